@@ -1,20 +1,19 @@
 r"""What a label says of its cell: the shares of all classes, given that one class was said.
 
-Beforehand shares are ``p ~ Dirichlet(a, ..., a)`` with ``a = sqrt(2/k)``: uniform of two classes,
-and the less even the more there are. A cell of n records has counts ``n p``. Class c is said with
-a known probability, by the exponential mechanism, so that afterwards
+Beforehand shares are ``p ~ Dirichlet(a, ..., a)``, the less even the smaller a is. A cell of n
+records has counts ``n p``. Class c is said with a known probability, by the exponential mechanism,
+so that afterwards
 
 .. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
 
-It depends on the number of classes and on the signal, rate times n, alone: by symmetry it is the
-same for every class that may be said.
+It depends on the number of classes, the prior and the signal, rate times n, alone: by symmetry it
+is the same for every class that may be said.
 """
 
 from functools import lru_cache
-from math import sqrt
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import betaincinv, softmax
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior import LabelEvidence
@@ -26,7 +25,7 @@ LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 
 
 @lru_cache(maxsize=16)
-def label_evidence(n_classes: int, signal: float) -> LabelEvidence:
+def label_evidence(n_classes: int, signal: float, concentration: float) -> LabelEvidence:
     """Return draws of the shares of a cell, that of the class which it says first.
 
     Every draw serves for each class that may have been said, so that the class which is said has
@@ -37,9 +36,11 @@ def label_evidence(n_classes: int, signal: float) -> LabelEvidence:
     n_classes : int
     signal : float
         Rate of the choice times records of the cell.
+    concentration : float
+        The prior's ``a``.
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
-    draws = _shares_beforehand(n_classes, max(1, rows // n_classes))
+    draws = _shares_beforehand(n_classes, max(1, rows // n_classes), concentration)
     gaps = (draws.max(axis=1, keepdims=True) - draws).T
     law = label_law(gaps, min(signal, LARGEST_SIGNAL))
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
@@ -55,10 +56,10 @@ def label_law(gaps: Array, rate: float) -> Array:
     return np.asarray(softmax(-rate * gaps, axis=0))
 
 
-def _shares_beforehand(n_classes: int, count: int) -> Array:
-    """Return shares of the prior, always the same; of two classes evenly spaced."""
+def _shares_beforehand(n_classes: int, count: int, concentration: float) -> Array:
+    """Return shares of the prior, always the same; of two classes evenly spaced quantiles."""
     if n_classes == 2:
-        first = (np.arange(count) + 0.5) / count
+        first = betaincinv(concentration, concentration, (np.arange(count) + 0.5) / count)
         return np.column_stack([first, 1 - first])
-    concentration = np.full(n_classes, sqrt(2 / n_classes))
-    return np.random.default_rng(0).dirichlet(concentration, size=count)
+    each = np.full(n_classes, concentration)
+    return np.random.default_rng(0).dirichlet(each, size=count)

@@ -30,6 +30,10 @@ their depth, times classes. With 16 cuts trees were a point behind, with 100 no 
 MOST_RECORDS = 1 << 22
 """Public numbers of records up to which it is considered: weights are written out for each."""
 
+CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45}
+"""Of the prior of a cell's shares (`label_evidence`), so that labels are right as often as expected
+on public sets: the more cells there are to choose from, the purer are those that are chosen."""
+
 MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
 
 

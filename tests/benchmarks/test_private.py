@@ -23,9 +23,7 @@ from rival_data import FOLDER, RivalData, split
 from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
-from mrf_matrix.forests.growth.private.selection import select
 from mrf_matrix.labels import plan as label_plans
-from mrf_matrix.labels import releases as label_releases
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import choosing, screening
@@ -79,25 +77,18 @@ FEW_CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-def _exponential(gaps, rate, bits):
-    """Choose labels by the exponential mechanism of the same rate."""
-    return select(gaps, np.ones(gaps.shape, dtype=np.bool_), rate, bits)
-
-
 LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no labels": {"LABELS_UP_TO": 0, "LABELS_OF_SEVERAL": 0},
-    "labels at every N ε": {"LABELS_UP_TO": 1000, "LABELS_OF_SEVERAL": 1000},
-    "never more than four cells": {"LEAST_FOR_MORE": float("inf")},
-    "more cells at every N ε": {"LEAST_FOR_MORE": 0},
-    "no choice of attributes": {"LARGEST_CHOICE": Fraction(0)},
-    "8 candidates": {"N_CANDIDATES": 8},
-    "100 candidates": {"N_CANDIDATES": 100},
-    "half the share of the choice": {"FOR_ALL": 60},
-    "twice the share": {"FOR_ALL": 15},
-    "labels by the exponential mechanism": {"permute_and_flip": _exponential},
+    "labels at every N ε": {"LABELS_UP_TO": 10_000, "LABELS_OF_SEVERAL": 10_000},
+    "always four cells": {"DEEP_FROM": float("inf")},
+    "always eight cells": {"DEEP_FROM": 0},
+    "one cut in two": {"FLAT": 1, "DEEP": 1},
+    "5 cuts to choose from": {"MOST_CUTS": 5},
+    "16 cuts": {"MOST_CUTS": 16},
+    "32 cuts": {"MOST_CUTS": 32},
 }
-SMALLEST = (6, 12, 20, 28, 35, 50, 70, 100)
+SMALLEST = (6, 12, 20, 35, 60, 100, 150, 200, 300)
 FEW = (20, 35, 60, 100, 200, 280)
 FEW_RECORDS = 600
 OTHERS_OF_TWO = ("hepatitis", "mammographic", "monks3", "transfusion", "wdbc")
@@ -130,7 +121,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, settings, label_plans, label_releases)
+    places = (screening, choosing, settings, label_plans)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

@@ -22,6 +22,7 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.law import label_evidence
+from mrf_matrix.labels.plan import CONCENTRATIONS
 from mrf_matrix.labels.releases import counted, release_labels
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
@@ -157,4 +158,4 @@ def _counted(plan: LabelPlan, data: PrivateData) -> tuple[AnyInts, Longs]:
 
 def evidence_of(plan: LabelPlan) -> LabelEvidence:
     """Return what a label of this plan says of its cell."""
-    return label_evidence(plan.n_classes, plan.cell_signal)
+    return label_evidence(plan.n_classes, plan.cell_signal, CONCENTRATIONS[plan.depth])

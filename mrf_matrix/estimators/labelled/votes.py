@@ -56,4 +56,4 @@ class LabelVotes(ProbabilityVotes):
         self._check_claim()
         forest, labels = self.tree_.forest(self.domain_)
         drawn = export_text(forest, leaves=[str(self.classes_[label]) for label in labels])
-        return drawn.removeprefix("tree 0").lstrip(":\n ")
+        return drawn.removeprefix("tree 0: " if len(labels) == 1 else "tree 0\n")

@@ -1,6 +1,7 @@
 """A tree of labels as JSON: the plan, the cut of every node, and what the cells said."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -104,14 +105,15 @@ def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
 
 
 def _cut(domain: Domain, usable: set[int], node: object) -> Cut:
-    """Return the cut of a node, with codes on both sides."""
+    """Return the cut of a node, with codes on both sides and the first below."""
     data = object_of(node, "cuts", {"attribute", "upper"})
     attribute = integer_of(data["attribute"], "attribute", most=domain.n_attributes - 1)
     if attribute not in usable:  # sides are written out below
         raise FieldError("attribute: expected one of 2 codes or more that can be cut.")
     size = domain.sizes[attribute]
+    upper = whole_numbers(data["upper"], "upper", least=1, most=size - 1)
+    if not upper or any(one >= following for one, following in pairwise(upper)):
+        raise FieldError("upper: expected some codes, each after the one before.")
     above = np.zeros(size, dtype=np.bool_)
-    above[list(whole_numbers(data["upper"], "upper", most=size - 1))] = True
-    if not 0 < above.sum() < size:
-        raise FieldError("upper: expected some codes of the attribute, not all.")
+    above[list(upper)] = True
     return Cut.of(attribute, above)

@@ -70,12 +70,14 @@ def public_cuts(domain: Domain, most: int, structure: np.random.Generator) -> tu
 
     Examples
     --------
-    >>> [sum(one.upper) for one in public_cuts(Domain.from_sizes([8]), 3, None)]
-    [4, 6, 2]
+    >>> domain = Domain.from_sizes([8])
+    >>> [int(one.upper.sum()) for one in public_cuts(domain, 3, np.random.default_rng(0))]
+    [4, 2, 6]
     """
     usable = usable_attributes(domain)
     order = structure.permutation(usable).tolist() if len(usable) > 1 else usable
-    return tuple(islice(_in_turn([_cuts_of(domain, i, structure) for i in order]), most))
+    sources = [_cuts_of(domain, i, structure) for i in order[:most]]  # each has a cut or more
+    return tuple(islice(_in_turn(sources), most))
 
 
 def usable_attributes(domain: Domain) -> list[int]:
@@ -97,7 +99,7 @@ def _in_turn(sources: list[Iterator[Cut]]) -> Iterator[Cut]:
 def _cuts_of(domain: Domain, i: int, structure: np.random.Generator) -> Iterator[Cut]:
     """Yield different cuts of an attribute, the first code always below."""
     size = domain.sizes[i]
-    sides = _ordered(size) if domain.ordered[i] else _unordered(size, structure)
+    sides = _ordered(size) if domain.attributes[i].is_ordered else _unordered(size, structure)
     seen: set[Cut] = set()
     for upper in islice(sides, 4 * MOST_OF_ONE):
         cut = Cut.of(i, upper ^ upper[0])
@@ -107,7 +109,7 @@ def _cuts_of(domain: Domain, i: int, structure: np.random.Generator) -> Iterator
 
 
 def _ordered(size: int) -> Iterator[Bools]:
-    """Yield thresholds, those that leave the largest part in two first."""
+    """Yield thresholds: the middle, then the middles of both parts, and so on."""
     parts = [(0, size)]
     while parts:
         low, high = parts.pop(0)

@@ -35,6 +35,9 @@ LABELS_UP_TO, LABELS_OF_SEVERAL = 200, 300
 tables were 2 to 10 points behind them on public sets, though the prior, which knows neither rough
 codes nor classes of their own size, may expect tables ahead."""
 
+LABELS_UNDER_ZCDP = 0.3
+"""Part of these signals under zCDP, whose tables have the smaller noise for the same rate."""
+
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
 
@@ -83,7 +86,7 @@ def private_plan(
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
-        if labels and tables:
+        if labels and tables and budget == max(budgets, key=epsilon_of):
             found += _labels(scale)
     found.sort(key=_worth, reverse=True)
     left_out = None
@@ -186,12 +189,13 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
 def _labels(scale: Scale) -> list[Forecast]:
     """Return what is expected of labels alone, where there is little data."""
     domain, known = scale.domain, scale.n_records
-    most = LABELS_UP_TO if domain.n_classes == 2 else LABELS_OF_SEVERAL
-    is_pure = isinstance(scale.budget, PureDP) and not scale.budget.is_infinite
-    suits = is_pure and why_no_labels(domain) is None and scale.width < 1
+    budget, neighboring = scale.budget, scale.neighboring
+    most: float = LABELS_UP_TO if domain.n_classes == 2 else LABELS_OF_SEVERAL
+    if not isinstance(budget, PureDP):
+        most *= LABELS_UNDER_ZCDP
+    suits = not budget.is_infinite and why_no_labels(domain) is None and scale.width < 1
     if known is None or known > MOST_RECORDS or not suits:
         return []
-    budget, neighboring = scale.budget, scale.neighboring
     if label_signal(budget, known, neighboring) > most:
         return []
     structure = np.random.default_rng(0)

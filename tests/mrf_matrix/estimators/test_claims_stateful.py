@@ -11,8 +11,10 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -50,6 +52,8 @@ from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.labels import releases as label_releases
+from mrf_matrix.labels.draw import Exponential
+from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.residual import releases as residual_releases
@@ -69,14 +73,13 @@ class Account:
     structure: list = field(default_factory=list)
     labels: list = field(default_factory=list)
     choices: list = field(default_factory=list)
-    flips: list = field(default_factory=list)
     hard: bool = False
     seeded: bool = False
     read_off: bool = False
     parallel_stages: bool = False
 
     def copy(self):
-        own = {name: list(getattr(self, name)) for name in ("measured", "choices", "flips")}
+        own = {name: list(getattr(self, name)) for name in ("measured", "choices")}
         return replace(self, **own)
 
     def loss(self, relation, kind=None):
@@ -92,7 +95,7 @@ class Account:
         tables = sum((_loss(one, relation, self.hard) for one in self.measured), Fraction(0))
         if len(kinds) > 1:
             return None, INFINITE
-        if self.structure or self.labels or self.choices or self.flips:
+        if self.structure or self.labels or self.choices:
             kind = kind or "PureDP"
         kind = next(iter(kinds), kind)
 
@@ -104,11 +107,7 @@ class Account:
 
         chosen = max([0, *map(spent, self.structure), *map(spent, self.labels)])
         total = max(tables, chosen) if self.parallel_stages else tables + chosen
-        steps = 2 if relation == "replace_one" else 1
-        flipped = [steps * epsilon for epsilon in self.flips]
-        if kind == "ZCDP":  # of permute-and-flip no more is known than that it is ε-DP
-            flipped = [epsilon**2 / 2 for epsilon in flipped]
-        return kind, total + spent(self.choices) + sum(flipped)
+        return kind, total + spent(self.choices)
 
     def refutes(self, statement, budget=None):
         """Return why a claim is less than what was lost, or None."""
@@ -160,6 +159,13 @@ def _largest_step(columns, relation, hard, power):
     return Fraction(max(int((np.abs(step) ** power).sum(axis=1).max()) for step in steps))
 
 
+def _steepest(weights):
+    """Return the largest log ratio of neighbouring weights, from the whole numbers themselves."""
+    with localcontext(prec=80):
+        ratios = [Decimal(more) / Decimal(fewer) for fewer, more in pairwise(weights.tolist())]
+        return Fraction(max(ratios).ln())
+
+
 class Watch:
     """Notes every draw of noise in the account of whoever is at work."""
 
@@ -196,12 +202,11 @@ class Watch:
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
-        for module, moved in ((residual_releases, 2), (screened, 1), (label_releases, 1)):
+        for module, moved in ((residual_releases, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
-        for name, account in (("permute_and_flip", "flips"), ("select", "choices")):
-            labelling_cells = self._labelling_cells(getattr(label_releases, name), account)
-            monkeypatch.setattr(label_releases, name, labelling_cells)
+        drawing = self._drawing(label_releases.draw_tree)
+        monkeypatch.setattr(label_releases, "draw_tree", drawing)
         asking = self._asking(private_forest.chosen_balance)
         monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, base):
@@ -229,16 +234,16 @@ class Watch:
 
         return choosing
 
-    def _labelling_cells(self, choose, account):
-        """All cells together lose what one does: a record is in one of them."""
+    def _drawing(self, draw):
+        """A record is in one cell of each tree: one more changes one weight to the next."""
 
-        def choosing(gaps, *args):
-            *_, rate, bits = args
-            self.now.seeded |= bits.generator is not None
-            getattr(self.now, account).append(rate.value)
-            return choose(gaps, *args)
+        def drawing(cuts, counts, rules):
+            exact = isinstance(rules, Exponential)
+            self.now.seeded |= exact and rules.bits.generator is not None
+            self.now.choices.append(_steepest(rules.weights) if exact else INFINITE)
+            return draw(cuts, counts, rules)
 
-        return choosing
+        return drawing
 
     def _asking(self, choose):
         """Scores of how rare a class is are not monotone, though they are chosen like those."""
@@ -576,7 +581,7 @@ def test_every_classifier_that_spends_is_among_them():
 
 TOO_DEAR = [
     ({"n_records": SCREENED}, "PureDP", True),
-    ({"n_records": 100, "delta": 0.1}, "ZCDP", True),
+    ({"n_records": SCREENED, "delta": 0.1}, "ZCDP", True),
     ({"n_records": 8, "rho": 0.5, "epsilon": None}, "ZCDP", False),
 ]
 
@@ -597,16 +602,32 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, sc
     assert model.privacy_report_.statement.startswith("Private release")
 
 
-@pytest.mark.parametrize(
-    ("changes", "account"),
-    [({"epsilon": 1}, "flips"), ({"epsilon": 1}, "choices"), ({"rho": 0.5}, "choices")],
-    ids=str,
-)
-def test_the_accountant_catches_labels_that_are_too_dear(changes, account, machine):
-    put(machine, LabelTreeClassifier, **changes)
-    machine.no_claim_is_less_than_the_loss()
+LABELLED = [
+    (LabelTreeClassifier, {"epsilon": 1}),
+    (LabelTreeClassifier, {"epsilon": None, "rho": 0.5}),
+    (LabelTreeClassifier, {"epsilon": 4, "neighboring": "replace_one"}),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": 100}),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": 100, "delta": 0.1}),
+]
+
+
+@pytest.mark.parametrize("times", [1, Fraction(101, 100), 2], ids=str)
+@pytest.mark.parametrize(("kind", "changes"), LABELLED, ids=str)
+def test_the_accountant_catches_labels_that_are_too_dear(
+    kind, changes, times, machine, monkeypatch
+):
+    def dearer(rate, largest):
+        return weights(times * rate, largest)
+
+    monkeypatch.setattr(label_releases, "weights", dearer)
+    model = put(machine, kind, **changes)
     _, drawn = machine.at(0)
-    assert len(drawn.flips) + len(drawn.choices) == 2, "pairs of attributes, and labels"
-    getattr(drawn, account).extend(getattr(drawn, account)[:1] * 20)
-    with pytest.raises(AssertionError, match="refutes"):
+    assert len(drawn.choices) == 1, "a tree with its labels is one choice"
+    assert not drawn.measured
+    if times == 1:
         machine.no_claim_is_less_than_the_loss()
+        loss = drawn.loss(model.neighboring, type(model.plan_.budget).__name__)[1]
+        assert 0.99 <= loss / model.plan_.budget.exact <= 1
+    else:
+        with pytest.raises(AssertionError, match="refutes"):
+            machine.no_claim_is_less_than_the_loss()

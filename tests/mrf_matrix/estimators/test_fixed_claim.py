@@ -105,7 +105,7 @@ CHANGES = {
     "ledger": PrivacyLedger(epsilon=9),
     "voting": "hard",
     "label_rule": "smooth",
-    "labels": (0, 0, 1, 1),
+    "tree": None,
     "parts": "all",
     "structure_share": 0.9,
     "delta": 1e-5,

@@ -1,19 +1,22 @@
 """The tree of labels: conventions, what is claimed and paid, and what it says."""
 
+import re
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
 from mrf_matrix.estimators.labelled import label_tree
-from mrf_matrix.forests.growth.private.labels import right_by_codes
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
 from mrf_matrix.reports.strength_section import labels_section
 from mrf_matrix.study.effects import effect, explained, importance
+from strategies.operators import MemoryCapError
 
 INFINITE = float("inf")
 SIZES = (4, 3, 5, 2)
@@ -29,24 +32,46 @@ def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 
-def tree(**changes):
+def tree(domain=DOMAIN, **changes):
     parameters = {"n_records": 300, "random_state": 0, "noise": "research", "noise_state": 0}
-    return LabelTreeClassifier(DOMAIN, **parameters | changes)
+    return LabelTreeClassifier(domain, **parameters | changes)
 
 
-def counts_of(model, x=X, y=Y):
-    """Return the class counts of the cells that were chosen, by brute force."""
-    codes = x[:, model.halves_.attributes]
-    cells = [2 * model.halves_.upper[0][a] + model.halves_.upper[1][b] for a, b in codes]
-    return np.array([[np.sum(y[np.equal(cells, c)] == k) for k in range(2)] for c in range(4)])
+def most_right(cuts, x, y, depth):
+    """Return on how many records the best of all trees is right, by brute force."""
+    if depth == 0:
+        return np.bincount(y, minlength=2).max()
+    sides = [cut.upper[x[:, cut.attribute]] for cut in cuts]
+    return max(
+        sum(most_right(cuts, x[part], y[part], depth - 1) for part in (side, ~side))
+        for side in sides
+    )
 
 
-def test_without_noise_the_best_pair_says_its_largest_classes():
-    model = LabelTreeClassifier(DOMAIN, epsilon=INFINITE, random_state=0, n_records=300).fit(X, Y)
-    counts = counts_of(model)
-    assert model.labels_.tolist() == counts.argmax(axis=1).tolist()
-    assert 0 in model.halves_.attributes
-    assert model.score(X, Y) == right_by_codes(counts) / 300
+ANY_CODES = Domain(
+    [Attribute("colour", categories=["a", "b", "c", "d"]), Attribute("size", size=3)],
+    target=Attribute("y", size=3),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("domain", [DOMAIN, ANY_CODES], ids=["ordered", "mixed"])
+def test_without_noise_no_tree_is_right_on_more_records(domain, seed):
+    generator = np.random.default_rng(seed)
+    x = generator.integers(0, domain.sizes, size=(120, domain.n_attributes))
+    y = (x[:, 0] + x[:, 1] + generator.integers(0, 3, size=120)) % domain.n_classes
+    codes = x if domain is DOMAIN else x.astype(object)
+    if domain is not DOMAIN:
+        codes[:, 0] = [["a", "b", "c", "d"][code] for code in x[:, 0]]
+    model = LabelTreeClassifier(domain, epsilon=INFINITE, random_state=seed, n_records=120)
+    with_noise = LabelTreeClassifier(
+        domain, epsilon=0.01, random_state=seed, n_records=120, noise="research", noise_state=seed
+    )
+    right = [round(one.fit(codes, y).score(codes, y) * 120) for one in (model, with_noise)]
+    best = most_right(model.plan_.cuts, x, y, model.plan_.depth)
+    assert right[0] == best
+    assert right[1] < best, "there are trees that are worse"
+    assert set(model.tree_.cuts) <= set(model.plan_.cuts)
     assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
 
 
@@ -81,26 +106,94 @@ def test_intervals_are_as_wide_as_labels_are_worth():
     assert half_widths[0] < many.vote_intervals(X, level=0.95)[1][0]
 
 
-def test_effects_are_of_the_two_attributes_that_were_cut():
-    model = tree(epsilon=1).fit(X, Y)
-    names = tuple(DOMAIN.names[i] for i in model.halves_.attributes)
-    assert list(importance(model)) == [names]
+@pytest.mark.parametrize("epsilon", [0.1, 1])
+@pytest.mark.parametrize("sizes", [SIZES, (6,)], ids=["four attributes", "one"])
+def test_effects_are_of_the_attributes_that_were_cut(sizes, epsilon):
+    domain, x = Domain.from_sizes(sizes, n_classes=2), X[:, : len(sizes)]
+    model = tree(domain, epsilon=epsilon).fit(x, Y)
+    names = tuple(domain.names[i] for i in model.tree_.attributes)
+    assert list(importance(model)) == [names if len(names) > 1 else names[0]]
     shown = effect(model, names)
-    assert np.isfinite(shown.log_odds).all()
-    _, added = explained(model, X)
-    assert np.allclose(added.sum(axis=1), model.decision_function(X))
+    kept = [range(size) if i in model.tree_.attributes else [0] for i, size in enumerate(sizes)]
+    odds = model.decision_function(np.array(list(product(*kept))))
+    assert_allclose(shown.log_odds.ravel(), odds)
+    assert_allclose(shown.shares, 1 / shown.shares.size)
+    _, added = explained(model, x)
+    assert_allclose(added.sum(axis=1), model.decision_function(x))
 
 
-def test_the_tree_is_drawn_with_its_labels():
-    model = tree(epsilon=INFINITE).fit(X, Y)
-    drawn = model.export_text()
-    first, second = (DOMAIN.names[i] for i in model.halves_.attributes)
-    assert drawn.count(first) == 2
-    assert drawn.count(second) == 4
-    said = [int(line.rpartition(": ")[2]) for line in drawn.splitlines() if ": " in line]
-    assert said == model.labels_.tolist()
-    cells = model.halves_.tree(DOMAIN).apply(X)[:, 0]
-    assert (model.predict(X) == model.labels_[cells]).all()
+def read_condition(words):
+    """Return the attribute of a condition and its codes, from its words."""
+    name, _, codes = words.split(" ", 2)
+    numbers = [int(one) for one in re.findall(r"\d+", codes)]
+    if ".." in codes:
+        numbers = list(range(numbers[0], numbers[1] + 1))
+    return int(name.removeprefix("x")), frozenset(numbers)
+
+
+def read_text(drawn):
+    """Return the paths to the leaves of a drawing and their labels."""
+    if "── " not in drawn:
+        return [((), drawn)]
+    path, rows = [], []
+    for line in drawn.splitlines():
+        indent, _, words = line.partition("── ")
+        words, _, label = words.partition(": ")
+        path = [*path[: len(indent) // 4], read_condition(words)]
+        if label:
+            rows.append((tuple(path), label))
+    return rows
+
+
+EVERYWHERE = np.array(list(product(*map(range, SIZES))))
+DRAWN = [(0.001, seed) for seed in range(20)] + [(0.2, seed) for seed in range(6)]
+"""Rates and seeds of trees with four cells, and with eight."""
+
+
+@pytest.mark.parametrize(("epsilon", "seed"), DRAWN)
+def test_text_and_page_say_what_is_predicted_and_no_more(epsilon, seed):
+    y = np.random.default_rng(seed).integers(0, 2, size=300)
+    model = tree(epsilon=epsilon, noise_state=seed, random_state=seed).fit(X, y)
+    rows = read_text(model.export_text())
+    section = labels_section(model.posterior_, ["0", "1"], DOMAIN).rows
+    if len(rows) == 1:
+        assert section == (("all records", rows[0][1]),)
+    else:
+        assert rows == [(tuple(map(read_condition, re.split(", (?=x)", a))), b) for a, b in section]
+    holds = np.array(
+        [[all(x[i] in codes for i, codes in path) for x in EVERYWHERE.tolist()] for path, _ in rows]
+    )
+    assert (holds.sum(axis=0) == 1).all(), "a record is in one cell"
+    assert holds.any(axis=1).all(), "no cell is out of reach"
+    said = np.array([int(label) for _, label in rows])
+    np.testing.assert_array_equal(said[holds.argmax(axis=0)], model.predict(EVERYWHERE))
+    for path, _ in rows:
+        for level in range(len(path)):
+            below = {label for other, label in rows if other[:level] == path[:level]}
+            assert len(below) > 1, "a cut with one label on both sides is left out"
+
+
+def test_drawings_leave_out_what_tells_nothing():
+    """The cases above are of both kinds: some drawings have fewer cells than their tree."""
+    left_out = set()
+    for epsilon, seed in DRAWN:
+        y = np.random.default_rng(seed).integers(0, 2, size=300)
+        model = tree(epsilon=epsilon, noise_state=seed, random_state=seed).fit(X, y)
+        left_out.add(model.tree_.n_cells - len(read_text(model.export_text())))
+    assert min(left_out) == 0
+    assert max(left_out) > 1
+
+
+def test_a_tree_of_one_label_is_drawn_as_that_label():
+    odd = Domain(DOMAIN.attributes, target=Attribute("y", categories=["tree 0", ": no "]))
+    for label in odd.required_target().labels:
+        model = tree(odd, epsilon=INFINITE).fit(X, np.full(300, label))
+        assert model.export_text() == label
+        section = labels_section(model.posterior_, model.classes_.tolist(), odd)
+        assert section.rows == (("all records", label),)
+
+
+def test_only_a_fitted_tree_is_drawn():
     with pytest.raises(NotFittedError):
         tree().export_text()
 
@@ -110,7 +203,7 @@ def test_categories_that_read_like_leaves_are_drawn_as_they_are():
     domain = Domain(odd, target=Attribute("y", categories=["no", "yes"]))
     x = np.array([["a: leaf 3", "b"], ["b", "b"], ["b", "a: leaf 3"], ["a: leaf 3", "a: leaf 3"]])
     model = LabelTreeClassifier(domain, epsilon=INFINITE, random_state=0)
-    drawn = model.fit(x, ["no", "yes", "yes", "no"]).export_text().splitlines()
+    drawn = model.fit(x, ["no", "yes", "no", "yes"]).export_text().splitlines()
     assert sum(line.endswith(("no", "yes")) for line in drawn) == 4
     assert sum("a: leaf 3" in line for line in drawn) == 3
 
@@ -134,15 +227,15 @@ def test_the_page_says_what_each_cell_was_labelled_with():
     page = str(model.report_)
     assert "Labels of cells" in page
     assert f"right with probability {model.posterior_.evidence.right:.2f}" in page
-    section = labels_section(model.posterior_, ["no", "yes"], DOMAIN)
-    assert [label for _, label in section.rows] == [["no", "yes"][c] for c in model.labels_]
-    assert all(DOMAIN.names[model.halves_.attributes[0]] in cell for cell, _ in section.rows)
+    section = labels_section(model.posterior_, model.classes_.tolist(), DOMAIN)
+    for path, label in section.rows:
+        assert f"{path} | {label}" in re.sub(r" {2,}", " | ", page)
 
 
 def test_plans_are_short_to_read():
     plan = LabelTreeClassifier(Domain.from_sizes([60_000] * 4, n_classes=2), epsilon=1).plan()
     assert len(str(plan)) < 200
-    assert len(repr(plan.candidates)) < 10_000
+    assert len(repr(plan.cuts)) < 10_000
 
 
 def test_counts_and_streams_release_what_records_do():
@@ -150,8 +243,8 @@ def test_counts_and_streams_release_what_records_do():
     by_counts = tree(epsilon=0.3).fit_counts(partial_counts(X, Y, DOMAIN))
     by_stream = tree(epsilon=0.3).fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
     for other in (by_counts, by_stream):
-        assert other.halves_ == by_records.halves_
-        assert other.labels_.tolist() == by_records.labels_.tolist()
+        assert other.tree_.cuts == by_records.tree_.cuts
+        assert other.tree_.labels.tolist() == by_records.tree_.labels.tolist()
         assert other.privacy_report_ == by_records.privacy_report_
 
 
@@ -167,14 +260,18 @@ def test_the_plan_is_what_is_spent_and_the_ledger_pays_once():
         LabelTreeClassifier(DOMAIN, epsilon=0.7, ledger=ledger).fit(X, Y)
 
 
-def test_the_report_names_both_laws_and_parallel_composition():
-    report = tree(noise="exact", noise_state=None).fit(X, Y).privacy_report_
-    assert report.statement.startswith("Private release: PureDP(epsilon=1) under add_remove")
-    assert "exponential mechanism; permute-and-flip" in report.statement
-    assert [one.n_answers for one in report.measurements] == [1, 4]
-    assert "parallel composition" in " ".join(report.notes)
-    concentrated = LabelTreeClassifier(DOMAIN, rho=0.1, n_records=300).fit(X, Y).privacy_report_
-    assert "permute" not in concentrated.statement
+@pytest.mark.parametrize("budget", [{"epsilon": 0.1}, {"epsilon": None, "rho": 0.1}], ids=str)
+def test_the_report_names_one_exponential_mechanism(budget):
+    model = tree(noise="exact", noise_state=None, **budget).fit(X, Y)
+    report = model.privacy_report_
+    assert report.statement.startswith(f"Private release: {model.plan_.budget!r} under add_remove")
+    (made,) = report.measurements
+    rate = float(model.plan_.labels.choice_rate)
+    assert made.law == f"exponential mechanism of rate {rate:.6g}"
+    assert (made.n_answers, made.sensitivity, made.is_choice) == (1, 1, True)
+    assert made.budget == repr(model.plan_.budget)
+    assert f"{model.tree_.n_cells} cells" in made.measured
+    assert "tree and labels are one choice" in " ".join(report.notes)
 
 
 def test_delta_takes_the_law_of_the_larger_rate():
@@ -187,14 +284,14 @@ def test_noise_that_leaves_nothing_is_refused_where_that_is_asked():
         tree(epsilon=0.001).fit(X, Y)
     with weighing(strict=True) as verdicts:
         tree(epsilon=1).fit(X, Y)
-    assert verdicts[0].records == 75
+    assert verdicts[0].records == 300 / 8
 
 
 @pytest.mark.parametrize(
     ("sizes", "changes", "message"),
     [
-        ((3,), {}, "n_features=1"),
-        ((3, 1), {}, "expected two attributes or more"),
+        ((1,), {}, "no attribute that can be cut"),
+        ((1, 1, 1), {}, "no attribute that can be cut"),
         ((3, 2), {"n_classes": 1}, "names 1 classes"),
         ((3, 2), {"epsilon": 1e9}, "too large"),
         ((3, 2), {"n_records": 0.5}, "n_records"),
@@ -217,20 +314,60 @@ def test_it_is_not_fitted_before_it_is():
         tree().predict(X)
 
 
-@pytest.mark.parametrize("ahead", [2**34, 2**40])
-def test_counts_beyond_all_rates_do_not_wrap(ahead):
-    """Counts of cells may be large where they were made elsewhere: products stay within 64 bits."""
+@pytest.mark.parametrize("sizes", [(6,), (6, 1), (1, 1, 6)], ids=str)
+def test_one_attribute_that_can_be_cut_is_enough(sizes):
+    x = np.stack([GENERATOR.integers(0, size, size=200) for size in sizes], axis=1)
+    place = sizes.index(6)
+    y = np.isin(x[:, place], [0, 3, 4]).astype(int)
+    model = tree(Domain.from_sizes(sizes, n_classes=2), epsilon=INFINITE).fit(x, y)
+    assert model.score(x, y) == 1
+    assert model.tree_.attributes == (place,)
+
+
+def large_counts(ahead, behind=0):
+    """Return counts of cells that nobody could hold as records, and their domain."""
     domain = Domain.from_sizes([2, 2], n_classes=2)
-    counts = CellCounts(
-        np.array([[0, 0], [1, 1]]), np.array([[ahead, 0], [0, ahead]]), (2, 2), domain
-    )
-    for seed in range(20):
-        model = LabelTreeClassifier(domain, epsilon=0.5, noise="research", noise_state=seed)
-        assert model.fit_counts(counts).labels_[[0, 3]].tolist() == [0, 1]
+    codes = np.array([[0, 0], [1, 1]])
+    counts = np.array([[ahead, behind], [behind, ahead]])
+    return domain, CellCounts(codes, counts, (2, 2), domain)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, INFINITE])
+@pytest.mark.parametrize("ahead", [2**34, 2**40, 2**61])
+def test_counts_of_which_no_weights_fit_are_refused_before_anything_is_spent(ahead, epsilon):
+    """Counts of cells may be large where they were made elsewhere: nothing wraps."""
+    domain, counts = large_counts(ahead)
+    ledger = PrivacyLedger(epsilon=1)
+    model = LabelTreeClassifier(domain, epsilon=epsilon, ledger=ledger)
+    if epsilon == INFINITE:
+        model.set_params(ledger=None)
+    with pytest.raises(MemoryCapError, match="weights of up to so many records") as caught:
+        model.fit_counts(counts)
+    assert str(ahead) not in str(caught.value)
+    assert ledger.spent == 0
+    assert not hasattr(model, "tree_")
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 5, 1000])
+def test_large_counts_say_their_labels(epsilon):
+    """Weights become less steep long before numbers are too large for memory."""
+    domain, counts = large_counts(2**17, 2**16)
+    for seed in range(2):
+        model = LabelTreeClassifier(domain, epsilon=epsilon, noise="research", noise_state=seed)
+        codes = np.array([[0, 0], [1, 1]])
+        assert model.fit_counts(counts).predict(codes).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("changes", [{"rho": 1e-25}, {"epsilon": Fraction(1, 10**400)}], ids=str)
 def test_a_budget_that_buys_nothing_labels_at_random(changes):
+    ones = np.ones(300, dtype=int)
+    shares = []
+    for parameters in (changes, {"epsilon": 0.5}):
+        models = [tree(noise_state=seed, **parameters).fit(X, ones) for seed in range(60)]
+        said = [model.posterior_.labels_at(X).mean() for model in models]
+        shares.append(np.mean(said))
+    assert 0.35 < shares[0] < 0.65  # of fair coins
+    assert shares[1] > 0.9, "what a budget that buys something says"
     model = tree(**changes).fit(X, Y)
     assert model.predict_proba(X).max() == pytest.approx(0.5)
 
@@ -246,10 +383,9 @@ def test_nothing_is_paid_where_what_a_label_says_cannot_be_worked_out(monkeypatc
     assert ledger.spent == 0
 
 
-def test_more_classes_are_named_by_more_cells():
+def test_several_classes_are_named():
     domain = Domain.from_sizes(SIZES, n_classes=6)
     model = LabelTreeClassifier(domain, epsilon=INFINITE, n_records=300, random_state=0)
     model.fit(X, X[:, 0] + X[:, 3])
-    assert model.plan_.n_cells == len(model.labels_) == 8
-    assert importance(model).keys() == {tuple(DOMAIN.names[i] for i in model.halves_.attributes)}
+    assert model.plan_.n_cells == len(model.tree_.labels) == 8
     assert len(set(model.predict(X))) > 2

@@ -8,6 +8,7 @@ import pytest
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,
+    LabelTreeClassifier,
     MatrixForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
@@ -34,6 +35,7 @@ SPENDERS = {
     "posterior": (PosteriorForestClassifier, {}),
     "multinomial": (MultinomialForestClassifier, FEW),
     "two stages": (MultinomialMatrixForestClassifier, FEW | {"strategy": "identity"}),
+    "tree of labels": (LabelTreeClassifier, {}),
     "labels by counts": (SmoothSensitivityForestClassifier, FEW | {"label_rule": "count"}),
 }
 CLASSES = 400

@@ -57,9 +57,9 @@ KINDS = {  # n, d, k, epsilon: each kind once
     "posterior forest": (400, 3, 3, 1.0),
     "residual forest": (20_000, 10, 2, 2.0),
     "screened attributes": (8000, 20, 2, 0.5),  # the classes are even enough for it
-    "screened attributes of several": (600, 20, 4, 0.5),
-    "labels": (400, 20, 2, 0.1),
-    "labels of several": (400, 8, 4, 0.05),
+    "screened attributes of several": (800, 20, 4, 0.5),
+    "labels": (400, 20, 2, 0.1),  # four cells
+    "labels of several": (400, 8, 4, 0.5),  # eight
 }
 
 
@@ -282,8 +282,10 @@ def test_more_records_are_never_expected_to_hurt(budget, d):
     assert np.diff(found).min() > -0.005
 
 
-def test_nothing_is_known_before_fit():
-    model = research(domain_of(4), 100)
+@pytest.mark.parametrize("n", [100, 400])
+def test_nothing_is_known_before_fit(n):
+    model = research(domain_of(4), n)
+    assert (model.plan().chosen.measured == "labels") == (n == 100)
     for ask in (model.predict, model.vote_intervals, model.predict_or_abstain):
         with pytest.raises(NotFittedError):
             ask(np.zeros((1, 4), dtype=int))
@@ -317,8 +319,12 @@ def test_every_step_is_told(fitted):
     with listening(lambda step, done, total: told.append(step)):
         PrivateForestClassifier(**model.get_params()).fit(codes, labels)
     assert told[0] == "Planning every kind of forest"
-    last = {"residual forest": "Measuring pass 1", "labels": "Choosing labels of 4 cells"}
-    expected = [last.get(kind.removesuffix(" of several"), "Fitting the posterior")]
+    last = {
+        "residual forest": "Measuring pass 1",
+        "labels": "Drawing a tree of 4 cells",
+        "labels of several": "Drawing a tree of 8 cells",
+    }
+    expected = [last.get(kind, "Fitting the posterior")]
     expected += ["Screening the attributes", "Checking memory"] if kind.startswith("scr") else []
     for words in expected:
         assert any(step.startswith(words) for step in told)

@@ -8,43 +8,44 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit
+from scipy.stats import beta
 
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.permute_and_flip import flip_probabilities, permute_and_flip
 from mrf_matrix.forests.growth.private.selection import Rate, probabilities, select
-from mrf_matrix.labels.law import MOST_NUMBERS, label_evidence, label_law
-from mrf_matrix.labels.plan import MOST_CLASSES
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.sources.cuts import Cut
+from mrf_matrix.labels import law
+from mrf_matrix.labels.law import MOST_NUMBERS, label_law
+from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.posterior import LabelEvidence, LabelPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from strategies.operators import MemoryCapError
 
 
-def beforehand(generator, k, count):
-    """Return shares of the prior: uniform of two classes."""
-    return generator.dirichlet(np.full(k, np.sqrt(2 / k)), count)
+def beforehand(generator, k, count, concentration=1.0):
+    """Return shares of the prior: uniform unless it is said."""
+    return generator.dirichlet(np.full(k, concentration), count)
+
+
+def label_evidence(k, signal, concentration=1.0):
+    return law.label_evidence(k, signal, concentration)
 
 
 SIGNALS = [0.0, 0.3, 1.0, 4.0, 20.0, 300.0]
-LAWS = [True, False]
 INFINITE = float("inf")
 
 
-def says_first(share, signal, flips):
+def says_first(share, signal):
     """Return the probability that the first of two classes is said, from the definitions."""
-    ahead = signal * (2 * share - 1)
-    if not flips:
-        return expit(ahead)
-    return 1 - np.exp(-ahead) / 2 if ahead > 0 else np.exp(ahead) / 2
+    return expit(signal * (2 * share - 1))
 
 
-def by_quadrature(function, signal, flips):
+def by_quadrature(function, signal):
     def moment(of):
         # the bulk lies within a few widths of the noise around the middle, where it has a kink
         near = [0.5 + side * width / max(signal, 1) for side in (-1, 1) for width in (1, 5)]
         points = sorted({0.5, *(min(max(x, 0.0), 1.0) for x in near)})
-        return quad(lambda p: of(p) * says_first(p, signal, flips), 0, 1, points=points, limit=200)[
-            0
-        ]
+        return quad(lambda p: of(p) * says_first(p, signal), 0, 1, points=points, limit=200)[0]
 
     return moment(function) / moment(lambda _: 1.0)
 
@@ -53,63 +54,70 @@ def is_within(ends, share):
     return float(ends[0] <= share <= ends[1])
 
 
-@pytest.mark.parametrize("flips", LAWS)
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_two_classes_agree_with_quadrature(signal, flips):
-    found = label_evidence(2, signal, flips=flips)
-    assert found.right == pytest.approx(by_quadrature(lambda p: p, signal, flips), rel=1e-6)
+def test_two_classes_agree_with_quadrature(signal):
+    found = label_evidence(2, signal)
+    assert found.right == pytest.approx(by_quadrature(lambda p: p, signal), rel=1e-6)
     second = found.weights @ found.shares[:, 0] ** 2
-    assert second == pytest.approx(by_quadrature(lambda p: p * p, signal, flips), rel=1e-6)
+    assert second == pytest.approx(by_quadrature(lambda p: p * p, signal), rel=1e-6)
     for level in (0.5, 0.8, 0.95):
         width, middle = found.half_width(level), found.log_odds
         ends = expit(middle - width), expit(middle + width)
-        within = by_quadrature(partial(is_within, ends), signal, flips)
+        within = by_quadrature(partial(is_within, ends), signal)
         assert within == pytest.approx(level, abs=2e-3)
 
 
-@pytest.mark.parametrize("flips", LAWS)
-def test_the_quadrature_tells_the_laws_apart(flips):
-    """The negative control: the other law's number is not within the tolerance."""
-    found = label_evidence(2, 2.0, flips=flips).right
-    assert found != pytest.approx(by_quadrature(lambda p: p, 2.0, not flips), rel=1e-2)
+@pytest.mark.parametrize("concentration", sorted(CONCENTRATIONS.values()))
+@pytest.mark.parametrize("signal", [1.0, 4.0, 20.0])
+def test_any_prior_of_two_classes_agrees_with_quadrature(signal, concentration):
+    def moment(of, a):
+        def weighed(p):
+            return of(p) * says_first(p, signal) * beta(a, a).pdf(p)
+
+        return quad(weighed, 0, 1, points=[0.5], limit=200)[0]
+
+    def expected(a):
+        return moment(lambda p: p, a) / moment(lambda _: 1.0, a)
+
+    found = label_evidence(2, signal, concentration).right
+    assert found == pytest.approx(expected(concentration), rel=1e-3)
+    assert found != pytest.approx(expected(1.3 * concentration), rel=3e-3)  # the negative control
 
 
-@pytest.mark.parametrize("flips", LAWS)
-@pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
-def test_without_signal_a_label_tells_nothing(k, flips):
-    assert label_evidence(k, 0.0, flips=flips).right == pytest.approx(1 / k, rel=1e-9)
-
-
-@pytest.mark.parametrize("flips", LAWS)
-@pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
-@pytest.mark.parametrize("signal", [1e8, INFINITE])
-def test_without_noise_it_has_the_share_of_the_largest(k, signal, flips):
-    largest = beforehand(np.random.default_rng(1), k, 40_000).max(axis=1).mean()
-    found = label_evidence(k, signal, flips=flips).right
-    assert found == pytest.approx(3 / 4 if k == 2 else largest, rel=0.03)
-
-
-@pytest.mark.parametrize("flips", LAWS)
-@pytest.mark.parametrize("k", [2, 3, 7, 40])
-def test_more_signal_makes_a_label_worth_more(k, flips):
-    found = [
-        label_evidence(k, signal, flips=flips).right for signal in (0, 0.5, 2, 8, 30, 200, 1e4)
-    ]
+@pytest.mark.parametrize("k", [2, 3, 8])
+def test_the_less_even_shares_are_the_more_a_label_is_worth(k):
+    found = [label_evidence(k, 10.0, a).right for a in (3.0, 1.0, 0.5, 0.2)]
     assert np.diff(found).min() > 0
 
 
-@pytest.mark.parametrize("k", [2, 3, 7])
-@pytest.mark.parametrize("signal", [0.5, 3.0, 12.0])
-def test_permute_and_flip_is_worth_more(k, signal):
-    assert (
-        label_evidence(k, signal, flips=True).right > label_evidence(k, signal, flips=False).right
-    )
+def test_the_quadrature_tells_signals_apart():
+    """The negative control: the number of another signal is not within the tolerance."""
+    found = label_evidence(2, 2.0).right
+    assert found != pytest.approx(by_quadrature(lambda p: p, 2.1), rel=1e-3)
 
 
-@pytest.mark.parametrize("flips", LAWS)
+@pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
+def test_without_signal_a_label_tells_nothing(k):
+    assert label_evidence(k, 0.0).right == pytest.approx(1 / k, rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
+@pytest.mark.parametrize("signal", [1e8, INFINITE])
+def test_without_noise_it_has_the_share_of_the_largest(k, signal):
+    largest = beforehand(np.random.default_rng(1), k, 40_000).max(axis=1).mean()
+    found = label_evidence(k, signal).right
+    assert found == pytest.approx(3 / 4 if k == 2 else largest, rel=0.03)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 40])
+def test_more_signal_makes_a_label_worth_more(k):
+    found = [label_evidence(k, signal).right for signal in (0, 0.5, 2, 8, 30, 200, 1e4)]
+    assert np.diff(found).min() > 0
+
+
 @pytest.mark.parametrize("k", [2, 3, 7, 250])
-def test_draws_are_weighted_shares(k, flips):
-    found = label_evidence(k, 3.0, flips=flips)
+def test_draws_are_weighted_shares(k):
+    found = label_evidence(k, 3.0)
     assert found.shares.shape == (len(found.weights), k)
     assert found.shares.size <= MOST_NUMBERS
     np.testing.assert_allclose(found.shares.sum(axis=1), 1, rtol=1e-9)
@@ -122,51 +130,43 @@ def test_draws_are_weighted_shares(k, flips):
 
 @pytest.mark.parametrize("signal", [0.0, 1e-9, 1e-3])
 def test_of_many_classes_and_hardly_any_signal_the_class_that_is_said_leads(signal):
-    found = label_evidence(MOST_CLASSES, signal, flips=True)
+    found = label_evidence(MOST_CLASSES, signal)
     first, second, *_ = found.probabilities
     assert first >= second * (1 - 1e-9)
 
 
 def test_draws_are_read_only_for_other_models_share_them():
-    found = label_evidence(2, 3.0, flips=True)
+    found = label_evidence(2, 3.0)
     with pytest.raises(ValueError, match="read-only"):
         found.weights[0] = 1
 
 
 def test_it_is_always_the_same():
-    one = label_evidence(3, 2.0, flips=True)
-    label_evidence.cache_clear()
-    other = label_evidence(3, 2.0, flips=True)
+    one = label_evidence(3, 2.0)
+    law.label_evidence.cache_clear()
+    other = label_evidence(3, 2.0)
     assert (one.shares == other.shares).all()
     assert (one.weights == other.weights).all()
 
 
-@pytest.mark.parametrize("flips", LAWS)
-def test_the_law_is_that_of_the_choice(flips):
+def test_the_law_is_that_of_the_choice():
     gaps, rate = np.array([[0, 2], [3, 0], [1, 1]]), Rate.below(0.7)
-    found = label_law(gaps, float(rate.value), flips=flips)
-    expected = (
-        flip_probabilities(gaps, float(rate.value))
-        if flips
-        else probabilities(gaps, np.ones(gaps.shape, dtype=bool), rate)
-    )
+    found = label_law(gaps, float(rate.value))
+    expected = probabilities(gaps, np.ones(gaps.shape, dtype=bool), rate)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 CELLS, RECORDS = 60_000, 100_000
 
 
-def labelled(k, signal, flips):
+def labelled(k, signal):
     """Return shares of cells of many records, that of their label first, by labelling each."""
     generator = np.random.default_rng(1)
     shares = beforehand(generator, k, CELLS)
     counts = np.rint(shares * RECORDS).astype(np.int64)
     gaps = (counts.max(axis=1, keepdims=True) - counts).T
     rate, bits = Rate.below(signal / RECORDS), Bits(np.random.default_rng(2))
-    if flips:
-        said = permute_and_flip(gaps, rate, bits)
-    else:
-        said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
+    said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
     order = (said[:, None] + np.arange(k)) % k
     return np.take_along_axis(shares, order, axis=1)
 
@@ -178,12 +178,11 @@ def away(seen, expected, found):
     return abs(seen.mean() - expected) / np.sqrt(seen.var() / len(seen) + spread)
 
 
-@pytest.mark.parametrize("flips", LAWS)
 @pytest.mark.parametrize(("k", "signal"), [(2, 3.0), (3, 6.0), (5, 12.0)])
-def test_cells_that_are_labelled_have_these_shares(k, signal, flips):
-    seen, found = labelled(k, signal, flips), label_evidence(k, signal, flips=flips)
+def test_cells_that_are_labelled_have_these_shares(k, signal):
+    seen, found = labelled(k, signal), label_evidence(k, signal)
     assert away(seen[:, 0], found.right, found) < 4
-    other = label_evidence(k, signal, flips=not flips)
+    other = label_evidence(k, 1.5 * signal)
     if k < 5:  # the negative control; of more classes there are fewer draws
         assert away(seen[:, 0], other.right, other) > 4.5
     for level in (0.5, 0.9):
@@ -193,14 +192,14 @@ def test_cells_that_are_labelled_have_these_shares(k, signal, flips):
 
 
 def test_many_classes_stay_within_memory():
-    label_evidence.cache_clear()
+    law.label_evidence.cache_clear()
     tracemalloc.start()
     try:
-        found = label_evidence(MOST_CLASSES, 50.0, flips=True)
+        found = label_evidence(MOST_CLASSES, 50.0)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-        label_evidence.cache_clear()
+        law.label_evidence.cache_clear()
     assert peak < 200e6
     assert found.shares.size <= MOST_NUMBERS
     assert 1 / MOST_CLASSES < found.right < 1
@@ -211,7 +210,7 @@ def test_many_classes_stay_within_memory():
 @pytest.mark.parametrize("k", [2, 3, 20])
 @pytest.mark.parametrize("signal", [0.0, 2.0, 50.0])
 def test_half_widths_rise_with_the_level_and_cover(k, signal):
-    found = label_evidence(k, signal, flips=True)
+    found = label_evidence(k, signal)
     odds = np.log(found.shares[:, 0]) - np.log(found.shares[:, 1:].max(axis=1)) - found.log_odds
     levels = np.linspace(0.02, 0.995, 40)
     widths = [found.half_width(level) for level in levels]
@@ -235,8 +234,14 @@ SIDES = (np.array([False, True, True]), np.array([True, False, False, True]))
 LABELS = np.array([[2, 0], [1, 2]])
 
 
+def tree_of(attributes, sides):
+    """Return the tree that asks for two attributes, one after the other."""
+    first, second = (Cut.of(i, side) for i, side in zip(attributes, sides, strict=True))
+    return LabelTree((first, second, second), LABELS.ravel())
+
+
 def posterior(k=3, signal=5.0):
-    return LabelPosterior((1, 3), SIDES, LABELS, label_evidence(k, signal, flips=True))
+    return LabelPosterior(tree_of((1, 3), SIDES), label_evidence(k, signal))
 
 
 CODES = np.array([(i, a, 0, b) for i, a, b in product(range(2), range(3), range(4))])
@@ -305,7 +310,7 @@ def test_a_class_is_not_weighed_against_itself():
 
 def test_terms_of_many_codes_take_no_memory_before_they_are_written_out():
     sides = (np.arange(60_000) > 30_000, np.arange(50_000) > 9)
-    model = LabelPosterior((0, 1), sides, LABELS, label_evidence(3, 5.0, flips=True))
+    model = LabelPosterior(tree_of((0, 1), sides), label_evidence(3, 5.0))
     [term] = terms(model, 2, 0)
     assert term.size > 0
     assert term.at(np.array([[0, 0], [59_999, 49_999]])).shape == (2,)

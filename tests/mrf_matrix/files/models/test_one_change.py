@@ -81,18 +81,21 @@ LABELS = {
     "fewer records": {"n_records": 10},
     "no records": {"n_records": 0},
     "delta of one": {"delta": 1.0},
-    "one attribute": {"attributes": [0]},
-    "attribute twice": {"attributes": [1, 1]},
-    "attributes falling": {"attributes": [1, 0]},
-    "attribute unknown": {"attributes": [0, 4]},
-    "nothing above": {"upper": [[], [1]]},
-    "nothing below": {"upper": [[0, 1, 2], [1]], "attributes": [0, 1]},
-    "codes unknown": {"upper": [[9], [1]]},
-    "labels short": {"labels": [0, 1, 0]},
-    "labels unknown": {"labels": [0, 1, 0, 2]},
-    "labels false": {"labels": [0, 1, 0, True]},
-    "another version": {"schema_version": 2},
+    "cuts of a flat tree": {"cuts": [{"attribute": 0, "upper": [1]}] * 3},
+    "cuts no list": {"cuts": {}},
+    "labels of a flat tree": {"labels": [0, 1, 0, 1]},
+    "labels unknown": {"labels": [0, 1, 0, 1, 0, 1, 0, 2]},
+    "labels below": {"labels": [0, 1, 0, 1, 0, 1, 0, -1]},
+    "labels false": {"labels": [0, 1, 0, 1, 0, 1, 0, True]},
+    "no labels": {"labels": None},
+    "an earlier version": {"schema_version": 1},
+    "a later version": {"schema_version": 3},
 }
+SAME = {
+    "residual": {"n_records": 1500},
+    "labels": {"cuts": [{"attribute": 2, "upper": [1, 3]}] * 7, "labels": [0, 1] * 4},
+}
+"""What may be changed: the same number, and another tree of the same plan."""
 CHANGED = [("residual", name, change) for name, change in RESIDUAL.items()]
 CHANGED += [("labels", name, change) for name, change in LABELS.items()]
 
@@ -106,6 +109,14 @@ def test_what_does_not_agree_is_refused(members, read, change):
     data = json.loads(members[MODEL]) | change
     with pytest.raises(ModelFileError):
         read(members | {MODEL: json.dumps(data).encode()})
+
+
+@pytest.mark.parametrize(("good", "change"), SAME.items(), ids=SAME, indirect=["good"])
+def test_what_agrees_is_read(members, read, change):
+    """The positive control: changes are not refused because they are changes."""
+    data = json.loads(members[MODEL]) | change
+    loaded = read(members | {MODEL: json.dumps(data).encode()})
+    assert loaded.plan_.n_records == 1500
 
 
 @QUICK

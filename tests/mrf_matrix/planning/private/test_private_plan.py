@@ -3,6 +3,7 @@
 import pytest
 
 from mrf_matrix import Domain, plan
+from mrf_matrix.labels.plan import MOST_RECORDS
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
@@ -127,13 +128,17 @@ def test_a_thousand_classes_are_no_system_of_all_terms():
 @pytest.mark.parametrize(
     ("n_records", "epsilon", "n_classes", "changes", "taken"),
     [
-        (800, 0.1, 2, {}, True),
-        (810, 0.1, 2, {}, False),
-        (300, 0.1, 3, {}, True),
-        (310, 0.1, 3, {}, False),
-        (800, 0.1, 2, {"neighboring": "replace_one"}, True),
-        (1600, 0.1, 2, {"neighboring": "replace_one"}, True),  # records count half
-        (1610, 0.1, 2, {"neighboring": "replace_one"}, False),
+        (2000, 0.1, 2, {}, True),
+        (2010, 0.1, 2, {}, False),
+        (3000, 0.1, 3, {}, True),
+        (3010, 0.1, 3, {}, False),
+        (3000, 0.1, 10, {}, True),
+        (3010, 0.1, 10, {}, False),
+        (2000, 0.1, 2, {"neighboring": "replace_one"}, True),
+        (4000, 0.1, 2, {"neighboring": "replace_one"}, True),  # records count half
+        (4010, 0.1, 2, {"neighboring": "replace_one"}, False),
+        (MOST_RECORDS, 1e-5, 2, {}, True),  # weights are written out for each
+        (MOST_RECORDS + 1, 1e-5, 2, {}, False),
         (None, 0.1, 2, {}, False),
         (800, 0.1, 2, {"tables": False}, False),
         (800, 0.1, 2, {"labels": False}, False),
@@ -165,7 +170,8 @@ def test_labels_are_forecast_between_chance_and_what_tables_know():
         found = private_plan(domain, [PureDP(0.1)], n_records=n_records).forecasts
         return next(one.accuracy for one in found if one.measured == measured)
 
-    found = [right(n, "labels") for n in (10, 50, 200, 800)]
+    found = [right(n, "labels") for n in (10, 50, 200, 800, 2000)]
     assert found == sorted(found)
     assert 0.5 < found[0] < right(10, "tables") + 0.01
-    assert abs(found[-1] - right(800, "tables")) < 0.05
+    assert abs(found[-2] - right(800, "tables")) < 0.05
+    assert found[-1] < right(2000, "tables") < found[-1] + 0.2

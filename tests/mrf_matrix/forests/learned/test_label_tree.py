@@ -1,0 +1,236 @@
+"""Cells of a tree of cuts, as a table and as a forest: what going down record by record finds."""
+
+import tracemalloc
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import Attribute, Domain
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.sources.cuts import Cut
+
+MANY = settings(deadline=None, max_examples=200)
+
+
+def every_code(sizes):
+    return np.array(list(product(*map(range, sizes))))
+
+
+def cut_of(attribute, *sides):
+    """Return a cut from 0 or 1 for each code."""
+    return Cut.of(attribute, np.array(sides, dtype=bool))
+
+
+def tree_of(cuts, *labels):
+    return LabelTree(tuple(cuts), np.array(labels, dtype=np.int64))
+
+
+@st.composite
+def sides_of(draw, size):
+    """Draw sides with a code on either."""
+    one, other = draw(st.permutations(range(size)))[:2]
+    sides = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    sides[one], sides[other] = False, True
+    return sides
+
+
+@st.composite
+def trees(draw):
+    """Draw sizes, and a tree of up to 16 cells over them; cuts of few attributes repeat."""
+    sizes = draw(st.lists(st.integers(2, 5), min_size=1, max_size=4))
+    n_cells = 1 << draw(st.integers(1, 4))
+    which = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=n_cells - 1, max_size=n_cells))
+    cuts = [cut_of(i, *draw(sides_of(sizes[i]))) for i in which[: n_cells - 1]]
+    few = draw(st.lists(st.sampled_from(cuts), max_size=3))
+    cuts = draw(st.permutations([*few, *cuts]))[: n_cells - 1]
+    labels = st.integers(0, draw(st.integers(0, 3)))
+    return sizes, tree_of(cuts, *draw(st.lists(labels, min_size=n_cells, max_size=n_cells)))
+
+
+def cell_of(tree, codes):
+    """Return the cell of one record, by going down: an upper side is the second child."""
+    node = 0
+    while node < len(tree.cuts):
+        cut = tree.cuts[node]
+        node = 2 * node + (2 if cut.upper[codes[cut.attribute]] else 1)
+    return node - len(tree.cuts)
+
+
+def label_of(tree, codes):
+    return int(tree.labels[cell_of(tree, codes)])
+
+
+@MANY
+@given(trees())
+def test_cells_are_those_of_going_down(drawn):
+    sizes, tree = drawn
+    codes = every_code(sizes)
+    assert tree.n_cells == len(tree.labels) == 2**tree.depth
+    assert tree.cells(codes).tolist() == [cell_of(tree, row) for row in codes.tolist()]
+    assert list(tree.attributes) == sorted({cut.attribute for cut in tree.cuts})
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int32", "int64"])
+def test_codes_of_any_kind_are_read_and_none_are_none(kind):
+    tree = tree_of([cut_of(1, 0, 1), cut_of(0, 0, 0, 1), cut_of(0, 0, 1, 1)], 3, 1, 0, 2)
+    codes = every_code([3, 2]).astype(kind)
+    assert tree.cells(codes).tolist() == [0, 2, 0, 3, 1, 3]
+    assert tree.cells(codes[:0]).tolist() == []
+
+
+@MANY
+@given(trees())
+def test_the_table_has_the_label_of_every_record(drawn):
+    sizes, tree = drawn
+    places, labels = tree.grid
+    assert labels.size <= 2 ** len(tree.cuts)
+    assert [len(place) for place in places] == [sizes[i] for i in tree.attributes]
+    for codes in every_code(sizes).tolist():
+        row = [place[codes[i]] for i, place in zip(tree.attributes, places, strict=True)]
+        assert labels[tuple(row)] == label_of(tree, codes)
+
+
+@MANY
+@given(trees())
+def test_codes_share_a_row_of_the_table_if_no_cut_tells_them_apart(drawn):
+    sizes, tree = drawn
+    places, labels = tree.grid
+    for i, place, length in zip(tree.attributes, places, labels.shape, strict=True):
+        alike = [tuple(cut.upper[code] for cut in tree.cuts if cut.attribute == i)
+                 for code in range(sizes[i])]  # fmt: skip
+        assert len(set(alike)) == length
+        assert len(set(zip(alike, place.tolist(), strict=True))) == length
+        assert sorted(set(place.tolist())) == list(range(length))
+
+
+@MANY
+@given(trees())
+def test_the_forest_is_a_partition_with_the_label_of_every_record(drawn):
+    sizes, tree = drawn
+    codes = every_code(sizes)
+    forest, labels = tree.forest(Domain.from_sizes(sizes))
+    leaves = forest.apply(codes)[:, 0]
+    assert forest.n_trees == 1
+    assert len(labels) == forest.n_leaves <= tree.n_cells
+    assert set(leaves.tolist()) == set(range(forest.n_leaves))  # none is empty
+    assert [labels[leaf] for leaf in leaves] == [label_of(tree, row) for row in codes.tolist()]
+
+
+def leaves_below(forest, node):
+    """Return the numbers of leaves below a node."""
+    if forest.attribute[node] < 0:
+        return [int(forest.leaf_index[node])]
+    children = range(forest.first_child[node], forest.first_child[node] + 2)
+    return [leaf for child in children for leaf in leaves_below(forest, child)]
+
+
+@MANY
+@given(trees())
+def test_of_the_forest_no_cut_can_be_left_out(drawn):
+    """Below every one are different labels, and no more cuts than the tree has on a path."""
+    sizes, tree = drawn
+    forest, labels = tree.forest(Domain.from_sizes(sizes))
+    assert forest.max_depth <= tree.depth
+    assert (forest.n_leaves == 1) == (len(set(labels)) == 1)
+    for node in np.flatnonzero(forest.attribute >= 0):
+        assert len({labels[leaf] for leaf in leaves_below(forest, node)}) > 1
+
+
+@MANY
+@given(trees(), st.data())
+def test_the_laws_notice_a_label_and_a_side_that_are_exchanged(drawn, data):
+    """The negative control: of a changed tree table and forest are not those of the first."""
+    sizes, tree = drawn
+    codes = every_code(sizes)
+    reached = sorted({cell_of(tree, row) for row in codes.tolist()})
+    wrong = tree.labels.copy()
+    wrong[data.draw(st.sampled_from(reached))] += 1
+    other = LabelTree(tree.cuts, wrong)
+    forest, labels = other.forest(Domain.from_sizes(sizes))
+    leaves = forest.apply(codes)[:, 0]
+    assert [labels[leaf] for leaf in leaves] != [label_of(tree, row) for row in codes.tolist()]
+    root = tree.cuts[0]
+    turned = (Cut.of(root.attribute, ~root.upper), *tree.cuts[1:])
+    cells = LabelTree(turned, tree.labels).cells(codes)
+    assert not (cells == tree.cells(codes)).any()
+
+
+WEATHER = Domain(
+    [
+        Attribute("sky", categories=["clear", "cloudy", "rain"]),
+        Attribute("wind", categories=["none", "some"]),
+    ]
+)
+SKY, RAIN, WIND = cut_of(0, 0, 1, 1), cut_of(0, 0, 0, 1), cut_of(1, 0, 1)
+DRAWN = {
+    "all of it": ([SKY, WIND, RAIN], [0, 1, 2, 3], 4, [0, 1, 2, 2, 3, 3]),
+    "one label": ([SKY, WIND, RAIN], [1, 1, 1, 1], 1, [1] * 6),
+    "one label of those that are reached": ([SKY, SKY, SKY], [2, 0, 1, 2], 1, [2] * 6),
+    "the same cut again": ([SKY, SKY, RAIN], [0, 9, 1, 2], 3, [0, 0, 1, 1, 2, 2]),
+    "no code is above": ([RAIN, WIND, SKY], [0, 1, 9, 2], 3, [0, 1, 0, 1, 2, 2]),
+    "no code is below": ([RAIN, SKY, RAIN], [0, 1, 9, 2], 3, [0, 0, 1, 1, 2, 2]),
+    "one label on one side": ([SKY, WIND, RAIN], [1, 1, 0, 2], 3, [1, 1, 0, 0, 2, 2]),
+    "the same on both sides": ([SKY, WIND, WIND], [0, 1, 0, 1], 2, [0, 1] * 3),
+}  # cuts, labels, how many leaves, and the label of each code
+"""Trees over sky and wind; label 9 is never reached."""
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_tree_is_drawn_without_what_tells_nothing(name):
+    cuts, labels, n_leaves, expected = DRAWN[name]
+    tree = tree_of(cuts, *labels)
+    forest, of_leaves = tree.forest(WEATHER)
+    assert forest.n_leaves == n_leaves
+    leaves = forest.apply(every_code(WEATHER.sizes))[:, 0]
+    assert [of_leaves[leaf] for leaf in leaves] == expected
+    assert tree.labels[tree.cells(every_code(WEATHER.sizes))].tolist() == expected
+    assert 9 not in of_leaves
+
+
+def test_leaves_are_from_the_lowest_sides_to_the_uppermost():
+    forest, labels = tree_of([SKY, WIND, RAIN], 5, 6, 7, 8).forest(WEATHER)
+    assert labels == [5, 6, 7, 8]
+    text = forest.export_text()
+    places = [text.index(word) for word in ("clear", "none", "some", "rain")]
+    assert places == sorted(places)
+
+
+def test_eight_cells_whose_cuts_fold_together():
+    """Both sides of the root say the same, once what no code reaches is left out."""
+    tree = tree_of([WIND, SKY, SKY, SKY, RAIN, RAIN, RAIN], 0, 9, 1, 2, 0, 0, 1, 2)
+    forest, labels = tree.forest(WEATHER)
+    assert labels == [0, 1, 2]
+    assert 1 not in forest.attribute  # the wind
+    leaves = forest.apply(every_code(WEATHER.sizes))[:, 0]
+    assert [labels[leaf] for leaf in leaves] == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_cell_that_is_not_reached_may_have_any_label():
+    """What no code reaches changes nothing that is drawn or predicted."""
+    trees = [tree_of([SKY, SKY, RAIN], 0, label, 1, 2) for label in range(4)]
+    first, *others = [tree.forest(WEATHER) for tree in trees]
+    assert all(other == first for other in others)
+    assert len({tree.grid[1].tobytes() for tree in trees}) == 1
+
+
+def test_attributes_of_many_codes_take_little_memory():
+    size, generator = 1 << 16, np.random.default_rng(0)
+    cuts = [Cut.of(i % 2, generator.permutation(size) < size // 2) for i in range(7)]
+    tree = tree_of(cuts, *range(8))
+    codes = generator.integers(0, size, (500, 2))
+    tracemalloc.start()
+    try:
+        places, labels = tree.grid
+        cells = tree.cells(codes)
+        forest, of_leaves = tree.forest(Domain.from_sizes([size] * 2))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6
+    assert labels.shape == (2**4, 2**3)
+    assert cells.tolist() == [cell_of(tree, row) for row in codes.tolist()]
+    assert labels[places[0][codes[:, 0]], places[1][codes[:, 1]]].tolist() == cells.tolist()
+    assert [of_leaves[leaf] for leaf in forest.apply(codes)[:, 0]] == cells.tolist()
