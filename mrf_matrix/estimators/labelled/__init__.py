@@ -1,1 +1,1 @@
-"""A tree of few public cells that release their labels alone."""
+"""A tree of few cells, drawn with their labels."""

@@ -581,8 +581,8 @@ def test_every_classifier_that_spends_is_among_them():
 
 TOO_DEAR = [
     ({"n_records": SCREENED}, "PureDP", True),
-    ({"n_records": SCREENED, "delta": 0.1}, "ZCDP", True),
-    ({"n_records": 8, "rho": 0.5, "epsilon": None}, "ZCDP", False),
+    ({"n_records": 100, "delta": 0.1}, "ZCDP", True),
+    ({"n_records": 31, "rho": 0.5, "epsilon": None}, "ZCDP", False),
 ]
 
 
@@ -607,7 +607,8 @@ LABELLED = [
     (LabelTreeClassifier, {"epsilon": None, "rho": 0.5}),
     (LabelTreeClassifier, {"epsilon": 4, "neighboring": "replace_one"}),
     (PrivateForestClassifier, {"epsilon": 1, "n_records": 100}),
-    (PrivateForestClassifier, {"epsilon": 1, "n_records": 100, "delta": 0.1}),
+    (PrivateForestClassifier, {"epsilon": None, "n_records": 8, "rho": 0.5}),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": 8, "delta": 0.1}),
 ]
 
 

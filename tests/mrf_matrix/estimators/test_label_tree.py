@@ -7,11 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import beta
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
 from mrf_matrix.estimators.labelled import label_tree
+from mrf_matrix.labels.plan import CONCENTRATIONS, DEEP, FLAT
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
 from mrf_matrix.reports.strength_section import labels_section
@@ -85,11 +87,15 @@ def test_classes_keep_their_names_in_any_order():
     assert (model.predict(X) == np.array(["no", "yes"])[plain.predict(X)]).all()
 
 
-def test_probabilities_are_those_of_a_label():
-    model = tree(epsilon=0.2).fit(X, Y)
+@pytest.mark.parametrize(("epsilon", "depth"), [(0.19, FLAT), (0.21, DEEP)])
+def test_probabilities_are_those_of_a_label(epsilon, depth):
+    model = tree(epsilon=epsilon).fit(X, Y)
     shares = model.predict_proba(X)
     said = model.posterior_.evidence.right
-    assert 0.5 < said < 0.75  # uniform shares of two classes have .75 behind the larger one
+    assert model.tree_.depth == depth
+    a = CONCENTRATIONS[depth]
+    largest = beta(a + 1, a).sf(0.5)  # the mean share of the larger class
+    assert 0.9 * largest < said < largest
     assert np.allclose(shares.max(axis=1), said)
     assert np.allclose(shares.sum(axis=1), 1)
     assert (model.predict(X) == shares.argmax(axis=1)).all()

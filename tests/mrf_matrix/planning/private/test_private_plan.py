@@ -1,5 +1,7 @@
 """Which kinds are considered follows from public numbers alone."""
 
+from fractions import Fraction
+
 import pytest
 
 from mrf_matrix import Domain, plan
@@ -125,40 +127,54 @@ def test_a_thousand_classes_are_no_system_of_all_terms():
     assert max(shapes[0][1:]) < 100
 
 
+TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
+"""Budgets that label at a rate of a tenth."""
+
+
 @pytest.mark.parametrize(
-    ("n_records", "epsilon", "n_classes", "changes", "taken"),
+    ("n_records", "budget", "n_classes", "changes", "taken"),
     [
-        (2000, 0.1, 2, {}, True),
-        (2010, 0.1, 2, {}, False),
-        (3000, 0.1, 3, {}, True),
-        (3010, 0.1, 3, {}, False),
-        (3000, 0.1, 10, {}, True),
-        (3010, 0.1, 10, {}, False),
-        (2000, 0.1, 2, {"neighboring": "replace_one"}, True),
-        (4000, 0.1, 2, {"neighboring": "replace_one"}, True),  # records count half
-        (4010, 0.1, 2, {"neighboring": "replace_one"}, False),
-        (MOST_RECORDS, 1e-5, 2, {}, True),  # weights are written out for each
-        (MOST_RECORDS + 1, 1e-5, 2, {}, False),
-        (None, 0.1, 2, {}, False),
-        (800, 0.1, 2, {"tables": False}, False),
-        (800, 0.1, 2, {"labels": False}, False),
+        (2000, TENTH, 2, {}, True),
+        (2010, TENTH, 2, {}, False),
+        (3000, TENTH, 3, {}, True),
+        (3010, TENTH, 3, {}, False),
+        (3000, TENTH, 10, {}, True),
+        (3010, TENTH, 10, {}, False),
+        (600, TENTH_OF_RHO, 2, {}, True),
+        (610, TENTH_OF_RHO, 2, {}, False),
+        (900, TENTH_OF_RHO, 3, {}, True),
+        (910, TENTH_OF_RHO, 3, {}, False),
+        (4000, TENTH, 2, {"neighboring": "replace_one"}, True),  # records count half
+        (4010, TENTH, 2, {"neighboring": "replace_one"}, False),
+        (1200, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
+        (1210, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
+        (MOST_RECORDS, PureDP(1e-5), 2, {}, True),  # weights are written out for each
+        (MOST_RECORDS + 1, PureDP(1e-5), 2, {}, False),
+        (None, TENTH, 2, {}, False),
+        (800, TENTH, 2, {"tables": False}, False),
+        (800, TENTH, 2, {"labels": False}, False),
+        (800, PureDP(float("inf")), 2, {}, False),
     ],
 )
-def test_labels_alone_are_for_little_data(n_records, epsilon, n_classes, changes, taken):
+def test_labels_alone_are_for_little_data(n_records, budget, n_classes, changes, taken):
     domain = Domain.from_sizes((4,) * 12, n_classes=n_classes)
-    made = private_plan(domain, [PureDP(epsilon)], n_records=n_records, **changes)
+    made = private_plan(domain, [budget], n_records=n_records, **changes)
     assert (made.chosen.measured == "labels") == taken
     assert ("with so little signal labels alone are taken" in made.reason) <= taken
 
 
-def test_labels_alone_are_for_pure_budgets_and_more_than_one_table():
+def test_labels_are_of_the_law_of_the_larger_rate_and_where_tables_are_more_than_one():
     domain = Domain.from_sizes((4,) * 12, n_classes=2)
-    zcdp = private_plan(domain, [ZCDP(0.001)], n_records=800)
-    assert all(one.measured == "tables" for one in zcdp.forecasts)
-    either = private_plan(domain, claiming_budgets(0.1, 1e-6), n_records=800, delta=1e-6)
-    assert either.chosen.measured == "labels"
-    assert either.budget == PureDP(0.1)
-    alone = private_plan(Domain.from_sizes((4,), n_classes=2), [PureDP(0.1)], n_records=800)
+    for delta, n_records, larger in ((1e-6, 800, 0), (0.3, 60, 1)):
+        laws = claiming_budgets(0.1, delta)
+        either = private_plan(domain, laws, n_records=n_records, delta=delta)
+        labelled = [one.budget for one in either.forecasts if one.measured == "labels"]
+        assert labelled == [laws[larger]]
+        assert (either.chosen.measured, either.budget) == ("labels", laws[larger])
+    more = private_plan(domain, laws, n_records=70, delta=delta)  # though not under ε alone
+    assert more.chosen.measured == "tables"
+    assert private_plan(domain, laws[:1], n_records=70).chosen.measured == "labels"
+    alone = private_plan(Domain.from_sizes((4,), n_classes=2), [TENTH], n_records=800)
     assert alone.chosen.measured == "tables"
 
 
