@@ -16,17 +16,24 @@ number of records that are right by 0 or 1, for every tree and labels: sensitivi
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-from mrf_matrix.labels.joint_counts import JointCounts
-from mrf_matrix.labels.weights import Numbers
+from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
+from mrf_matrix.labels.plan import LabelPlan
+from mrf_matrix.labels.weights import Numbers, weights
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation
+
+BYTES = 80
+"""What a weight takes, where it has as many digits as most do."""
 
 
 class Rules(Protocol):
@@ -89,6 +96,28 @@ class MostRight:
     def draw(self, worth: Sequence[int]) -> int:
         """Return the first of the best."""
         return worth.index(max(worth))
+
+
+def counted(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
+    """Return all that the draw needs of the records; nothing is spent by it.
+
+    `codes` (n, m), `counts` (n, k): **Private**: cells of `plan.attributes` and their records.
+    """
+    tell("Counting the records")
+    if not plan.budget.is_infinite:
+        most = int(counts.sum(axis=0).max())
+        check_private_allocation("weights of up to so many records", (most,), BYTES)
+    return joint_counts(plan.cuts, plan.attributes, codes, counts, plan.depth)
+
+
+def release_labels(plan: LabelPlan, counts: JointCounts, bits: Bits) -> LabelTree:
+    """Draw a tree and its labels. `counts`: **Private**; `bits`: the randomness."""
+    tell(f"Drawing {plan.labels.measured}")
+    rate = plan.labels.choice_rate
+    rules: Rules = MostRight()
+    if not plan.budget.is_infinite:
+        rules = Exponential(weights(Fraction(rate), int(counts.total.max())), bits)
+    return draw_tree(plan.cuts, counts, rules)
 
 
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTree:

@@ -21,9 +21,9 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.labels.draw import counted, release_labels
 from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.labels.plan import CONCENTRATIONS
-from mrf_matrix.labels.releases import counted, release_labels
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.signal import WEIGHING

@@ -45,12 +45,18 @@ class LabelVotes(ProbabilityVotes):
         >>> monks = load_dataset("monks_1")
         >>> tree = LabelTreeClassifier(monks.domain, epsilon=float("inf"), random_state=0)
         >>> print(tree.fit(monks.X, monks.y).export_text())
-        ├── a1 = 1
-        │   ├── a2 = 1: 1
-        │   └── a2 in {2, 3}: 0
-        └── a1 in {2, 3}
-            ├── a2 = 1: 0
-            └── a2 in {2, 3}: 1
+        ├── a1 in {1, 2}
+        │   ├── a2 = 1
+        │   │   ├── a1 = 1: 1
+        │   │   └── a1 in {2, 3}: 0
+        │   └── a2 in {2, 3}
+        │       ├── a5 = 1: 1
+        │       └── a5 in {2, 3, 4}: 0
+        └── a1 = 3
+            ├── a2 in {1, 2}
+            │   ├── a5 = 1: 1
+            │   └── a5 in {2, 3, 4}: 0
+            └── a2 = 3: 1
         """
         check_is_fitted(self, self._learned)
         self._check_claim()

@@ -82,8 +82,8 @@ class LabelTree:
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
         """Return the tree for people, and the labels of its leaves.
 
-        Cuts that leave no code on one side of what was cut before, and those with one label on
-        both, are left out.
+        Cuts that leave no code on one side of what was cut before, and those below which both
+        sides are the same, are left out.
         """
         levels: list[list[Branch]] = [[self._branch(0, {})]]
         while any(not isinstance(one, int) for one in levels[-1]):

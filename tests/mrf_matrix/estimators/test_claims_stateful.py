@@ -51,7 +51,7 @@ from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.labels import releases as label_releases
+from mrf_matrix.labels import draw as label_draw
 from mrf_matrix.labels.draw import Exponential
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
@@ -205,8 +205,8 @@ class Watch:
         for module, moved in ((residual_releases, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
-        drawing = self._drawing(label_releases.draw_tree)
-        monkeypatch.setattr(label_releases, "draw_tree", drawing)
+        drawing = self._drawing(label_draw.draw_tree)
+        monkeypatch.setattr(label_draw, "draw_tree", drawing)
         asking = self._asking(private_forest.chosen_balance)
         monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, base):
@@ -582,7 +582,7 @@ def test_every_classifier_that_spends_is_among_them():
 TOO_DEAR = [
     ({"n_records": SCREENED}, "PureDP", True),
     ({"n_records": 100, "delta": 0.1}, "ZCDP", True),
-    ({"n_records": 31, "rho": 0.5, "epsilon": None}, "ZCDP", False),
+    ({"n_records": 60, "rho": 8, "epsilon": None}, "ZCDP", False),
 ]
 
 
@@ -620,7 +620,7 @@ def test_the_accountant_catches_labels_that_are_too_dear(
     def dearer(rate, largest):
         return weights(times * rate, largest)
 
-    monkeypatch.setattr(label_releases, "weights", dearer)
+    monkeypatch.setattr(label_draw, "weights", dearer)
     model = put(machine, kind, **changes)
     _, drawn = machine.at(0)
     assert len(drawn.choices) == 1, "a tree with its labels is one choice"

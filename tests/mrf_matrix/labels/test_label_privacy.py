@@ -15,8 +15,8 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.labels.draw import counted, release_labels
 from mrf_matrix.labels.plan import label_plan
-from mrf_matrix.labels.releases import counted, release_labels
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
 

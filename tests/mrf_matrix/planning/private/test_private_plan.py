@@ -140,14 +140,14 @@ TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
         (3010, TENTH, 3, {}, False),
         (3000, TENTH, 10, {}, True),
         (3010, TENTH, 10, {}, False),
-        (600, TENTH_OF_RHO, 2, {}, True),
-        (610, TENTH_OF_RHO, 2, {}, False),
-        (900, TENTH_OF_RHO, 3, {}, True),
-        (910, TENTH_OF_RHO, 3, {}, False),
+        (800, TENTH_OF_RHO, 2, {}, True),
+        (810, TENTH_OF_RHO, 2, {}, False),
+        (1200, TENTH_OF_RHO, 3, {}, True),
+        (1210, TENTH_OF_RHO, 3, {}, False),
         (4000, TENTH, 2, {"neighboring": "replace_one"}, True),  # records count half
         (4010, TENTH, 2, {"neighboring": "replace_one"}, False),
-        (1200, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
-        (1210, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
+        (1600, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
+        (1610, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
         (MOST_RECORDS, PureDP(1e-5), 2, {}, True),  # weights are written out for each
         (MOST_RECORDS + 1, PureDP(1e-5), 2, {}, False),
         (None, TENTH, 2, {}, False),
@@ -165,15 +165,15 @@ def test_labels_alone_are_for_little_data(n_records, budget, n_classes, changes,
 
 def test_labels_are_of_the_law_of_the_larger_rate_and_where_tables_are_more_than_one():
     domain = Domain.from_sizes((4,) * 12, n_classes=2)
-    for delta, n_records, larger in ((1e-6, 800, 0), (0.3, 60, 1)):
+    for delta, n_records, larger in ((1e-6, 800, 0), (0.3, 80, 1)):
         laws = claiming_budgets(0.1, delta)
         either = private_plan(domain, laws, n_records=n_records, delta=delta)
         labelled = [one.budget for one in either.forecasts if one.measured == "labels"]
         assert labelled == [laws[larger]]
         assert (either.chosen.measured, either.budget) == ("labels", laws[larger])
-    more = private_plan(domain, laws, n_records=70, delta=delta)  # though not under ε alone
+    more = private_plan(domain, laws, n_records=90, delta=delta)  # though not under ε alone
     assert more.chosen.measured == "tables"
-    assert private_plan(domain, laws[:1], n_records=70).chosen.measured == "labels"
+    assert private_plan(domain, laws[:1], n_records=90).chosen.measured == "labels"
     alone = private_plan(Domain.from_sizes((4,), n_classes=2), [TENTH], n_records=800)
     assert alone.chosen.measured == "tables"
 
