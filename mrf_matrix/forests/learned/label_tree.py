@@ -80,23 +80,27 @@ class LabelTree:
         return tuple(places), self.labels[self.cells(codes)].reshape(shape)
 
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
-        """Return the tree for people, and the labels of its leaves.
+        """Return the tree over its own attributes, for people, and the labels of its leaves.
 
         Cuts that leave no code on one side of what was cut before, and those below which both
-        sides are the same, are left out.
+        sides are the same, are left out. `domain`: the whole.
         """
+        own, places = domain.select(self.attributes), {a: i for i, a in enumerate(self.attributes)}
         levels: list[list[Branch]] = [[self._branch(0, {})]]
         while any(not isinstance(one, int) for one in levels[-1]):
             inner = [one for one in levels[-1] if not isinstance(one, int)]
             levels.append([child for _, *children in inner for child in children])
         cuts = [[None if isinstance(one, int) else one[0] for one in level] for level in levels]
         tables = [cut.upper.astype(np.int32) for level in cuts for cut in level if cut is not None]
-        pool, starts = subset_patterns(branch_pool(domain.sizes), tables)
+        pool, starts = subset_patterns(branch_pool(own.sizes), tables)
         patterns = iter(starts.tolist())
         forest = forest_from_levels(
-            domain,
-            [np.array([-1 if cut is None else cut.attribute for cut in level]) for level in cuts],
-            [np.array([0 if cut is None else next(patterns) for cut in level]) for level in cuts],
+            own,
+            [
+                np.array([-1 if cut is None else places[cut.attribute] for cut in row])
+                for row in cuts
+            ],
+            [np.array([0 if cut is None else next(patterns) for cut in row]) for row in cuts],
             pool,
             source="a tree of labels",
         )

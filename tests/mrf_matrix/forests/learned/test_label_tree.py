@@ -112,7 +112,7 @@ def test_the_forest_is_a_partition_with_the_label_of_every_record(drawn):
     sizes, tree = drawn
     codes = every_code(sizes)
     forest, labels = tree.forest(Domain.from_sizes(sizes))
-    leaves = forest.apply(codes)[:, 0]
+    leaves = forest.apply(codes[:, tree.attributes])[:, 0]
     assert forest.n_trees == 1
     assert len(labels) == forest.n_leaves <= tree.n_cells
     assert set(leaves.tolist()) == set(range(forest.n_leaves))  # none is empty
@@ -150,7 +150,7 @@ def test_the_laws_notice_a_label_and_a_side_that_are_exchanged(drawn, data):
     wrong[data.draw(st.sampled_from(reached))] += 1
     other = LabelTree(tree.cuts, wrong)
     forest, labels = other.forest(Domain.from_sizes(sizes))
-    leaves = forest.apply(codes)[:, 0]
+    leaves = forest.apply(codes[:, tree.attributes])[:, 0]
     assert [labels[leaf] for leaf in leaves] != [label_of(tree, row) for row in codes.tolist()]
     root = tree.cuts[0]
     turned = (Cut.of(root.attribute, ~root.upper), *tree.cuts[1:])
@@ -184,7 +184,7 @@ def test_a_tree_is_drawn_without_what_tells_nothing(name):
     tree = tree_of(cuts, *labels)
     forest, of_leaves = tree.forest(WEATHER)
     assert forest.n_leaves == n_leaves
-    leaves = forest.apply(every_code(WEATHER.sizes))[:, 0]
+    leaves = forest.apply(every_code(WEATHER.sizes)[:, tree.attributes])[:, 0]
     assert [of_leaves[leaf] for leaf in leaves] == expected
     assert tree.labels[tree.cells(every_code(WEATHER.sizes))].tolist() == expected
     assert 9 not in of_leaves
@@ -203,8 +203,8 @@ def test_eight_cells_whose_cuts_fold_together():
     tree = tree_of([WIND, SKY, SKY, SKY, RAIN, RAIN, RAIN], 0, 9, 1, 2, 0, 0, 1, 2)
     forest, labels = tree.forest(WEATHER)
     assert labels == [0, 1, 2]
-    assert 1 not in forest.attribute  # the wind
-    leaves = forest.apply(every_code(WEATHER.sizes))[:, 0]
+    assert 1 not in forest.attribute  # the wind, which is cut without telling anything
+    leaves = forest.apply(every_code(WEATHER.sizes)[:, tree.attributes])[:, 0]
     assert [labels[leaf] for leaf in leaves] == [0, 0, 1, 1, 2, 2]
 
 
@@ -233,4 +233,6 @@ def test_attributes_of_many_codes_take_little_memory():
     assert labels.shape == (2**4, 2**3)
     assert cells.tolist() == [cell_of(tree, row) for row in codes.tolist()]
     assert labels[places[0][codes[:, 0]], places[1][codes[:, 1]]].tolist() == cells.tolist()
-    assert [of_leaves[leaf] for leaf in forest.apply(codes)[:, 0]] == cells.tolist()
+    assert [
+        of_leaves[leaf] for leaf in forest.apply(codes[:, tree.attributes])[:, 0]
+    ] == cells.tolist()
