@@ -32,6 +32,8 @@ from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.labels.weights import Numbers, weights
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 
+MOST_SUMMED = 2**53  # doubles are whole numbers below
+
 BYTES = 80
 """What a weight takes, where it has as many digits as most do."""
 
@@ -102,8 +104,15 @@ def counted(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
     """Return all that the draw needs of the records; nothing is spent by it.
 
     `codes` (n, m), `counts` (n, k): **Private**: cells of `plan.attributes` and their records.
+
+    Raises OverflowError, MemoryCapError if there are too many.
     """
     tell("Counting the records")
+    if counts.sum(dtype=np.float64) >= MOST_SUMMED:
+        raise OverflowError(
+            "counts, whose number is private, add up to more than can be summed exactly: expected "
+            "less than 2**53 records."
+        )
     if not plan.budget.is_infinite:
         most = int(counts.sum(axis=0).max())
         check_private_allocation("weights of up to so many records", (most,), BYTES)

@@ -338,13 +338,21 @@ def large_counts(ahead, behind=0):
     return domain, CellCounts(codes, counts, (2, 2), domain)
 
 
-@pytest.mark.parametrize("ahead", [2**34, 2**40, 2**61])
-def test_counts_of_which_no_weights_fit_are_refused_before_anything_is_spent(ahead):
+@pytest.mark.parametrize(
+    ("ahead", "error", "message"),
+    [
+        (2**34, MemoryCapError, "weights of up to so many records"),
+        (2**51, MemoryCapError, "weights of up to so many records"),
+        (2**52, OverflowError, "more than can be summed exactly"),
+        (2**62, OverflowError, "more than can be summed exactly"),  # their sum wraps 64 bits
+    ],
+)
+def test_counts_of_which_no_weights_fit_are_refused_before_anything_is_spent(ahead, error, message):
     """Counts of cells may be large where they were made elsewhere: nothing wraps."""
     domain, counts = large_counts(ahead)
     ledger = PrivacyLedger(epsilon=1)
     model = LabelTreeClassifier(domain, epsilon=0.5, ledger=ledger)
-    with pytest.raises(MemoryCapError, match="weights of up to so many records") as caught:
+    with pytest.raises(error, match=message) as caught:
         model.fit_counts(counts)
     assert str(ahead) not in str(caught.value)
     assert ledger.spent == 0
