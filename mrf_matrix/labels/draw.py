@@ -29,13 +29,10 @@ from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
 from mrf_matrix.labels.plan import LabelPlan
-from mrf_matrix.labels.weights import Numbers, weights
+from mrf_matrix.labels.weights import Numbers, bytes_of, weights
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 
 MOST_SUMMED = 2**53  # doubles are whole numbers below
-
-BYTES = 80
-"""What a weight takes, where it has as many digits as most do."""
 
 
 class Rules(Protocol):
@@ -100,7 +97,7 @@ class MostRight:
         return worth.index(max(worth))
 
 
-def counted(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
+def cut_counts(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
     """Return all that the draw needs of the records; nothing is spent by it.
 
     `codes` (n, m), `counts` (n, k): **Private**: cells of `plan.attributes` and their records.
@@ -113,24 +110,27 @@ def counted(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
             "counts, whose number is private, add up to more than can be summed exactly: expected "
             "less than 2**53 records."
         )
-    if not plan.budget.is_infinite:
-        most = int(counts.sum(axis=0).max())
-        check_private_allocation("weights of up to so many records", (most,), BYTES)
     return joint_counts(plan.cuts, plan.attributes, codes, counts, plan.depth)
 
 
-def release_labels(plan: LabelPlan, counts: JointCounts, bits: Bits) -> LabelTree:
-    """Draw a tree and its labels. `counts`: **Private**; `bits`: the randomness."""
-    tell(f"Drawing {plan.labels.measured}")
-    rate = plan.labels.choice_rate
-    rules: Rules = MostRight()
-    if not plan.budget.is_infinite:
-        rules = Exponential(weights(Fraction(rate), int(counts.total.max())), bits)
-    return draw_tree(plan.cuts, counts, rules)
+def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> Rules:
+    """Return by what a tree is drawn: all weights that it takes, so that none fails later.
+
+    `counts`: **Private**; `bits`: the randomness.
+
+    Raises MemoryCapError if weights are too large.
+    """
+    if plan.budget.is_infinite:
+        return MostRight()
+    rate, most = Fraction(plan.labels.choice_rate), int(counts.total.max())
+    size = 2 * bytes_of(rate, most)  # they are put together from halves
+    check_private_allocation("weights of up to so many records", (most + 1,), size)
+    return Exponential(weights(rate, most), bits)
 
 
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTree:
     """Draw a tree with its labels. `counts`: **Private**: those of the root, by all of `cuts`."""
+    tell(lambda: f"Drawing a tree of {1 << counts.order} cells and their labels")
     nodes, drawn = [counts], []
     for _ in range(counts.order):
         below = []

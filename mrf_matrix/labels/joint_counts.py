@@ -22,7 +22,7 @@ class JointCounts:
     above : ndarray of int64, shape (..., s, ..., s, k)
         Of those above `order` cuts, which may be the same; of order 0 this is `total`.
     order : int
-        1 to 3.
+        0, a cell, to 3.
     """
 
     total: Longs
@@ -34,25 +34,20 @@ class JointCounts:
 
         Their order is one less: the largest arrays are two of the size of `above`.
         """
-        fewer = self._of_fewer()
-        single = fewer
-        for _ in range(self.order - 2):
-            single = _diagonal(single, self.total.ndim - 1)
-        if self.order == 1:
-            single = self.above
         axis = self.total.ndim - 1
-        totals = np.expand_dims(self.total, axis)
-        rest = totals if self.order == 1 else np.expand_dims(fewer, axis)
+        totals = rest = np.expand_dims(self.total, axis)
+        single = self.above
+        if self.order > 1:  # two cuts that are the same are one
+            single = fewer = _diagonal(self.above, axis)
+            rest = np.expand_dims(fewer, axis)
+            for _ in range(self.order - 2):
+                single = _diagonal(single, axis)
         lower = JointCounts(totals - single, rest - self.above, self.order - 1)
         return lower, JointCounts(single, self.above, self.order - 1)
 
     def at(self, place: int) -> "JointCounts":
         """Return one of the nodes along the first axis."""
         return JointCounts(self.total[place], self.above[place], self.order)
-
-    def _of_fewer(self) -> Longs:
-        """Return the counts above one cut fewer: two cuts that are the same are one."""
-        return self.above if self.order == 1 else _diagonal(self.above, self.total.ndim - 1)
 
 
 def joint_counts(

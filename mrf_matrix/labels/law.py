@@ -41,19 +41,13 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> Label
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
     draws = _shares_beforehand(n_classes, max(1, rows // n_classes), concentration)
-    gaps = (draws.max(axis=1, keepdims=True) - draws).T
-    law = label_law(gaps, min(signal, LARGEST_SIGNAL))
+    law = softmax(min(signal, LARGEST_SIGNAL) * draws.T, axis=0)
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
     weights = law.ravel() / law.sum()
     for kept in (shares, weights):
         kept.flags.writeable = False
     return LabelEvidence(shares, weights)
-
-
-def label_law(gaps: Array, rate: float) -> Array:
-    """Return the probability that each class is said, (k, cells). `gaps` (k, cells)."""
-    return np.asarray(softmax(-rate * gaps, axis=0))
 
 
 def _shares_beforehand(n_classes: int, count: int, concentration: float) -> Array:

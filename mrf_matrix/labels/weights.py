@@ -10,7 +10,7 @@ would have more bits than there are records, and what is so far ahead needs no m
 
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import ceil, isqrt
+from math import ceil, isqrt, log, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ Numbers = NDArray[np.object_]
 def weights(rate: Fraction, largest: int) -> Numbers:
     """Return the weights of 0 to `largest` records.
 
-    The largest array has a number for each, of 20 to 60 bytes up to where they become less steep.
+    The largest array has a number for each, of `bytes_of` each.
 
     Examples
     --------
@@ -42,13 +42,25 @@ def weights(rate: Fraction, largest: int) -> Numbers:
     >>> round(found[4] / found[3], 9)
     1.648721271
     """
-    step, width = _step(rate), min(ceil(STEEPEST / rate), LARGEST) if rate else LARGEST
+    step, width = _step(rate), _width(rate)
     found = _powers(step, min(width, largest))
     while len(found) <= largest:  # another piece, half as steep and twice as wide
         step, width = isqrt(step << BITS), 2 * width
         further = _powers(step, min(width, largest + 1 - len(found)))
         found = np.concatenate([found, further[1:] * found[-1] >> BITS])
     return found
+
+
+def bytes_of(rate: Fraction, largest: int) -> int:
+    """Return what one of the weights of 0 to `largest` records takes at most, with its pointer."""
+    pieces = log2(1 + largest / _width(rate))  # each of STEEPEST, or a part of the first
+    digits = ceil((BITS + STEEPEST / log(2) * pieces) / 30)
+    return 40 + 4 * digits
+
+
+def _width(rate: Fraction) -> int:
+    """Return the counts up to which weights rise by the whole rate."""
+    return min(ceil(STEEPEST / rate), LARGEST) if rate else LARGEST
 
 
 def _step(rate: Fraction) -> int:

@@ -1,4 +1,4 @@
-r"""What labels of public cells imply: shares of all classes, which are the same in every cell.
+r"""What labels of cells imply: shares of all classes, which are the same in every cell.
 
 A cell that said class c has that class with probability :math:`q = E[p_c \mid c]`, and each other
 one with :math:`(1-q)/(k-1)`. Log odds of two classes are so a table of few attributes with three
@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
-from mrf_matrix.forests.learned.label_tree import LabelTree
 
 TINY = np.finfo(np.float64).tiny
 
@@ -69,31 +68,22 @@ class LabelEvidence:
 
 @dataclass(frozen=True, eq=False)
 class LabelPosterior:
-    """A tree of labels, and what a label says.
+    """The label of every cell of a table over few attributes, and what a label says.
 
     Attributes
     ----------
-    tree : LabelTree
+    attributes : tuple of int
+    places : tuple of ndarrays of int64
+        For each code of each attribute, its row in the table.
+    labels : ndarray of int64
+        Of the cells, an axis for each attribute.
     evidence : LabelEvidence
     """
 
-    tree: LabelTree
+    attributes: tuple[int, ...]
+    places: tuple[Longs, ...]
+    labels: Longs
     evidence: LabelEvidence
-
-    @property
-    def attributes(self) -> tuple[int, ...]:
-        """Positions of the attributes that are cut, rising."""
-        return self.tree.attributes
-
-    @property
-    def places(self) -> tuple[Longs, ...]:
-        """For each code of each attribute, its row in `labels`."""
-        return self.tree.grid[0]
-
-    @property
-    def labels(self) -> Longs:
-        """Labels of the cells, as a table over the attributes."""
-        return self.tree.grid[1]
 
     @property
     def n_classes(self) -> int:
@@ -102,7 +92,10 @@ class LabelPosterior:
 
     def labels_at(self, codes: AnyInts) -> Longs:
         """Return the label of each record's cell, shape (b,)."""
-        return self.tree.labels[self.tree.cells(codes)]
+        places = tuple(
+            place[codes[:, i]] for i, place in zip(self.attributes, self.places, strict=True)
+        )
+        return np.asarray(self.labels[places])
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
@@ -119,6 +112,6 @@ class LabelPosterior:
 
     def __repr__(self) -> str:
         return (
-            f"LabelPosterior({self.tree.n_cells} cells of attributes {list(self.attributes)}, "
+            f"LabelPosterior(labels by attributes {list(self.attributes)}, "
             f"labels right with probability {self.evidence.right:.3g})"
         )

@@ -7,6 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.text import condition
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.posterior.effects import Term, terms
@@ -27,7 +28,8 @@ def strength_section(model: Any, domain: Domain) -> Section:
         return Section(TITLE, ("This kind of model votes by trees: it has no effect a attribute.",))
     classes: list[Hashable] = model.classes_.tolist()
     if isinstance(posterior, LabelPosterior):
-        return labels_section(posterior, classes, domain)
+        tree = getattr(model, "forest_", model).tree_
+        return labels_section(tree, posterior, classes, domain)
     last = domain.n_classes - 1
     known = (one for one in terms(posterior, last, 0) if one.deviations.any())
     found = sorted(known, key=lambda one: -one.size)
@@ -74,16 +76,16 @@ def _name(domain: Domain, term: Term) -> str:
 
 
 def labels_section(
-    posterior: LabelPosterior, classes: Sequence[Hashable], domain: Domain
+    tree: LabelTree, posterior: LabelPosterior, classes: Sequence[Hashable], domain: Domain
 ) -> Section:
     """Return the cells of a tree of labels, in words, with their labels."""
-    tree, labels = posterior.tree.forest(domain)
+    forest, labels = tree.forest(domain)
     rows = tuple(
-        (_path(tree, node), str(classes[label]))
-        for node, label in zip(tree.leaves.tolist(), labels, strict=True)
+        (_path(forest, node), str(classes[label]))
+        for node, label in zip(forest.leaves.tolist(), labels, strict=True)
     )
     words = (
-        "All that was released: these cells, and the class that each was labelled with. A label is "
+        "All that the release says: these cells, and the class of each. A label is "
         f"right with probability {posterior.evidence.right:.2f}, under a public prior of the "
         "shares of classes in a cell. It is the same for all of them: nothing says of which label "
         "one may be surer.",

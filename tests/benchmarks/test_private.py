@@ -65,7 +65,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "residuals beside wide tables": {"WIDE": 1.0},
 }
-NO_LABELS = {"LABELS_UP_TO": 0, "LABELS_OF_SEVERAL": 0}
+NO_LABELS = {"LABELS_UP_TO": 0}
 FEW_CHANGES: dict[str, dict[str, Any]] = {
     "no labels alone": {},
     "20 % for few choices": {"LARGEST_OF_FEW": Fraction(20, 100)},
@@ -81,15 +81,13 @@ FEW_CHANGES: dict[str, dict[str, Any]] = {
 LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no labels": NO_LABELS,
-    "labels at every N ε": {"LABELS_UP_TO": 10_000, "LABELS_OF_SEVERAL": 10_000},
+    "labels at every N ε": {"LABELS_UP_TO": 10_000},
     "always four cells": {"DEEP_FROM": float("inf")},
     "always eight cells": {"DEEP_FROM": 0},
-    "one cut in two": {"FLAT": 1, "DEEP": 1},
     "5 cuts to choose from": {"MOST_CUTS": 5},
-    "16 cuts": {"MOST_CUTS": 16},
-    "32 cuts": {"MOST_CUTS": 32},
+    "20 cuts": {"MOST_CUTS": 20},
 }
-SMALLEST = (6, 12, 20, 35, 60, 100, 150, 200, 300)
+SMALLEST = (6, 12, 20, 35, 60, 100, 200, 300, 450)
 FEW = (20, 35, 60, 100, 200, 280)
 FEW_RECORDS = 600
 OTHERS_OF_TWO = ("hepatitis", "mammographic", "monks3", "transfusion", "wdbc")

@@ -20,8 +20,9 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.labels.draw import counted, release_labels
+from mrf_matrix.labels.draw import cut_counts, draw_tree, rules_of
 from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.labels.plan import CONCENTRATIONS
 from mrf_matrix.mechanisms import CellCounts
@@ -46,8 +47,9 @@ class LabelTreeClassifier(
 
     Every node cuts the codes of one attribute in two, out of many public cuts. The whole tree is
     drawn at once, with the labels of its cells: by the exponential mechanism over all trees t and
-    labels l, in proportion to :math:`\exp(\varepsilon \sum_v n_v(l_v))`, the records that are
-    right. The draw is exact, in whole numbers, without writing out the trees.
+    labels l, in proportion to :math:`\exp(r \sum_v n_v(l_v))`, the records that are right. The rate
+    r is ε, half of it under replace-one neighbours, and :math:`\sqrt{8\rho}` in place of ε under
+    zCDP. The draw is exact, in whole numbers, without writing out the trees.
 
     Parameters
     ----------
@@ -135,15 +137,15 @@ class LabelTreeClassifier(
             weigh(plan)
         classes, order = sorted_classes(data.domain)
         codes, of_classes = _counted(plan, data)
-        counts = counted(plan, codes, of_classes[:, order])
-        # all that needs no label is worked out before it is paid for
+        counts = cut_counts(plan, codes, of_classes[:, order])
+        # all that can fail, but for an interruption, is worked out before it is paid for
         report, evidence = label_report(plan, self.noise), evidence_of(plan)
-        bits = Bits(noise_stream(self.noise, bill.noise_state))
+        rules = rules_of(plan, counts, Bits(noise_stream(self.noise, bill.noise_state)))
         bill.charge()
         with keeping(self, FITTED, SPENT, plan_=plan):
-            self.tree_ = release_labels(plan, counts, bits)
+            self.tree_ = draw_tree(plan.cuts, counts, rules)
         self.domain_, self.classes_ = data.domain, classes
-        self.posterior_ = LabelPosterior(self.tree_, evidence)
+        self.posterior_ = label_posterior(self.tree_, evidence)
         self.privacy_report_ = report.without_claim() if is_read_off(self.domain) else report
         return self
 
@@ -154,6 +156,11 @@ def _counted(plan: LabelPlan, data: PrivateData) -> tuple[AnyInts, Longs]:
     if not isinstance(cells, CellCounts):
         raise needs_records("a tree of labels")
     return cells.codes, cells.counts
+
+
+def label_posterior(tree: LabelTree, evidence: LabelEvidence) -> LabelPosterior:
+    """Return what a tree of labels implies."""
+    return LabelPosterior(tree.attributes, *tree.grid, evidence)
 
 
 def evidence_of(plan: LabelPlan) -> LabelEvidence:

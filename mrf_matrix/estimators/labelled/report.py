@@ -6,7 +6,7 @@ from mrf_matrix.reports.privacy_report import PrivacyReport
 
 PUBLIC = (
     "the domain and the classes",
-    "the cuts that a node may have, and how many a record is asked for",
+    "the cuts that a node may have, and the depth",
     "the sensitivity and the rate of the draw",
     "the neighbouring relation and the budget",
 )
@@ -14,7 +14,7 @@ PUBLIC = (
 NOTES = (
     "tree and labels are one choice: all of them are weighed by how many records they are right on",
     "probabilities are what labels of such a law are worth under a public prior of the classes' "
-    "shares in a cell: nothing but labels is measured",
+    "shares in a cell: nothing but the tree and its labels is released",
 )
 
 

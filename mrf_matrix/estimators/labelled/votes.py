@@ -36,7 +36,8 @@ class LabelVotes(ProbabilityVotes):
     def export_text(self) -> str:
         """Draw the tree as text: where it is cut, and the label of each cell.
 
-        A cut that has the same label on both sides is left out.
+        Cuts that leave no code on one side of what was cut before, and those below which both
+        sides are the same, are left out.
 
         Examples
         --------

@@ -1,13 +1,12 @@
 """A tree of labels that was released: it predicts, and knows nothing of the records."""
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.labelled.label_tree import evidence_of
+from mrf_matrix.estimators.labelled.label_tree import evidence_of, label_posterior
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
@@ -43,7 +42,7 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
 
     def _keep(self) -> None:
         self.plan_, self.tree_ = self.plan, self.tree
-        self.posterior_ = LabelPosterior(self.tree, evidence_of(self.plan))
+        self.posterior_ = label_posterior(self.tree, evidence_of(self.plan))
         self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

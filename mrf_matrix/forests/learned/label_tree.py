@@ -13,7 +13,7 @@ from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.sources.cuts import Cut
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelTree:
     """A tree of the same depth everywhere, every node of which cuts one attribute in two.
 
@@ -52,8 +52,9 @@ class LabelTree:
 
     @cached_property
     def attributes(self) -> tuple[int, ...]:
-        """Positions of the attributes that are cut, rising."""
-        return tuple(sorted({cut.attribute for cut in self.cuts}))
+        """Positions of the attributes that labels depend on, rising; else the first that is cut."""
+        told = {cut.attribute for level in self._levels for cut in _cuts(level)}
+        return tuple(sorted(told or {self.cuts[0].attribute}))
 
     @cached_property
     def grid(self) -> tuple[tuple[Longs, ...], Longs]:
@@ -68,16 +69,18 @@ class LabelTree:
             The class of each cell of the table, at most two to the number of cuts.
         """
         places, firsts = [], []
+        told = [cut for level in self._levels for cut in _cuts(level)] or [self.cuts[0]]
         for i in self.attributes:
-            sides = np.array([cut.upper for cut in self.cuts if cut.attribute == i])
+            sides = np.array([cut.upper for cut in told if cut.attribute == i])
             _, first, place = np.unique(sides, axis=1, return_index=True, return_inverse=True)
             places.append(place.ravel())
             firsts.append(first)
-        rows = np.stack([one.ravel() for one in np.meshgrid(*firsts, indexing="ij")], axis=1)
-        codes = np.zeros((len(rows), self.attributes[-1] + 1), dtype=np.int64)
-        codes[:, list(self.attributes)] = rows
         shape = tuple(len(first) for first in firsts)
-        return tuple(places), self.labels[self.cells(codes)].reshape(shape)
+        codes = np.zeros((*shape, 1 + max(cut.attribute for cut in self.cuts)), dtype=np.int64)
+        for i, rows in zip(self.attributes, np.ix_(*firsts), strict=True):
+            codes[..., i] = rows
+        cells = self.cells(codes.reshape(-1, codes.shape[-1]))
+        return tuple(places), self.labels[cells].reshape(shape)
 
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
         """Return the tree over its own attributes, for people, and the labels of its leaves.
@@ -86,27 +89,36 @@ class LabelTree:
         sides are the same, are left out. `domain`: the whole.
         """
         own, places = domain.select(self.attributes), {a: i for i, a in enumerate(self.attributes)}
-        levels: list[list[Branch]] = [[self._branch(0, {})]]
-        while any(not isinstance(one, int) for one in levels[-1]):
-            inner = [one for one in levels[-1] if not isinstance(one, int)]
-            levels.append([child for _, *children in inner for child in children])
-        cuts = [[None if isinstance(one, int) else one[0] for one in level] for level in levels]
-        tables = [cut.upper.astype(np.int32) for level in cuts for cut in level if cut is not None]
+        levels = self._levels
+        tables = [cut.upper.astype(np.int32) for level in levels for cut in _cuts(level)]
         pool, starts = subset_patterns(branch_pool(own.sizes), tables)
         patterns = iter(starts.tolist())
+        attributes = [
+            [-1 if isinstance(one, int) else places[one.cut.attribute] for one in level]
+            for level in levels
+        ]
         forest = forest_from_levels(
             own,
-            [
-                np.array([-1 if cut is None else places[cut.attribute] for cut in row])
-                for row in cuts
-            ],
-            [np.array([0 if cut is None else next(patterns) for cut in row]) for row in cuts],
+            [np.array(level) for level in attributes],
+            [np.array([0 if i < 0 else next(patterns) for i in level]) for level in attributes],
             pool,
             source="a tree of labels",
         )
-        return forest, list(_labels(levels[0][0]))
+        return forest, list(_labels(self._folded))
 
-    def _branch(self, node: int, left: dict[int, Bools]) -> "Branch":
+    @cached_property
+    def _folded(self) -> "int | Branch":
+        """The tree without cuts that no label depends on."""
+        return self._branch(0, {})
+
+    @cached_property
+    def _levels(self) -> list[list["int | Branch"]]:
+        levels = [[self._folded]]
+        while inner := [one for one in levels[-1] if isinstance(one, Branch)]:
+            levels.append([child for one in inner for child in (one.below, one.above)])
+        return levels
+
+    def _branch(self, node: int, left: dict[int, Bools]) -> "int | Branch":
         """Return what lies below a node, of the codes that are left of attributes above."""
         if node >= len(self.cuts):
             return int(self.labels[node - len(self.cuts)])
@@ -117,16 +129,30 @@ class LabelTree:
             return self._branch(2 * node + 1 + bool(above.any()), left)
         one = self._branch(2 * node + 1, left | {cut.attribute: below})
         other = self._branch(2 * node + 2, left | {cut.attribute: above})
-        return one if one == other else (cut, one, other)
+        return one if one == other else Branch(cut, one, other)
+
+    def __repr__(self) -> str:
+        return f"LabelTree({self.n_cells} cells of attributes {list(self.attributes)})"
 
 
-Branch = int | tuple[Cut, "Branch", "Branch"]
+@dataclass(frozen=True)
+class Branch:
+    """A cut that a label depends on, and what lies on either side: a branch, or a label."""
+
+    cut: Cut
+    below: "int | Branch"
+    above: "int | Branch"
 
 
-def _labels(branch: Branch) -> Iterator[int]:
+def _cuts(level: list[int | Branch]) -> Iterator[Cut]:
+    """Yield the cuts of a level."""
+    return (one.cut for one in level if isinstance(one, Branch))
+
+
+def _labels(branch: int | Branch) -> Iterator[int]:
     """Yield the labels below, from left to right."""
     if isinstance(branch, int):
         yield branch
     else:
-        for below in branch[1:]:
-            yield from _labels(below)
+        yield from _labels(branch.below)
+        yield from _labels(branch.above)

@@ -75,7 +75,7 @@ def public_cuts(domain: Domain, most: int, structure: np.random.Generator) -> tu
     [4, 2, 6]
     """
     usable = usable_attributes(domain)
-    order = structure.permutation(usable).tolist() if len(usable) > 1 else usable
+    order = structure.permutation(usable).tolist()
     sources = [_cuts_of(domain, i, structure) for i in order[:most]]  # each has a cut or more
     return tuple(islice(_in_turn(sources), most))
 

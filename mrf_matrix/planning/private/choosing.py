@@ -30,13 +30,13 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
 
-LABELS_UP_TO, LABELS_OF_SEVERAL = 200, 300
-"""Signal (`label_signal`) up to which labels alone are taken, of two classes and of more. There
-tables were 2 to 10 points behind them on public sets, though the prior, which knows neither rough
-codes nor classes of their own size, may expect tables ahead."""
+LABELS_UP_TO = 300
+"""Signal (`label_signal`) up to which labels alone are taken. There tables were 2 to 10 points
+behind them on public sets, though the prior, which knows neither rough codes nor classes of their
+own size, may expect tables ahead."""
 
 LABELS_UNDER_ZCDP = 0.4
-"""Part of these signals under zCDP, whose tables have the smaller noise for the same rate."""
+"""Part of that signal under zCDP, whose tables have the smaller noise for the same rate."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
@@ -81,12 +81,13 @@ def private_plan(
     """
     checked_neighboring(neighboring)
     found: list[Forecast] = []
+    amplest = max(budgets, key=epsilon_of)
     lag = _lag(_considered(domain, budgets, n_records, neighboring) if tables else None)
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
-        if labels and tables and budget == max(budgets, key=epsilon_of):
+        if labels and tables and budget == amplest:
             found += _labels(scale)
     found.sort(key=_worth, reverse=True)
     left_out = None
@@ -190,9 +191,7 @@ def _labels(scale: Scale) -> list[Forecast]:
     """Return what is expected of labels alone, where there is little data."""
     domain, known = scale.domain, scale.n_records
     budget, neighboring = scale.budget, scale.neighboring
-    most: float = LABELS_UP_TO if domain.n_classes == 2 else LABELS_OF_SEVERAL
-    if not isinstance(budget, PureDP):
-        most *= LABELS_UNDER_ZCDP
+    most = LABELS_UP_TO * (1 if isinstance(budget, PureDP) else LABELS_UNDER_ZCDP)
     suits = not budget.is_infinite and why_no_labels(domain) is None and scale.width < 1
     if known is None or known > MOST_RECORDS or not suits:
         return []

@@ -1,9 +1,8 @@
 r"""What a tree of labels would be right on: of imagined data, in each draw of the prior.
 
 A code's half moves the log odds by :math:`\pm\sqrt{2/\pi}\,a`, the mean of a normal score's size
-times what its attribute shows by itself. Trees are imagined that ask the same of all records, one
-for each of a few random sets of attributes: less than there is to choose from, so that this is
-expected at least.
+times what its attribute shows by itself. In place of all trees those are imagined that ask the same
+of all records, one for each of a few random sets of attributes.
 """
 
 from itertools import product
@@ -32,7 +31,8 @@ def right_of_labels(prior: CorrelatedEffects, plan: LabelPlan) -> Array:
     sides = np.array(list(product((-1.0, 1.0), repeat=cut.shape[1])))
     moved = HALF * prior.shown[:, cut] @ sides.T
     of_first = expit(prior.lean[:, None, None] + moved)
-    records = plan.cell_records * 2 / plan.n_classes  # those of two classes
+    of_all = plan.cell_records * plan.n_cells * 2 / plan.n_classes  # those of two classes
+    records = of_all / len(sides)
     signal = min(records * float(plan.labels.choice_rate), LARGEST_SIGNAL)
     worth = np.logaddexp(signal * of_first, signal * (1 - of_first)).sum(axis=2)
     drawn = np.argmax(worth + generator.gumbel(size=worth.shape), axis=1)

@@ -149,7 +149,7 @@ class PrivatePlan:
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
         elif second.accuracy > first.accuracy and first.measured == "labels":
-            told += " (with so little signal labels alone are taken: tables were behind them)"
+            told += " (at so little signal labels alone are taken: tables lagged on public data)"
         elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:

@@ -22,7 +22,7 @@ from mrf_matrix.study import compare
 
 DELTA = 1e-6
 COMPARE_LAWS = ("residual", "private", "posterior", "naive_bayes", "labels")
-CHOICES = ("exponential", "permute-and-flip")
+CHOICES = ("exponential",)
 LARGE = 0.1
 """At which they take Gaussian noise here; at the small one Laplace noise."""
 CLAIM = "(epsilon=1, delta=1e-06)-DP via "

@@ -161,7 +161,7 @@ def test_text_and_page_say_what_is_predicted_and_no_more(epsilon, seed):
     y = np.random.default_rng(seed).integers(0, 2, size=300)
     model = tree(epsilon=epsilon, noise_state=seed, random_state=seed).fit(X, y)
     rows = read_text(model.export_text())
-    section = labels_section(model.posterior_, ["0", "1"], DOMAIN).rows
+    section = labels_section(model.tree_, model.posterior_, ["0", "1"], DOMAIN).rows
     if len(rows) == 1:
         assert section == (("all records", rows[0][1]),)
     else:
@@ -195,7 +195,7 @@ def test_a_tree_of_one_label_is_drawn_as_that_label():
     for label in odd.required_target().labels:
         model = tree(odd, epsilon=INFINITE).fit(X, np.full(300, label))
         assert model.export_text() == label
-        section = labels_section(model.posterior_, model.classes_.tolist(), odd)
+        section = labels_section(model.tree_, model.posterior_, model.classes_.tolist(), odd)
         assert section.rows == (("all records", label),)
 
 
@@ -220,7 +220,7 @@ def test_what_is_lost_after_the_charge_is_said(monkeypatch):
 
     ledger = PrivacyLedger(epsilon=1)
     model = tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None)
-    monkeypatch.setattr(label_tree, "release_labels", fails)
+    monkeypatch.setattr(label_tree, "draw_tree", fails)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(X, Y)
     assert "budget is spent" in caught.value.__notes__[0]
@@ -233,7 +233,7 @@ def test_the_page_says_what_each_cell_was_labelled_with():
     page = str(model.report_)
     assert "Labels of cells" in page
     assert f"right with probability {model.posterior_.evidence.right:.2f}" in page
-    section = labels_section(model.posterior_, model.classes_.tolist(), DOMAIN)
+    section = labels_section(model.tree_, model.posterior_, model.classes_.tolist(), DOMAIN)
     for path, label in section.rows:
         assert f"{path} | {label}" in re.sub(r" {2,}", " | ", page)
 
@@ -389,12 +389,13 @@ def test_a_budget_that_buys_nothing_labels_at_random(changes):
     assert model.predict_proba(X).max() == pytest.approx(0.5)
 
 
-def test_nothing_is_paid_where_what_a_label_says_cannot_be_worked_out(monkeypatch):
-    def fails(plan):
+@pytest.mark.parametrize("late", ["evidence_of", "rules_of", "label_report", "cut_counts"])
+def test_nothing_is_paid_where_what_comes_before_the_draw_fails(late, monkeypatch):
+    def fails(*args):
         raise MemoryError
 
     ledger = PrivacyLedger(epsilon=1)
-    monkeypatch.setattr(label_tree, "evidence_of", fails)
+    monkeypatch.setattr(label_tree, late, fails)
     with pytest.raises(MemoryError):
         tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None).fit(X, Y)
     assert ledger.spent == 0

@@ -11,11 +11,11 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate, probabilities, select
+from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels import law
-from mrf_matrix.labels.law import MOST_NUMBERS, label_law
+from mrf_matrix.labels.law import MOST_NUMBERS
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.posterior import LabelEvidence, LabelPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
@@ -149,13 +149,6 @@ def test_it_is_always_the_same():
     assert (one.weights == other.weights).all()
 
 
-def test_the_law_is_that_of_the_choice():
-    gaps, rate = np.array([[0, 2], [3, 0], [1, 1]]), Rate.below(0.7)
-    found = label_law(gaps, float(rate.value))
-    expected = probabilities(gaps, np.ones(gaps.shape, dtype=bool), rate)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 CELLS, RECORDS = 60_000, 100_000
 
 
@@ -235,13 +228,14 @@ LABELS = np.array([[2, 0], [1, 2]])
 
 
 def tree_of(attributes, sides):
-    """Return the tree that asks for two attributes, one after the other."""
+    """Return the table of a tree that asks for two attributes, one after the other."""
     first, second = (Cut.of(i, side) for i, side in zip(attributes, sides, strict=True))
-    return LabelTree((first, second, second), LABELS.ravel())
+    tree = LabelTree((first, second, second), LABELS.ravel())
+    return tree.attributes, *tree.grid
 
 
 def posterior(k=3, signal=5.0):
-    return LabelPosterior(tree_of((1, 3), SIDES), label_evidence(k, signal))
+    return LabelPosterior(*tree_of((1, 3), SIDES), label_evidence(k, signal))
 
 
 CODES = np.array([(i, a, 0, b) for i, a, b in product(range(2), range(3), range(4))])
@@ -310,10 +304,10 @@ def test_a_class_is_not_weighed_against_itself():
 
 def test_terms_of_many_codes_take_no_memory_before_they_are_written_out():
     sides = (np.arange(60_000) > 30_000, np.arange(50_000) > 9)
-    model = LabelPosterior(tree_of((0, 1), sides), label_evidence(3, 5.0))
+    model = LabelPosterior(*tree_of((0, 1), sides), label_evidence(3, 5.0))
     [term] = terms(model, 2, 0)
     assert term.size > 0
     assert term.at(np.array([[0, 0], [59_999, 49_999]])).shape == (2,)
     with pytest.raises(MemoryCapError, match="a term over all codes"):
         term.over_codes()
-    assert "4 cells of attributes [0, 1]" in repr(model)
+    assert "labels by attributes [0, 1]" in repr(model)

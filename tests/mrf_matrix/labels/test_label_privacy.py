@@ -15,7 +15,8 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.labels.draw import counted, release_labels
+from mrf_matrix.labels.draw import Exponential, _of_each_cut, cut_counts, draw_tree, rules_of
+from mrf_matrix.labels.joint_counts import joint_counts
 from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
@@ -136,6 +137,36 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("times", [1, Fraction(6, 5)])
+def test_trees_of_other_depths_are_within_the_budget_too(depth, times):
+    """By sums over all trees: of a tree with labels only the counts of its cells matter."""
+    plan, rate = plan_of(LARGE), LARGE.exact * times
+    codes = np.array([row for row, _ in types(2)])
+    classes = np.array([c for _, c in types(2)])
+    table, least, most = weights(rate, 60), exponential(-LARGE.exact), exponential(LARGE.exact)
+    held = True
+    for data in tables(2)[[0, 1, 4, -3]]:
+        found = []
+        for more in with_one_more_of(data):
+            counts = np.eye(2, dtype=np.int64)[classes] * more[:, None]
+            joint = joint_counts(plan.cuts, plan.attributes, codes, counts, depth)
+            worth = sum(_of_each_cut(*joint.split(), Exponential(table, Bits())))
+            cells = LabelTree((plan.cuts[0],) * (2**depth - 1), np.zeros(2**depth, dtype=int))
+            of_cells = np.zeros((2**depth, 2), dtype=np.int64)
+            np.add.at(of_cells, cells.cells(codes), counts)
+            right = reduce(lambda one, other: one * other, table[of_cells[:, 1]].tolist())
+            found.append(Fraction(right, worth))  # of one tree that says the second class
+        ratios = [one / found[0] for one in found[1:]]
+        held &= all(least <= ratio <= most for ratio in ratios)
+    assert held == (times == 1)
+
+
+def with_one_more_of(data):
+    """Return a table, and all with one record more."""
+    return [data, *(data + one for one in np.eye(len(data), dtype=int))]
+
+
 def test_what_is_enumerated_is_all_trees_and_labels():
     plan = plan_of(SMALL)
     assert plan.depth == 2
@@ -189,10 +220,10 @@ def test_what_is_released_is_drawn_by_this_law(budget):
     plan = plan_of(budget)
     data = np.random.default_rng(7).integers(0, 3, len(types(2)))
     rows, classes = np.array([codes for codes, _ in types(2)]), np.array([c for _, c in types(2)])
-    counts = counted(plan, rows, np.eye(2, dtype=np.int64)[classes] * data[:, None])
-    bits, right = Bits(np.random.default_rng(0)), []
+    counts = cut_counts(plan, rows, np.eye(2, dtype=np.int64)[classes] * data[:, None])
+    rules, right = rules_of(plan, counts, Bits(np.random.default_rng(0))), []
     for _ in range(400):
-        tree = release_labels(plan, counts, bits)
+        tree = draw_tree(plan.cuts, counts, rules)
         right.append(int(data[tree.labels[tree.cells(rows)] == classes].sum()))
     cells = cell_counts(plan, data)
     score = reduce(

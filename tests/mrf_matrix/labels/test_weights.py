@@ -4,12 +4,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 from math import exp, log
+from sys import getsizeof
 
 import numpy as np
 import pytest
 
 from mrf_matrix.labels import weights as module
-from mrf_matrix.labels.weights import BITS, STEEPEST, weights
+from mrf_matrix.labels.weights import BITS, STEEPEST, bytes_of, weights
 
 RATES = [
     Fraction(1, 10**400),
@@ -77,6 +78,16 @@ def test_a_rate_of_nothing_is_flat():
     assert set(weights(Fraction(0), 50).tolist()) == {1 << BITS}
     assert set(weights(Fraction(1, 2**70), 50).tolist()) == {1 << BITS}
     assert len(set(weights(Fraction(1, 2**50), 50).tolist())) == 51
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**9), Fraction(1, 10), Fraction(1), Fraction(300)])
+@pytest.mark.parametrize("largest", [1, 50, 2000, 60_000])
+def test_no_weight_takes_more_than_is_said(largest, rate):
+    found = weights(rate, largest)
+    said = bytes_of(rate, largest)
+    taken = 8 + getsizeof(found[-1])
+    assert 0.8 * said - 16 <= taken <= said
+    assert max(map(getsizeof, found.tolist())) == getsizeof(found[-1])
 
 
 @pytest.mark.parametrize("largest", [0, 1, 2, 3, 17, 64, 65])
