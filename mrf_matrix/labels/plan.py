@@ -20,8 +20,9 @@ from mrf_matrix.residual.step import ResidualStep
 FLAT, DEEP = 2, 3
 """Cuts that a record is asked for: four cells, or eight."""
 
-DEEP_FROM = 60
-"""Signal (`label_signal`) from which trees are deep."""
+DEEP_FROM, DEEP_FOR_MORE = 60, 30
+"""Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
+have cells."""
 
 MOST_CUTS, MOST_COUNTS = 64, 1 << 19
 """Cuts among which each node has one, and counts that trees of them need: cuts to the power of
@@ -163,7 +164,8 @@ def label_plan(
     if (reason := why_no_labels(domain)) is not None:
         raise ValueError(reason)
     checked_neighboring(neighboring)
-    depth = DEEP if label_signal(budget, n_records, neighboring) >= DEEP_FROM else FLAT
+    least = DEEP_FROM if domain.n_classes <= 1 << FLAT else DEEP_FOR_MORE
+    depth = DEEP if label_signal(budget, n_records, neighboring) >= least else FLAT
     cuts = public_cuts(domain, most_cuts(depth, domain.n_classes), structure)
     what = f"a tree of {1 << depth} cells and their labels"
     labels = ResidualStep("labels", what, budget, neighboring)

@@ -9,7 +9,6 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.labels.plan import (
     DEEP,
-    DEEP_FROM,
     FLAT,
     MOST_CLASSES,
     MOST_COUNTS,
@@ -66,14 +65,14 @@ def test_signals_rise_with_budget_and_records():
 
 
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
-@pytest.mark.parametrize("k", [2, 7])
-@pytest.mark.parametrize("n_records", [1, 300, 599, 601, 1199, 1201, 10**5])
+@pytest.mark.parametrize("k", [2, 4, 5, 7])
+@pytest.mark.parametrize("n_records", [1, 299, 301, 599, 601, 1199, 1201, 10**5])
 def test_trees_are_deep_from_a_signal_on(n_records, k, neighboring):
     budget, domain = PureDP(Fraction(1, 10)), Domain.from_sizes([4, 3, 5], n_classes=k)
     plan = planned(budget, n_records, domain, neighboring=neighboring)
     signal = label_signal(budget, n_records, neighboring)
     assert signal == pytest.approx(n_records / (20 if neighboring == "replace_one" else 10))
-    assert plan.depth == (DEEP if signal >= DEEP_FROM else FLAT)
+    assert plan.depth == (DEEP if signal >= (60 if k < 5 else 30) else FLAT)
     assert plan.n_cells == 2**plan.depth
     assert plan.cell_records == n_records / plan.n_cells
     assert f"a tree of {plan.n_cells} cells" in plan.labels.measured
