@@ -82,8 +82,8 @@ LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no labels": NO_LABELS,
     "labels at every N ε": {"LABELS_UP_TO": 10_000},
-    "always four cells": {"DEEP_FROM": float("inf")},
-    "always eight cells": {"DEEP_FROM": 0},
+    "always four cells": {"DEEP_FROM": float("inf"), "DEEP_FOR_MORE": float("inf")},
+    "always eight cells": {"DEEP_FROM": 0, "DEEP_FOR_MORE": 0},
     "5 cuts to choose from": {"MOST_CUTS": 5},
     "20 cuts": {"MOST_CUTS": 20},
 }
