@@ -7,6 +7,7 @@ the tree, and the same budget its labels.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -28,12 +29,15 @@ MOST_CUTS, MOST_COUNTS = 64, 1 << 19
 """Cuts among which each node has one, and counts that trees of them need: cuts to the power of
 their depth, times classes. With 16 cuts trees were a point behind, with 100 no better."""
 
-MOST_RECORDS = 1 << 22
-"""Public numbers of records up to which it is considered: weights are written out for each."""
+MOST_RECORDS, MOST_ENTRIES = 1 << 17, 1 << 24
+"""Public numbers of records, and of records times classes, up to which it is considered: weights
+and counts are written out for each."""
 
 CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45}
 """Of the prior of a cell's shares (`label_evidence`), so that labels are right as often as expected
 on public sets: the more cells there are to choose from, the purer are those that are chosen."""
+
+LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
 
 MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
 
@@ -104,7 +108,7 @@ class LabelPlan:
     @property
     def cell_records(self) -> float:
         """Records behind a label, if all cells hold as many."""
-        return (self.n_records or ASSUMED_RECORDS) / self.n_cells
+        return min(self.n_records or ASSUMED_RECORDS, LARGEST_FLOAT) / self.n_cells
 
     @property
     def cell_signal(self) -> float:
@@ -194,7 +198,9 @@ def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> flo
     It is N ε under add/remove neighbours, and half of that under replace-one.
     """
     rate = ResidualStep("labels", "", budget, neighboring).choice_rate
-    return float(rate) * (n_records or ASSUMED_RECORDS)
+    if budget.is_infinite:
+        return float("inf")
+    return float(min(Fraction(rate) * (n_records or ASSUMED_RECORDS), Fraction(LARGEST_FLOAT)))
 
 
 def most_cuts(depth: int, n_classes: int) -> int:

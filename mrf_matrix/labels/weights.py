@@ -53,9 +53,12 @@ def weights(rate: Fraction, largest: int) -> Numbers:
 
 def bytes_of(rate: Fraction, largest: int) -> int:
     """Return what one of the weights of 0 to `largest` records takes at most, with its pointer."""
-    pieces = log2(1 + largest / _width(rate))  # each of STEEPEST, or a part of the first
-    digits = ceil((BITS + STEEPEST / log(2) * pieces) / 30)
-    return 40 + 4 * digits
+    width = _width(rate)
+    pieces = log2(1 + largest / width)  # or a part of the first
+    rise = (
+        float(min(rate, Fraction(STEEPEST))) * width if largest else 0.0
+    )  # of the logarithm in each
+    return 40 + 4 * ceil((BITS + rise / log(2) * pieces) / 30)
 
 
 def _width(rate: Fraction) -> int:

@@ -95,6 +95,8 @@ def checked_counts(counts: object, rows: int, expected: str) -> Longs:
         )
     if given.dtype.kind not in "iu" or (given.size and given.min() < 0):
         raise ValueError(f"counts of type {given.dtype}: expected integers, none of them negative.")
+    if given.size and given.dtype.kind == "u" and given.max() > np.iinfo(np.int64).max:
+        raise ValueError("counts of 2**63 or more: expected numbers of records, which are fewer.")
     own = given.astype(np.int64)
     own.flags.writeable = False
     return own

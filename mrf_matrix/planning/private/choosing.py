@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import label_plan
-from mrf_matrix.labels.plan import MOST_RECORDS, label_signal, why_no_labels
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
@@ -193,7 +193,7 @@ def _labels(scale: Scale) -> list[Forecast]:
     budget, neighboring = scale.budget, scale.neighboring
     most = LABELS_UP_TO * (1 if isinstance(budget, PureDP) else LABELS_UNDER_ZCDP)
     suits = not budget.is_infinite and why_no_labels(domain) is None and scale.width < 1
-    if known is None or known > MOST_RECORDS or not suits:
+    if known is None or known > min(MOST_RECORDS, MOST_ENTRIES // domain.n_classes) or not suits:
         return []
     if label_signal(budget, known, neighboring) > most:
         return []

@@ -46,6 +46,7 @@ from mrf_matrix.estimators import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
+from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
@@ -205,8 +206,7 @@ class Watch:
         for module, moved in ((residual_releases, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
-        drawing = self._drawing(label_draw.draw_tree)
-        monkeypatch.setattr(label_draw, "draw_tree", drawing)
+        monkeypatch.setattr(label_tree, "draw_tree", self._drawing(label_tree.draw_tree))
         asking = self._asking(private_forest.chosen_balance)
         monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, base):

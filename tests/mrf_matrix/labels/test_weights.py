@@ -80,7 +80,9 @@ def test_a_rate_of_nothing_is_flat():
     assert len(set(weights(Fraction(1, 2**50), 50).tolist())) == 51
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 10**9), Fraction(1, 10), Fraction(1), Fraction(300)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 10**9), Fraction(1, 10), Fraction(1), Fraction(255), Fraction(300)]
+)
 @pytest.mark.parametrize("largest", [1, 50, 2000, 60_000])
 def test_no_weight_takes_more_than_is_said(largest, rate):
     found = weights(rate, largest)

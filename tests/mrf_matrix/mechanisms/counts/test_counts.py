@@ -161,7 +161,14 @@ def test_bad_records_are_refused(case):
 
 
 @pytest.mark.parametrize(
-    "counts", [np.array([1, 2]), np.array([[1.0], [2.0]]), np.array([[1], [-1]]), np.ones((3, 1))]
+    "counts",
+    [
+        np.array([1, 2]),
+        np.array([[1.0], [2.0]]),
+        np.array([[1], [-1]]),
+        np.ones((3, 1)),
+        np.array([[1], [2**63]], dtype=np.uint64),  # it would be negative
+    ],
 )
 def test_bad_tables_are_refused(counts):
     with pytest.raises(ValueError, match="counts"):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from mrf_matrix import Domain, plan
-from mrf_matrix.labels.plan import MOST_RECORDS
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
@@ -134,22 +134,24 @@ TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
 @pytest.mark.parametrize(
     ("n_records", "budget", "n_classes", "changes", "taken"),
     [
-        (2000, TENTH, 2, {}, True),
-        (2010, TENTH, 2, {}, False),
+        (3000, TENTH, 2, {}, True),
+        (3010, TENTH, 2, {}, False),
         (3000, TENTH, 3, {}, True),
         (3010, TENTH, 3, {}, False),
         (3000, TENTH, 10, {}, True),
         (3010, TENTH, 10, {}, False),
-        (800, TENTH_OF_RHO, 2, {}, True),
-        (810, TENTH_OF_RHO, 2, {}, False),
+        (1200, TENTH_OF_RHO, 2, {}, True),
+        (1210, TENTH_OF_RHO, 2, {}, False),
         (1200, TENTH_OF_RHO, 3, {}, True),
         (1210, TENTH_OF_RHO, 3, {}, False),
-        (4000, TENTH, 2, {"neighboring": "replace_one"}, True),  # records count half
-        (4010, TENTH, 2, {"neighboring": "replace_one"}, False),
-        (1600, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
-        (1610, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
+        (6000, TENTH, 2, {"neighboring": "replace_one"}, True),  # records count half
+        (6010, TENTH, 2, {"neighboring": "replace_one"}, False),
+        (2400, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
+        (2410, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
         (MOST_RECORDS, PureDP(1e-5), 2, {}, True),  # weights are written out for each
         (MOST_RECORDS + 1, PureDP(1e-5), 2, {}, False),
+        (MOST_ENTRIES // 256, PureDP(1e-5), 256, {}, True),  # and counts for each class
+        (MOST_ENTRIES // 256 + 1, PureDP(1e-5), 256, {}, False),
         (None, TENTH, 2, {}, False),
         (800, TENTH, 2, {"tables": False}, False),
         (800, TENTH, 2, {"labels": False}, False),
@@ -171,9 +173,9 @@ def test_labels_are_of_the_law_of_the_larger_rate_and_where_tables_are_more_than
         labelled = [one.budget for one in either.forecasts if one.measured == "labels"]
         assert labelled == [laws[larger]]
         assert (either.chosen.measured, either.budget) == ("labels", laws[larger])
-    more = private_plan(domain, laws, n_records=90, delta=delta)  # though not under ε alone
+    more = private_plan(domain, laws, n_records=130, delta=delta)  # though not under ε alone
     assert more.chosen.measured == "tables"
-    assert private_plan(domain, laws[:1], n_records=90).chosen.measured == "labels"
+    assert private_plan(domain, laws[:1], n_records=130).chosen.measured == "labels"
     alone = private_plan(Domain.from_sizes((4,), n_classes=2), [TENTH], n_records=800)
     assert alone.chosen.measured == "tables"
 
