@@ -8,7 +8,12 @@ from mrf_matrix.forests.nodes import Nodes
 
 
 def export_text(
-    forest: Nodes, tree: int = 0, max_leaves: int = 100, *, leaves: Sequence[str] | None = None
+    forest: Nodes,
+    tree: int = 0,
+    max_leaves: int = 100,
+    *,
+    leaves: Sequence[str] | None = None,
+    title: bool = True,
 ) -> str:
     """Draw one tree as lines of text.
 
@@ -22,6 +27,8 @@ def export_text(
         Leaves after which the drawing stops, and says how many it leaves out.
     leaves : sequence of str, optional
         What to write at each leaf, by its number; by default "leaf" and its number.
+    title : bool, default=True
+        Whether the first line names the tree.
 
     Returns
     -------
@@ -53,8 +60,9 @@ def export_text(
     if leaves is None:
         leaves = [f"leaf {i}" for i in range(forest.n_leaves)]
     if forest.attribute[root] < 0:
-        return f"tree {tree}: {leaves[int(forest.leaf_index[root])]}"
-    lines, drawn = [f"tree {tree}"], 0
+        only = leaves[int(forest.leaf_index[root])]
+        return f"tree {tree}: {only}" if title else only
+    lines, drawn = [f"tree {tree}"] if title else [], 0
     for line, is_leaf in _lines(forest, root, leaves):
         drawn += is_leaf
         if drawn > max_leaves:

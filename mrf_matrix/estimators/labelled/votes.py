@@ -62,5 +62,5 @@ class LabelVotes(ProbabilityVotes):
         check_is_fitted(self, self._learned)
         self._check_claim()
         forest, labels = self.tree_.forest(self.domain_)
-        drawn = export_text(forest, leaves=[str(self.classes_[label]) for label in labels])
-        return drawn.removeprefix("tree 0: " if len(labels) == 1 else "tree 0\n")
+        classes = [str(self.classes_[label]) for label in labels]
+        return export_text(forest, leaves=classes, title=False)
