@@ -192,7 +192,7 @@ def _labels(scale: Scale) -> list[Forecast]:
     domain, known = scale.domain, scale.n_records
     budget, neighboring = scale.budget, scale.neighboring
     most = LABELS_UP_TO * (1 if isinstance(budget, PureDP) else LABELS_UNDER_ZCDP)
-    suits = not budget.is_infinite and why_no_labels(domain) is None and scale.width < 1
+    suits = not budget.is_infinite and why_no_labels(domain) is None
     if known is None or known > min(MOST_RECORDS, MOST_ENTRIES // domain.n_classes) or not suits:
         return []
     if label_signal(budget, known, neighboring) > most:

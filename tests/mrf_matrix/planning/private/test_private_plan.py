@@ -165,7 +165,7 @@ def test_labels_alone_are_for_little_data(n_records, budget, n_classes, changes,
     assert ("with so little signal labels alone are taken" in made.reason) <= taken
 
 
-def test_labels_are_of_the_law_of_the_larger_rate_and_where_tables_are_more_than_one():
+def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
     domain = Domain.from_sizes((4,) * 12, n_classes=2)
     for delta, n_records, larger in ((1e-6, 800, 0), (0.3, 80, 1)):
         laws = claiming_budgets(0.1, delta)
@@ -177,7 +177,8 @@ def test_labels_are_of_the_law_of_the_larger_rate_and_where_tables_are_more_than
     assert more.chosen.measured == "tables"
     assert private_plan(domain, laws[:1], n_records=130).chosen.measured == "labels"
     alone = private_plan(Domain.from_sizes((4,), n_classes=2), [TENTH], n_records=800)
-    assert alone.chosen.measured == "tables"
+    assert alone.chosen.measured == "labels"  # though one table would hold all attributes
+    assert private_plan(alone.domain, [TENTH], n_records=3010).chosen.measured == "tables"
 
 
 def test_labels_are_forecast_between_chance_and_what_tables_know():
