@@ -1,12 +1,12 @@
 r"""One tree and its labels, drawn together by the exponential mechanism, exactly.
 
 A tree t with labels l is right on :math:`\sum_v n_v(l_v)` records, v its cells. Each is drawn with
-probability proportional to :math:`\exp(\varepsilon \sum_v n_v(l_v))`, for which nobody has to write
-out all trees: labels of different cells, and what lies on either side of a cut, are independent
-given the tree above them, so that
+probability proportional to :math:`\exp(r \sum_v n_v(l_v))`, r the rate, for which nobody has to
+write out all trees: labels of different cells, and what lies on either side of a cut, are
+independent given the tree above them, so that
 
 .. math:: Z(v) = \sum_{\text{cuts}} Z(v_\text{below})\, Z(v_\text{above}), \qquad
-    Z(\text{cell}) = \sum_c \exp(\varepsilon\,n(c)) .
+    Z(\text{cell}) = \sum_c \exp(r\,n(c)) .
 
 Cuts are drawn from the root down in proportion to their terms, then labels to theirs. With whole
 numbers in place of the exponentials (`weights`) all of this is exact. One record more raises the
@@ -32,19 +32,22 @@ from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.labels.weights import Numbers, bytes_of, weights
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 
+Worth = Numbers | Longs
+"""What labels, or trees, are worth: integers of any size, or records that are right."""
+
 MOST_SUMMED = 2**53  # doubles are whole numbers below
 
 
 class Rules(Protocol):
     """What trees are worth, and how one is drawn."""
 
-    def labels(self, counts: Longs) -> Numbers | Longs:
+    def labels(self, counts: Longs) -> Worth:
         """Return what each label of a cell is worth, (..., k)."""
 
-    def either(self, worth: Numbers | Longs) -> Numbers | Longs:
+    def either(self, worth: Worth) -> Worth:
         """Return what several together are worth, along the last axis."""
 
-    def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Numbers | Longs:
+    def both(self, one: Worth, other: Worth) -> Worth:
         """Return what two trees side by side are worth."""
 
     def draw(self, worth: Sequence[int]) -> int:
@@ -62,11 +65,11 @@ class Exponential:
         """Return the weights of counts."""
         return np.asarray(self.weights[counts])
 
-    def either(self, worth: Numbers | Longs) -> Numbers:
+    def either(self, worth: Worth) -> Numbers:
         """Return the sum."""
         return np.asarray(worth.sum(axis=-1))
 
-    def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Numbers:
+    def both(self, one: Worth, other: Worth) -> Numbers:
         """Return the product."""
         return np.asarray(one * other)
 
@@ -84,11 +87,11 @@ class MostRight:
         """Return the records that are right."""
         return counts
 
-    def either(self, worth: Numbers | Longs) -> Longs:
+    def either(self, worth: Worth) -> Longs:
         """Return the best."""
         return np.asarray(worth.max(axis=-1))
 
-    def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Longs:
+    def both(self, one: Worth, other: Worth) -> Longs:
         """Return the records that are right on both sides."""
         return np.asarray(one + other)
 
@@ -155,7 +158,7 @@ def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Rules) -> list[i
     ]
 
 
-def _worth(node: JointCounts, rules: Rules) -> Numbers | Longs:
+def _worth(node: JointCounts, rules: Rules) -> Worth:
     """Return what all trees of the nodes are worth together, and the labels of their cells."""
     if node.order == 0:
         return rules.either(rules.labels(node.total))

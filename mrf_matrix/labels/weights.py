@@ -24,7 +24,7 @@ more than all that is rounded later, so that ratios stay where they belong."""
 
 LARGEST = 1 << 60  # counts that no data have
 
-STEEPEST = 256
+STEEPEST = Fraction(256)
 """What the logarithm of a weight rises by before it rises half as steeply."""
 
 Numbers = NDArray[np.object_]
@@ -55,10 +55,8 @@ def bytes_of(rate: Fraction, largest: int) -> int:
     """Return what one of the weights of 0 to `largest` records takes at most, with its pointer."""
     width = _width(rate)
     pieces = log2(1 + largest / width)  # or a part of the first
-    rise = (
-        float(min(rate, Fraction(STEEPEST))) * width if largest else 0.0
-    )  # of the logarithm in each
-    return 40 + 4 * ceil((BITS + rise / log(2) * pieces) / 30)
+    rise = float(min(rate, STEEPEST)) * width / log(2)  # bits that each piece adds
+    return 40 + 4 * ceil((BITS + rise * pieces) / 30)
 
 
 def _width(rate: Fraction) -> int:
@@ -69,7 +67,7 @@ def _width(rate: Fraction) -> int:
 def _step(rate: Fraction) -> int:
     """Return ``2**160 exp(rate)``, below it by one in `SLACK` bits; flat where that is nothing."""
     context = Context(prec=400, rounding=ROUND_FLOOR)
-    steepest = min(rate, Fraction(STEEPEST))
+    steepest = min(rate, STEEPEST)
     exact = context.divide(Decimal(steepest.numerator), Decimal(steepest.denominator))
     step = int(context.multiply(context.exp(exact), Decimal(1 << BITS)))
     step -= (step >> SLACK) + 2

@@ -146,7 +146,7 @@ def importance(
 
     Parameters
     ----------
-    model : fitted private, posterior or residual forest
+    model : fitted private, posterior or residual forest, or tree of labels
     classes : tuple of two classes, optional
         See `effect`.
     """
@@ -161,7 +161,8 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
     if not hasattr(model, "posterior_"):
         raise TypeError(
             f"model is a {type(model).__name__}, which has no posterior: expected a fitted "
-            f"PrivateForestClassifier, PosteriorForestClassifier or ResidualForestClassifier."
+            f"PrivateForestClassifier, PosteriorForestClassifier, ResidualForestClassifier or "
+            f"LabelTreeClassifier."
         )
     return model.posterior_, model.domain_
 

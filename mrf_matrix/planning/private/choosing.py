@@ -82,7 +82,10 @@ def private_plan(
     checked_neighboring(neighboring)
     found: list[Forecast] = []
     amplest = max(budgets, key=epsilon_of)
-    lag = _lag(_considered(domain, budgets, n_records, neighboring) if tables else None)
+    has_gaussian = any(one.norm == "l2" for one in budgets)
+    lag = None
+    if tables:
+        lag = _lag(_considered(Scale(domain, amplest, n_records, neighboring), has_gaussian))
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
@@ -101,20 +104,21 @@ def private_plan(
     return PrivatePlan(domain, neighboring, n_records, delta, tuple(found), left_out, balance)
 
 
-def _considered(
-    domain: Domain, budgets: Sequence[Budget], n_records: int | None, neighboring: str
-) -> Screening | None:
+def _considered(amplest: Scale, has_gaussian: bool) -> Screening | None:
     """Return how the amplest law would screen; None where no law of the claim is to screen.
 
     Where it keeps all attributes, or may, and Gaussian noise is at hand, all are kept: a choice
     under zCDP has a small rate, and tables of all attributes cost no more than a root of each.
     """
-    amplest = max(budgets, key=epsilon_of)
-    screening = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
-    if screening is None or Scale(domain, amplest, n_records, neighboring).width == 1:
+    screening = planned_screening(
+        amplest.domain,
+        amplest.budget,
+        n_records=amplest.n_records,
+        neighboring=amplest.neighboring,
+    )
+    if screening is None or amplest.width == 1:
         return None
-    all_kept = screening.enough is not None and any(one.norm == "l2" for one in budgets)
-    return None if all_kept else screening
+    return None if screening.enough is not None and has_gaussian else screening
 
 
 def _lag(screening: Screening | None) -> float | None:

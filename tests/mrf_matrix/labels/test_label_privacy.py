@@ -23,12 +23,12 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 
 ORDERS = (1.05, 1.5, 2.0, 4.0, 16.0, 64.0)
 SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
-SIZES = {2: (2, 2), 3: (2, 2)}
+SIZES = (2, 2)
 
 
 @cache
 def plan_of(budget, neighboring="add_remove", k=2):
-    domain = Domain.from_sizes(SIZES[k], n_classes=k)
+    domain = Domain.from_sizes(SIZES, n_classes=k)
     return label_plan(
         domain, budget, np.random.default_rng(0), n_records=20, neighboring=neighboring
     )
@@ -36,7 +36,7 @@ def plan_of(budget, neighboring="add_remove", k=2):
 
 def types(k):
     """Return every record there can be: its codes, and its class."""
-    return [(codes, c) for codes in product(*map(range, SIZES[k])) for c in range(k)]
+    return [(codes, c) for codes in product(*map(range, SIZES)) for c in range(k)]
 
 
 @cache

@@ -81,13 +81,13 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
         if rate.units is None:
             accepted = np.ones(len(pending), dtype=np.bool_)
         else:
-            accepted = accepts(gaps[row, pending], rate, bits)
+            accepted = _accepts(gaps[row, pending], rate, bits)
         chosen[pending[accepted]] = row[accepted]
         pending = pending[~accepted]
     return chosen
 
 
-def accepts(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
+def _accepts(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
     """Throw coins that are True with probability ``exp(-rate * gap)``, exactly; the rate is finite.
 
     Gaps are clipped below `LARGEST_GAP`, so that products fit in 62 bits: scores are so raised to
