@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.labelled.label_tree import (
         LabelTreeClassifier as LabelTreeClassifier,
     )
+    from mrf_matrix.estimators.pooled.pooled_forest import (
+        PooledForestClassifier as PooledForestClassifier,
+    )
     from mrf_matrix.estimators.prediction.batch_prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,
     )

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.labelled.label_tree import (
         LabelTreeClassifier as LabelTreeClassifier,
     )
+    from mrf_matrix.estimators.pooled.pooled_forest import (
+        PooledForestClassifier as PooledForestClassifier,
+    )
     from mrf_matrix.estimators.prediction.batch_prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,
     )
@@ -58,6 +61,9 @@ if TYPE_CHECKING:
     )
     from mrf_matrix.estimators.released.released_labels import (
         ReleasedLabelTreeClassifier as ReleasedLabelTreeClassifier,
+    )
+    from mrf_matrix.estimators.released.released_pooled import (
+        ReleasedPooledForestClassifier as ReleasedPooledForestClassifier,
     )
     from mrf_matrix.estimators.released.released_posterior import (
         ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,

@@ -95,7 +95,7 @@ class Container:
     """
 
     def __init__(self, file: BinaryIO, kind: str, max_bytes: int) -> None:
-        self._json = f"{kind}.json"
+        self._json, self._prefix = f"{kind}.json", ""
         try:
             check_directory(file)
             self._zip = zipfile.ZipFile(file)
@@ -139,7 +139,8 @@ class Container:
 
         Raises ContainerError if it has not.
         """
-        info = self._infos.get(f"{name}.npy")
+        member = f"{self._prefix}{name}.npy"
+        info = self._infos.get(member)
         items = int(np.dtype(dtype).itemsize)
         for length in shape:
             items *= length
@@ -148,22 +149,25 @@ class Container:
                 f"array {name!r} is missing or does not have the size that shape {shape} needs."
             )
         try:
-            return array_of(self._content(f"{name}.npy"), dtype, shape)
+            return array_of(self._content(member), dtype, shape)
         except ContainerError:
             raise
         except _BROKEN as error:
             raise ContainerError(f"array {name!r} is damaged: {one_line(error)}") from error
 
-    def under(self, data: object) -> "Container":
-        """Return the same arrays under a part of the JSON, a file within the file."""
+    def under(self, data: object, prefix: str = "") -> "Container":
+        """Return a part of the JSON, a file within the file, and the arrays of this prefix."""
         part = copy(self)
         part.data = data
+        part._prefix = self._prefix + prefix
         return part
 
     @property
     def names(self) -> set[str]:
-        """Names of all arrays."""
-        return {name.removesuffix(".npy") for name in self._infos if name != self._json}
+        """Names of all arrays, without the prefix of this part."""
+        names = (name for name in self._infos if name != self._json)
+        own = (name for name in names if name.startswith(self._prefix))
+        return {name.removeprefix(self._prefix).removesuffix(".npy") for name in own}
 
 
 def check_directory(file: BinaryIO) -> None:

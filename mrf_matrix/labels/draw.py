@@ -15,7 +15,7 @@ number of records that are right by 0 or 1, for every tree and labels: sensitivi
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol
@@ -30,6 +30,7 @@ from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
 from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.labels.weights import Numbers, bytes_of, weights
+from mrf_matrix.mechanisms import CellCounts, measure
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 
 Worth = Numbers | Longs
@@ -131,8 +132,17 @@ def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> Rules:
     return Exponential(weights(rate, most), bits)
 
 
-def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTree:
-    """Draw a tree with its labels. `counts`: **Private**: those of the root, by all of `cuts`."""
+def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[LabelTree, Longs]:
+    """Draw a tree with its labels.
+
+    `counts`: **Private**: those of the root, by all of `cuts`.
+
+    Returns
+    -------
+    tree : LabelTree
+    of_cells : ndarray of int64, shape (n_cells, k)
+        **Private**: how many records of each class its cells hold.
+    """
     tell(lambda: f"Drawing a tree of {1 << counts.order} cells and their labels")
     nodes, drawn = [counts], []
     for _ in range(counts.order):
@@ -144,7 +154,29 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTr
             below += [lower.at(place), upper.at(place)]
         nodes = below
     labels = [rules.draw(rules.labels(cell.total).tolist()) for cell in nodes]
-    return LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
+    tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
+    return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
+
+
+def with_counts(
+    plan: LabelPlan,
+    tree: LabelTree,
+    of_cells: Longs,
+    noise: str,
+    stream: np.random.Generator | None,
+) -> LabelTree:
+    """Return the tree with the noisy class counts of its cells, where the plan releases them.
+
+    `of_cells` (n_cells, k): **Private**: the true ones; `noise` {"exact", "research"}; `stream`: of
+    research noise.
+    """
+    if plan.counts is None:
+        return tree
+    tell(f"Measuring {plan.counts.measured}")
+    cells = CellCounts(np.arange(tree.n_cells)[:, None], of_cells, (tree.n_cells,))
+    mechanism = plan.counts.mechanism(tree.n_cells)
+    release = measure(mechanism, cells, noise=noise, random_state=stream)
+    return replace(tree, counts=release.answers)
 
 
 def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Rules) -> list[int]:

@@ -16,17 +16,19 @@ import numpy as np
 from scipy.special import betaincinv, softmax
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior import LabelEvidence
+from mrf_matrix.posterior import CellShares
 
 MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
 """Shares that are drawn at most, 16 MB, and how many draws hold them at most."""
+
+LEAST_LEAD = 1e-12  # of the class that is said, relative
 
 LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 
 
 @lru_cache(maxsize=16)
-def label_evidence(n_classes: int, signal: float, concentration: float) -> LabelEvidence:
-    """Return draws of the shares of a cell, that of the class which it says first.
+def label_evidence(n_classes: int, signal: float, concentration: float) -> CellShares:
+    """Return draws of the shares of a cell that says the first class.
 
     Every draw serves for each class that may have been said, so that the class which is said has
     the largest expected share.
@@ -45,9 +47,12 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> Label
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
     weights = law.ravel() / law.sum()
-    for kept in (shares, weights):
+    # all others are alike, and the class that is said leads, however little it tells
+    right = max(float(weights @ shares[:, 0]), (1 + LEAST_LEAD) / n_classes)
+    expected = np.array([right, *[(1 - right) / (n_classes - 1)] * (n_classes - 1)])
+    for kept in (shares, weights, expected):
         kept.flags.writeable = False
-    return LabelEvidence(shares, weights)
+    return CellShares(shares, weights, expected)
 
 
 def _shares_beforehand(n_classes: int, count: int, concentration: float) -> Array:

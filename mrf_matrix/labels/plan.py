@@ -3,7 +3,8 @@ r"""The plan of a tree of labels: public cuts, and one draw of a tree with the l
 Where records outweigh noise by little, what is legible is which class is largest in a few cells.
 All trees of two or three cuts a record, and all labels of their cells, are the options of one
 exponential mechanism whose score is the number of records that are right: the whole budget chooses
-the tree, and the same budget its labels.
+the tree, and the same budget its labels. Where there is more to read, a share of it pays for noisy
+class counts of the cells, which tell how sure each label is.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,12 @@ FLAT, DEEP = 2, 3
 DEEP_FROM, DEEP_FOR_MORE = 60, 30
 """Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
 have cells."""
+
+COUNTED_FROM = 50
+"""Signal a class from which class counts of the cells are released too."""
+
+SHARE_OF_COUNTS = Fraction(1, 4)
+"""Of the budget, for them."""
 
 MOST_CUTS, MOST_COUNTS = 64, 1 << 19
 """Cuts among which each node has one, and counts that trees of them need: cuts to the power of
@@ -60,6 +67,8 @@ class LabelPlan:
         Cuts that a record is asked for.
     labels : ResidualStep
         The draw of a tree and the labels of its cells.
+    counts : ResidualStep or None
+        The class counts of its cells, where they are released.
     delta : float
         The δ that the claim is stated for; 0 for none.
     """
@@ -71,6 +80,7 @@ class LabelPlan:
     cuts: tuple[Cut, ...]
     depth: int
     labels: ResidualStep
+    counts: ResidualStep | None = None
     delta: float = 0.0
 
     def __post_init__(self) -> None:
@@ -87,13 +97,13 @@ class LabelPlan:
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
-        """The only step."""
-        return (self.labels,)
+        """The draw, and the counts where they are released."""
+        return (self.labels,) if self.counts is None else (self.labels, self.counts)
 
     @property
     def spent(self) -> Budget:
         """What is spent: the whole."""
-        return self.labels.budget
+        return self.budget
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -140,8 +150,8 @@ class LabelPlan:
                     "measured": step.measured,
                     "budget": repr(step.budget),
                     "sensitivity": step.sensitivity,
-                    "rate": float(step.choice_rate),
                 }
+                | ({} if step.kind != "labels" else {"rate": float(step.choice_rate)})
                 for step in self.steps
             ],
         }
@@ -169,11 +179,16 @@ def label_plan(
         raise ValueError(reason)
     checked_neighboring(neighboring)
     least = DEEP_FROM if domain.n_classes <= 1 << FLAT else DEEP_FOR_MORE
-    depth = DEEP if label_signal(budget, n_records, neighboring) >= least else FLAT
+    signal = label_signal(budget, n_records, neighboring)
+    depth = DEEP if signal >= least else FLAT
     cuts = public_cuts(domain, most_cuts(depth, domain.n_classes), structure)
-    what = f"a tree of {1 << depth} cells and their labels"
-    labels = ResidualStep("labels", what, budget, neighboring)
-    return LabelPlan(domain, budget, neighboring, n_records, cuts, depth, labels, delta)
+    what, share, counts = f"a tree of {1 << depth} cells and their labels", budget, None
+    if signal >= COUNTED_FROM * domain.n_classes:
+        share, rest = budget * (1 - SHARE_OF_COUNTS), budget * SHARE_OF_COUNTS
+        of_cells = f"class counts of {1 << depth} cells"
+        counts = ResidualStep("totals", of_cells, rest, neighboring, domain.n_classes)
+    labels = ResidualStep("labels", what, share, neighboring)
+    return LabelPlan(domain, budget, neighboring, n_records, cuts, depth, labels, counts, delta)
 
 
 def why_no_labels(domain: Domain) -> str | None:

@@ -6,8 +6,9 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.posterior.block_table import BlockTable as BlockTable
-    from mrf_matrix.posterior.labelled import LabelEvidence as LabelEvidence
+    from mrf_matrix.posterior.labelled import CellShares as CellShares
     from mrf_matrix.posterior.labelled import LabelPosterior as LabelPosterior
+    from mrf_matrix.posterior.pooled import PooledPosterior as PooledPosterior
     from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
     from mrf_matrix.posterior.product import product_posterior as product_posterior
     from mrf_matrix.posterior.residuals.kernels import Smoothness as Smoothness

@@ -10,7 +10,7 @@ this is post-processing of a release.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.labelled import LabelPosterior
+from mrf_matrix.posterior.pooled import WEIGHT, PooledPosterior
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
 from strategies.operators import check_allocation
 
-AnyPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior | LabelPosterior
+AnyPosterior = (
+    ProductPosterior | ResidualPosterior | SeveralPosterior | LabelPosterior | PooledPosterior
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,8 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
         return list(_of_product(posterior, one, other))
     if isinstance(posterior, LabelPosterior):
         return [_of_labels(posterior, one, other)]
+    if isinstance(posterior, PooledPosterior):
+        return list(_of_pool(posterior, one, other))
     signed = posterior.between(one, other)
     found = []
     for place, block in enumerate(posterior.blocks):
@@ -114,6 +119,8 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
         return float(np.log(values[one] / values[other]))
     if isinstance(posterior, LabelPosterior):
         return 0.0
+    if isinstance(posterior, PooledPosterior):
+        return float(posterior.base[one] - posterior.base[other])
     return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
 
 
@@ -127,10 +134,41 @@ def contributions(found: list[Term], codes: NDArray[np.integer]) -> Array:
 
 
 def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
-    """Return the only term of labels; they tell no shares, so that codes are taken as even."""
-    shares = [np.bincount(place) / len(place) for place in posterior.places]
+    """Return the only term of labels; they tell no shares, so that codes are taken as even.
+
+    Counts tell how many records each cell of the tree holds; within it codes are even.
+    """
+    shares = _independent([np.bincount(place) / len(place) for place in posterior.places])
+    if posterior.sizes is not None:
+        even = np.bincount(posterior.cells.ravel(), shares.ravel(), len(posterior.sizes))
+        times = np.divide(posterior.sizes, even, out=np.zeros_like(even), where=even > 0)
+        shares = shares * times[posterior.cells]
+        shares /= shares.sum()
     odds = posterior.log_odds(one, other)
-    return Term(posterior.attributes, *odds, _independent(shares), posterior.places)
+    return Term(posterior.attributes, *odds, shares, posterior.places)
+
+
+def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
+    """Yield the tree's term, beside the class shares, and those of the tables.
+
+    Where both have one of the same attributes, it is one term.
+    """
+    of_tree = _of_labels(posterior.tree, one, other)
+    of_tree = replace(of_tree, log_odds=of_tree.log_odds - constant(posterior, one, other))
+    rest = []
+    for term in _of_product(posterior.tables, one, other):
+        if term.attributes == of_tree.attributes:
+            of_tree = _together(of_tree.over_codes(), term)
+        else:
+            rest.append(term)
+    for term in (of_tree, *rest):
+        yield replace(term, log_odds=WEIGHT * term.log_odds, deviations=WEIGHT * term.deviations)
+
+
+def _together(one: Term, other: Term) -> Term:
+    """Return the sum of two terms of the same attributes; shares are those of the second."""
+    deviations = np.hypot(one.deviations, other.deviations)
+    return replace(other, log_odds=one.log_odds + other.log_odds, deviations=deviations)
 
 
 def _of_product(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:

@@ -1,8 +1,7 @@
-r"""What labels of cells imply: shares of all classes, which are the same in every cell.
+"""What labels of cells imply, and their class counts where these are released too.
 
-A cell that said class c has that class with probability :math:`q = E[p_c \mid c]`, and each other
-one with :math:`(1-q)/(k-1)`. Log odds of two classes are so a table of few attributes with three
-values: one class was said, or the other, or neither.
+Of each cell there are weighted draws of its class shares. A cell that released its label alone says
+the same as every other one of that label; noisy counts tell each by itself.
 """
 
 from dataclasses import dataclass
@@ -16,51 +15,62 @@ TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
-class LabelEvidence:
-    """Weighted draws of a cell's class shares, that of the class which it says first.
+class CellShares:
+    """Weighted draws of the class shares of a cell.
 
     Attributes
     ----------
     shares : ndarray of shape (draws, k)
     weights : ndarray of shape (draws,)
         They sum to one.
+    expected : ndarray of shape (k,), or None
+        Their mean, where it is known more exactly than the draws tell.
     """
 
     shares: Array
     weights: Array
+    expected: Array | None = None
 
     @cached_property
-    def right(self) -> float:
-        """Expected share of the class that is said, ``q``."""
-        return float(self.weights @ self.shares[:, 0])
-
-    @property
     def probabilities(self) -> Array:
-        """Expected shares: of the class that is said, then of the others; shape (k,)."""
-        others = self.shares.shape[1] - 1
-        return np.array([self.right, *[(1 - self.right) / others] * others])
-
-    @property
-    def log_odds(self) -> float:
-        """Log odds of the class that is said against another one."""
-        first, second, *_ = self.probabilities
-        return float(np.log(first) - np.log(second))
+        """Expected share of each class, shape (k,)."""
+        return np.asarray(self.weights @ self.shares) if self.expected is None else self.expected
 
     @cached_property
-    def deviations(self) -> tuple[float, float]:
-        """Root mean squares of log odds around `log_odds`, and of two others' around 0."""
-        logs = np.log(np.maximum(self.shares, TINY))
-        first = logs[:, 0] - logs[:, 1] - self.log_odds
-        others = logs[:, 1] - logs[:, -1]
-        return float(np.sqrt(self.weights @ first**2)), float(np.sqrt(self.weights @ others**2))
+    def leading(self) -> int:
+        """The class of the largest expected share."""
+        return int(self.probabilities.argmax())
+
+    def turned(self, places: int) -> "CellShares":
+        """Return the same of the classes so many places on: of class 0 what is said of `places`."""
+        expected = np.roll(self.probabilities, places)
+        return CellShares(np.roll(self.shares, places, axis=1), self.weights, expected)
+
+    def log_odds(self, one: int, other: int) -> float:
+        """Return the log odds of the expected shares of two classes."""
+        logs = np.log(np.maximum(self.probabilities, TINY))
+        return float(logs[one] - logs[other])
+
+    def deviation(self, one: int, other: int) -> float:
+        """Return the root mean square of log odds of two classes around `log_odds`."""
+        logs = np.log(np.maximum(self.shares[:, [one, other]], TINY))
+        away = logs[:, 0] - logs[:, 1] - self.log_odds(one, other)
+        return float(np.sqrt(self.weights @ away**2))
+
+    @property
+    def margin(self) -> float:
+        """Log odds of the leading class against the next."""
+        rest = np.delete(self.probabilities, self.leading)
+        return float(np.log(self.probabilities[self.leading]) - np.log(max(rest.max(), TINY)))
 
     def half_width(self, level: float) -> float:
-        """Return how far the log odds of the class said against the next are from `log_odds`.
+        """Return how far the log odds of the leading class against the next are from `margin`.
 
         So far they are, at most, with probability `level`.
         """
         logs = np.log(np.maximum(self.shares, TINY))
-        away = np.abs(logs[:, 0] - logs[:, 1:].max(axis=1) - self.log_odds)
+        ahead = logs[:, self.leading] - np.delete(logs, self.leading, axis=1).max(axis=1)
+        away = np.abs(ahead - self.margin)
         order = np.argsort(away)
         reached = np.searchsorted(np.cumsum(self.weights[order]), level)
         return float(away[order[min(int(reached), len(order) - 1)]])
@@ -68,50 +78,59 @@ class LabelEvidence:
 
 @dataclass(frozen=True, eq=False)
 class LabelPosterior:
-    """The label of every cell of a table over few attributes, and what a label says.
+    """The cells of a tree as a table over few attributes, and what is known of each.
 
     Attributes
     ----------
     attributes : tuple of int
     places : tuple of ndarrays of int64
         For each code of each attribute, its row in the table.
-    labels : ndarray of int64
-        Of the cells, an axis for each attribute.
-    evidence : LabelEvidence
+    cells : ndarray of int64
+        The cell of the tree in each cell of the table, an axis for each attribute.
+    evidence : tuple of CellShares
+        Of the cells of the tree.
+    sizes : ndarray of shape (cells,), or None
+        Estimated shares of all records, where counts tell them.
     """
 
     attributes: tuple[int, ...]
     places: tuple[Longs, ...]
-    labels: Longs
-    evidence: LabelEvidence
+    cells: Longs
+    evidence: tuple[CellShares, ...]
+    sizes: Array | None = None
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return int(self.evidence.shares.shape[1])
+        return int(self.evidence[0].shares.shape[1])
 
-    def labels_at(self, codes: AnyInts) -> Longs:
-        """Return the label of each record's cell, shape (b,)."""
+    @cached_property
+    def labels(self) -> Longs:
+        """The class of the largest probability in each cell of the tree."""
+        return np.array([one.leading for one in self.evidence], dtype=np.int64)
+
+    def cells_at(self, codes: AnyInts) -> Longs:
+        """Return the cell of the tree of each record, shape (b,)."""
         places = tuple(
             place[codes[:, i]] for i, place in zip(self.attributes, self.places, strict=True)
         )
-        return np.asarray(self.labels[places])
+        return np.asarray(self.cells[places])
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
-        right, other = self.evidence.probabilities[:2]
-        shares = np.full((len(codes), self.n_classes), other)
-        shares[np.arange(len(codes)), self.labels_at(codes)] = right
-        return shares
+        shares = np.array([one.probabilities for one in self.evidence])
+        return np.asarray(shares[self.cells_at(codes)])
 
     def log_odds(self, one: int, other: int) -> tuple[Array, Array]:
         """Return log odds of class `one` against `other` in each cell, and their deviations."""
-        of_label, of_others = self.evidence.deviations
-        signs = (self.labels == one).astype(np.int64) - (self.labels == other)
-        return signs * self.evidence.log_odds, np.where(signs == 0, of_others, of_label)
+        odds = np.array([cell.log_odds(one, other) for cell in self.evidence])
+        deviations = np.array([cell.deviation(one, other) for cell in self.evidence])
+        return odds[self.cells], deviations[self.cells]
 
     def __repr__(self) -> str:
+        sure = sorted(float(one.probabilities.max()) for one in self.evidence)
+        between = f"{sure[0]:.3g}" if sure[0] == sure[-1] else f"{sure[0]:.3g} to {sure[-1]:.3g}"
         return (
-            f"LabelPosterior(labels by attributes {list(self.attributes)}, "
-            f"labels right with probability {self.evidence.right:.3g})"
+            f"LabelPosterior(cells of attributes {list(self.attributes)}, labels right with "
+            f"probability {between})"
         )

@@ -79,18 +79,26 @@ def labels_section(
     tree: LabelTree, posterior: LabelPosterior, classes: Sequence[Hashable], domain: Domain
 ) -> Section:
     """Return the cells of a tree of labels, in words, with their labels."""
-    forest, labels = tree.forest(domain)
-    rows = tuple(
-        (_path(forest, node), str(classes[label]))
-        for node, label in zip(forest.leaves.tolist(), labels, strict=True)
-    )
+    forest, cells = tree.forest(domain)
+    rows = [
+        (_path(forest, node), str(classes[posterior.labels[cell]]))
+        for node, cell in zip(forest.leaves.tolist(), cells, strict=True)
+    ]
+    sure = [float(posterior.evidence[cell].probabilities.max()) for cell in cells]
+    if tree.counts is None:
+        words = (
+            "All that the release says: these cells, and the class of each. A label is "
+            f"right with probability {sure[0]:.2f}, under a public prior of the "
+            "shares of classes in a cell. It is the same for all of them: nothing says of which "
+            "label one may be surer.",
+        )
+        return Section(TITLE_OF_LABELS, words, tuple(rows), ("cell", "label"))
     words = (
-        "All that the release says: these cells, and the class of each. A label is "
-        f"right with probability {posterior.evidence.right:.2f}, under a public prior of the "
-        "shares of classes in a cell. It is the same for all of them: nothing says of which label "
-        "one may be surer.",
+        "All that the release says: these cells, the class of each, and noisy counts of its "
+        "records by class, from which follows how likely it is, under a public prior.",
     )
-    return Section(TITLE_OF_LABELS, words, rows, ("cell", "label"))
+    with_shares = tuple((*row, f"{one:.2f}") for row, one in zip(rows, sure, strict=True))
+    return Section(TITLE_OF_LABELS, words, with_shares, ("cell", "label", "probability"))
 
 
 def _path(tree: Forest, node: int) -> str:

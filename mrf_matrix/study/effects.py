@@ -161,8 +161,8 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
     if not hasattr(model, "posterior_"):
         raise TypeError(
             f"model is a {type(model).__name__}, which has no posterior: expected a fitted "
-            f"PrivateForestClassifier, PosteriorForestClassifier, ResidualForestClassifier or "
-            f"LabelTreeClassifier."
+            f"PrivateForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
+            f"PooledForestClassifier or LabelTreeClassifier."
         )
     return model.posterior_, model.domain_
 

@@ -5,9 +5,9 @@ docs/private.md in Markdown, test accuracy at every ε with research noise, numb
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
 of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
 by N ε / d (residuals) and N ε (screening); ``--few`` prints leads over the majority class at small
-N ε, and what constants of few choices are worth there, without labels alone; ``--labels`` prints
-what labels alone bring at the smallest N ε, and what their constants are worth. Two classes:
-`binary_sets`; several: `rival_held_out` and others.
+N ε, and what constants of few choices are worth there, without trees of labels; ``--labels`` prints
+what trees of labels bring at small N ε, alone and beside tables, and what their constants are
+worth. Two classes: `binary_sets`; several: `rival_held_out` and others.
 """
 
 import argparse
@@ -26,7 +26,8 @@ from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, Resid
 from mrf_matrix.labels import plan as label_plans
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
-from mrf_matrix.planning.private import choosing, screening
+from mrf_matrix.planning.private import choosing, screening, trees
+from mrf_matrix.posterior import pooled
 from mrf_matrix.residual import residual_signal, settings
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -65,9 +66,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "residuals beside wide tables": {"WIDE": 1.0},
 }
-NO_LABELS = {"LABELS_UP_TO": 0}
+NO_TREES: dict[str, Any] = {"LABELS_UP_TO": 0, "POOLED": {"l1": (0, 0), "l2": (0, 0)}}
+NO_POOLS: dict[str, Any] = {"POOLED": {"l1": (10_000, 0), "l2": (10_000, 0)}}
 FEW_CHANGES: dict[str, dict[str, Any]] = {
-    "no labels alone": {},
+    "no trees of labels": {},
     "20 % for few choices": {"LARGEST_OF_FEW": Fraction(20, 100)},
     "40 % for few choices": {"LARGEST_OF_FEW": Fraction(40, 100)},
     "half as many kept": {"KEPT": 0.09},
@@ -80,14 +82,17 @@ FEW_CHANGES: dict[str, dict[str, Any]] = {
 
 LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
-    "no labels": NO_LABELS,
-    "labels at every N ε": {"LABELS_UP_TO": 10_000},
+    "no trees of labels": NO_TREES,
+    "trees of labels where pools are": NO_POOLS,
+    "no class counts": {"COUNTED_FROM": float("inf")},
+    "a pool's parts weigh .5": {"WEIGHT": 0.5},
+    "they weigh .9": {"WEIGHT": 0.9},
     "always four cells": {"DEEP_FROM": float("inf"), "DEEP_FOR_MORE": float("inf")},
     "always eight cells": {"DEEP_FROM": 0, "DEEP_FOR_MORE": 0},
     "5 cuts to choose from": {"MOST_CUTS": 5},
     "20 cuts": {"MOST_CUTS": 20},
 }
-SMALLEST = (6, 12, 20, 35, 60, 100, 200, 300, 450)
+SMALLEST = (6, 12, 20, 35, 60, 100, 200, 300, 450, 700, 1100)
 FEW = (20, 35, 60, 100, 200, 280)
 FEW_RECORDS = 600
 OTHERS_OF_TWO = ("hepatitis", "mammographic", "monks3", "transfusion", "wdbc")
@@ -120,7 +125,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, settings, label_plans)
+    places = (screening, choosing, trees, settings, label_plans, pooled)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():
@@ -221,7 +226,7 @@ def print_few(sets: list[RivalData], splits: int) -> None:
         here = [data for data in sets if (data.domain.n_classes == 2) == (classes == "two")]
         kinds = [("posterior forest", "posterior forest", {})]
         kinds.append(("private forest", "private forest", {}))
-        kinds += [(name, "private forest", NO_LABELS | more) for name, more in FEW_CHANGES.items()]
+        kinds += [(name, "private forest", NO_TREES | more) for name, more in FEW_CHANGES.items()]
         for name, kind, constants in kinds if here else []:
             with changed(constants):
                 found = np.array([ahead_of_majority(kind, data, splits) for data in here])
@@ -233,7 +238,7 @@ def print_few(sets: list[RivalData], splits: int) -> None:
 
 
 def print_labels(sets: list[RivalData], splits: int) -> None:
-    """Print accuracy at the smallest N ε, and what changes of labels alone do to it, in points."""
+    """Print accuracy at small N ε, and what changes of trees of labels do to it, in points."""
     print(f"N ε of {shown_counts(SMALLEST)}; at most {FEW_RECORDS} records")
     for classes in ("two", "several"):
         here = [data for data in sets if (data.domain.n_classes == 2) == (classes == "two")]
@@ -273,10 +278,10 @@ def print_ablations(sets: list[RivalData], splits: int) -> None:
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
-def test_labels_alone_gain_where_there_is_little_data():
+def test_trees_of_labels_gain_where_there_is_little_data():
     data = [binary(name) for name in ("banknote", "pendigits", "letter")]
     ours = np.mean([at_smallest(one, 4) for one in data], axis=0)
-    with changed(NO_LABELS):
+    with changed(NO_TREES):
         theirs = np.mean([at_smallest(one, 4) for one in data], axis=0)
     assert ours[:4].mean() > theirs[:4].mean() + 0.02
 

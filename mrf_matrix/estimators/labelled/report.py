@@ -1,6 +1,6 @@
-"""The privacy report of a `LabelTreeClassifier`: one choice among trees and labels."""
+"""The privacy report of a `LabelTreeClassifier`: one choice among trees and labels, and counts."""
 
-from mrf_matrix.estimators.residual.report import of_choice, report_of_steps
+from mrf_matrix.estimators.residual.report import of_choice, of_table, report_of_steps
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
@@ -11,10 +11,12 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 
-NOTES = (
-    "tree and labels are one choice: all of them are weighed by how many records they are right on",
-    "probabilities are what labels of such a law are worth under a public prior of the classes' "
-    "shares in a cell: nothing but the tree and its labels is released",
+ONE_CHOICE = (
+    "tree and labels are one choice: all of them are weighed by how many records they are right on"
+)
+PROBABILITIES = (
+    "probabilities are what {said} of such a law are worth under a public prior of the classes' "
+    "shares in a cell: nothing but the tree and its {said} is released"
 )
 
 
@@ -23,6 +25,10 @@ def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
 
     `noise` {"exact", "research"}: of a finite budget.
     """
-    made = [of_choice(step) for step in plan.steps]
+    made = [of_choice(plan.labels)]
+    if plan.counts is not None:
+        made.append(of_table(plan.counts, plan.n_cells))
+    said = "labels" if plan.counts is None else "labels and counts"
     drawn = "none" if plan.budget.is_infinite else noise
-    return report_of_steps(plan, drawn, made, PUBLIC, NOTES)
+    notes = (ONE_CHOICE, PROBABILITIES.format(said=said))
+    return report_of_steps(plan, drawn, made, PUBLIC, notes)

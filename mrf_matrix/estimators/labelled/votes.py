@@ -14,27 +14,30 @@ from mrf_matrix.voting.intervals import Margins
 class LabelVotes(ProbabilityVotes):
     """A classifier that has labels of cells; subclasses say where they and the codes come from.
 
-    All labels are worth the same, so that margins and intervals are those of every record alike:
-    `predict_or_abstain` withholds all or none, and at the usual level all.
+    Without counts all labels are worth the same, so that margins and intervals are those of every
+    record alike: `predict_or_abstain` withholds all or none, and at the usual level all.
 
     Attributes
     ----------
     posterior_ : LabelPosterior
-        What the labels imply.
+        What labels and counts imply.
     """
 
     posterior_: LabelPosterior
     tree_: LabelTree
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths: the same for all cells."""
-        codes = self._codes(X)
-        evidence, first = self.posterior_.evidence, self.posterior_.labels_at(codes)
-        margins = np.full(len(codes), evidence.log_odds)
-        return first, margins, np.full(len(codes), evidence.half_width(level))
+        """Return leading classes, margins in log odds, and half-widths of the records' cells."""
+        cells = self.posterior_.cells_at(self._codes(X))
+        evidence = self.posterior_.evidence
+        margins = np.array([one.margin for one in evidence])
+        half_widths = np.array([one.half_width(level) for one in evidence])
+        return self.posterior_.labels[cells], margins[cells], half_widths[cells]
 
     def export_text(self) -> str:
         """Draw the tree as text: where it is cut, and the label of each cell.
+
+        With counts also how likely it is, in percent.
 
         Cuts that leave no code on one side of what was cut before, and those below which both
         sides are the same, are left out.
@@ -61,6 +64,10 @@ class LabelVotes(ProbabilityVotes):
         """
         check_is_fitted(self, self._learned)
         self._check_claim()
-        forest, labels = self.tree_.forest(self.domain_)
-        classes = [str(self.classes_[label]) for label in labels]
-        return export_text(forest, leaves=classes, title=False)
+        forest, cells = self.tree_.forest(self.domain_)
+        said = [str(self.classes_[label]) for label in self.posterior_.labels[cells]]
+        if self.tree_.counts is not None:
+            evidence = [self.posterior_.evidence[cell] for cell in cells]
+            sure = [one.probabilities[one.leading] for one in evidence]
+            said = [f"{one} ({p:.0%})" for one, p in zip(said, sure, strict=True)]
+        return export_text(forest, leaves=said, title=False)

@@ -8,7 +8,7 @@ from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.private.held_records import ALL, Serving, held
+from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import chosen_balance, screened
 from mrf_matrix.estimators.private.votes import PrivateVotes
@@ -17,6 +17,7 @@ from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassif
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
 from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     BudgetParameters,
@@ -41,7 +42,12 @@ CHOICES_BEFORE = (
 )
 """A note on the forest of a plan that chooses first."""
 
-Forest = PosteriorForestClassifier | ResidualForestClassifier | LabelTreeClassifier
+Forest = (
+    PosteriorForestClassifier
+    | ResidualForestClassifier
+    | PooledForestClassifier
+    | LabelTreeClassifier
+)
 
 
 @parameters
@@ -50,12 +56,13 @@ class PrivateForestClassifier(
 ):
     r"""Private forest of the kind that is expected to be right most often, planned without data.
 
-    A posterior forest, a residual forest, attributes that are screened first, and labels alone are
-    forecast from domain, budget and public number of records, on one scale: the expected share of
-    right labels under a public prior. The best is taken; ``plan_.reason`` says why, and what the
-    next one would have had. Of two classes and a public number of records one thing is asked first,
-    privately and for 1 to 4 % of the budget: how rare the rarer class is; what follows is planned
-    for it. The whole budget is charged once, before the first release.
+    A posterior forest, a residual forest, attributes that are screened first, a tree of labels, and
+    such a tree beside tables are forecast from domain, budget and public number of records, on one
+    scale: the expected share of right labels under a public prior. The best is taken;
+    ``plan_.reason`` says why, and what the next one would have had. Of two classes and a public
+    number of records one thing is asked first, privately and for 1 to 4 % of the budget: how rare
+    the rarer class is; what follows is planned for it. The whole budget is charged once, before the
+    first release.
 
     Parameters
     ----------
@@ -73,10 +80,10 @@ class PrivateForestClassifier(
         before the classes were asked for, as `plan` gives it.
     screened_ : tuple of int or None
         Attributes that were chosen, where they were enough; None where all are used.
-    forest_ : PosteriorForestClassifier, ResidualForestClassifier or LabelTreeClassifier
-        The fitted forest that labels.
-    posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior or LabelPosterior
-        What its releases imply.
+    forest_ : PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier or
+        LabelTreeClassifier: the fitted forest that labels.
+    posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior, PooledPosterior or
+        LabelPosterior: what its releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
 
@@ -237,6 +244,8 @@ class PrivateForestClassifier(
         }
         if plan.chosen.measured == "labels":
             return LabelTreeClassifier(**common)
+        if plan.chosen.measured == "pool":
+            return PooledForestClassifier(**common)
         if chosen is None and plan.chosen.measured == "residuals":
             forest = ResidualForestClassifier(**common)
             forest._even_records = plan.even_records

@@ -15,8 +15,8 @@ class PrivateVotes(ProbabilityVotes):
 
     Attributes
     ----------
-    forest_ : PosteriorForestClassifier, ResidualForestClassifier or LabelTreeClassifier
-        The forest that was taken.
+    forest_ : PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier or
+        LabelTreeClassifier: the forest that was taken.
     """
 
     forest_: PosteriorVotes | ResidualVotes | LabelVotes

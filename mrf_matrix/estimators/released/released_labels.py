@@ -1,12 +1,12 @@
 """A tree of labels that was released: it predicts, and knows nothing of the records."""
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.labelled.label_tree import evidence_of, label_posterior
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels import LabelPlan
+from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
@@ -22,14 +22,14 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
     plan : LabelPlan
         What was announced; its cuts are those of the tree.
     tree : LabelTree
-        The cuts of its nodes and the labels of its cells.
+        The cuts of its nodes, the labels of its cells, and their counts where they were released.
 
     Attributes
     ----------
     plan_, tree_
         As given.
     posterior_ : LabelPosterior
-        What the labels imply.
+        What labels and counts imply.
     """
 
     released_by = "LabelTreeClassifier"
@@ -42,7 +42,7 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
 
     def _keep(self) -> None:
         self.plan_, self.tree_ = self.plan, self.tree
-        self.posterior_ = label_posterior(self.tree, evidence_of(self.plan))
+        self.posterior_ = label_posterior(self.plan, self.tree)
         self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -4,6 +4,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
+from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -14,6 +15,7 @@ ReleasedForest = (
     ReleasedPosteriorForestClassifier
     | ReleasedResidualForestClassifier
     | ReleasedLabelTreeClassifier
+    | ReleasedPooledForestClassifier
 )
 
 
@@ -26,7 +28,7 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
 
     Parameters
     ----------
-    forest : released posterior or residual forest, or tree of labels
+    forest : released posterior, residual or pooled forest, or tree of labels
         The forest that labels.
     choices : tuple of ResidualStep
         Choices of attributes that were made before it.

@@ -30,7 +30,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
     """
     noise, left = releases[0].noise, iter(releases)
     made = [
-        of_choice(step) if step.kind in CHOICES else _of_table(step, next(left))
+        of_choice(step) if step.kind in CHOICES else of_table(step, len(next(left).answers))
         for step in plan.steps
     ]
     notes = (
@@ -65,8 +65,17 @@ def report_of_steps(
     return report if plan.n_records is None else report.with_note(str(verdict_of(plan)))
 
 
-def _of_table(step: ResidualStep, release: Release) -> Measurement:
-    return Measurement.of(release, step.measured, weight=step.units)
+def of_table(step: ResidualStep, n_cells: int) -> Measurement:
+    """Return the figures of a table of so many cells."""
+    mechanism = step.mechanism(n_cells)
+    return Measurement(
+        measured=step.measured,
+        budget=repr(step.budget),
+        law=str(mechanism.law),
+        sensitivity=mechanism.sensitivity / step.units,
+        n_answers=n_cells * step.n_columns,
+        column_sum=mechanism.rounded.column_sum,
+    )
 
 
 def of_choice(step: ResidualStep) -> Measurement:

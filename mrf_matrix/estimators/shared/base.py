@@ -29,6 +29,7 @@ from mrf_matrix.estimators.shared.given_data import (
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
+    Bill,
     Budget,
     BudgetParameters,
     NoiseParameters,
@@ -274,6 +275,14 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
         self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
     ) -> tuple[Plan, tuple[Release, ...]]:
         """Return a plan made without data, and its releases; whatever is refused spends nothing."""
+        bill, release = self._prepared(kind, design, bring)
+        bill.charge()
+        return release()
+
+    def _prepared(
+        self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
+    ) -> tuple[Bill, Callable[[], tuple[Plan, tuple[Release, ...]]]]:
+        """Return the bill, and what makes the releases of a plan once it is paid."""
         held = vars(self)
         known = held.get("n_records")
         records = None if known is None else whole_number("n_records", known)
@@ -295,6 +304,9 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
             for part, seed in zip(plan.parts, seeds, strict=True)
         ]
         stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
-        return plan, tuple(with_provenance(release, self.domain) for release in releases)
+
+        def release() -> tuple[Plan, tuple[Release, ...]]:
+            releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
+            return plan, tuple(with_provenance(release, self.domain) for release in releases)
+
+        return bill, release

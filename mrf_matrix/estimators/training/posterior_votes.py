@@ -99,10 +99,24 @@ class ProbabilityVotes(VoteIntervals, BaseForestClassifier):
         return self.predict_log_proba(X)
 
 
+class Asked(Posterior, Protocol):
+    """A posterior that has log odds and their variances, too."""
+
+    def log_odds(self, codes: AnyInts) -> Array:
+        """Return log probabilities up to a constant of each record, shape (b, k)."""
+
+    def margin_variances(self, codes: AnyInts, first: AnyInts, second: AnyInts) -> Array:
+        """Return the variance of the log odds between two classes, shape (b,)."""
+
+
 class PosteriorVotes(ProbabilityVotes):
     """A classifier that has a posterior of blocks, and so intervals of log odds."""
 
     posterior_: ProductPosterior
+
+    def _asked(self) -> Asked:
+        """Return the posterior, as one that remembers the last batch."""
+        return AskedPosterior.of(self.posterior_)
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths under the model.
@@ -114,7 +128,7 @@ class PosteriorVotes(ProbabilityVotes):
         """
         quantile = float(norm.ppf(0.5 + level / 2))
         codes = self._codes(X)
-        posterior = AskedPosterior.of(self.posterior_)
+        posterior = self._asked()
         shares = posterior.probabilities(codes)
         if shares.shape[1] < 2:
             raise ValueError("the domain names one class: expected two, for a margin.")

@@ -1,11 +1,14 @@
-"""A tree of labels as JSON: the plan, the cut of every node, and what the cells said."""
+"""A tree of labels as JSON: the plan, the cut of every node, and what the cells said.
+
+Their noisy class counts, where there are any, are an array.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
@@ -23,6 +26,7 @@ from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
+from mrf_matrix.files.models.answers import check_answers
 from mrf_matrix.files.models.report import LARGEST_DELTA, records_of, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.forests.learned.label_tree import LabelTree
@@ -33,7 +37,8 @@ from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 
 LABEL_FORMAT = "mrf_matrix.label_model"
-LABEL_VERSION = 2
+LABEL_VERSION = 3
+COUNTS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
     "cuts", "labels", "report",
@@ -43,7 +48,7 @@ LabelModel = LabelTreeClassifier | ReleasedLabelTreeClassifier
 
 
 def label_content(model: LabelModel) -> tuple[JsonObject, dict[str, Values]]:
-    """Return the JSON of a fitted tree of labels; it has no arrays."""
+    """Return the JSON of a fitted tree of labels, and its counts."""
     plan, tree = model.plan_, model.tree_
     content: JsonObject = {
         "format": LABEL_FORMAT,
@@ -61,7 +66,7 @@ def label_content(model: LabelModel) -> tuple[JsonObject, dict[str, Values]]:
         "labels": tree.labels.tolist(),
         "report": model.privacy_report_.to_dict(),
     }
-    return content, {}
+    return content, {} if tree.counts is None else {"counts": tree.counts.astype(COUNTS)}
 
 
 def label_of(container: Container) -> ReleasedLabelTreeClassifier:
@@ -73,8 +78,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     data = versioned_of(container.data, "model.json", LABEL_FORMAT, LABEL_VERSION, KEYS)
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
-    if container.names:
-        raise FieldError("it has arrays: expected none.")
+    counts = _counts(container, plan)
     nodes = list_of(data["cuts"], "cuts", plan.n_cells - 1, plan.n_cells - 1)
     usable = set(usable_attributes(domain))
     cuts = tuple(_cut(domain, usable, node) for node in nodes)
@@ -83,7 +87,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     if plan.budget.is_infinite != (noise == "none"):
         raise FieldError("noise: expected 'none' with an infinite budget only.")
     report = check_follows(report_of(data["report"]), label_report(plan, noise))
-    tree = LabelTree(cuts, np.array(labels, dtype=np.int64))
+    tree = LabelTree(cuts, np.array(labels, dtype=np.int64), counts)
     return ReleasedLabelTreeClassifier(replace(plan, cuts=cuts), tree, domain, report)
 
 
@@ -102,6 +106,18 @@ def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
         neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         delta=number_of(data["delta"], "delta", most=LARGEST_DELTA),
     )
+
+
+def _counts(container: Container, plan: LabelPlan) -> Longs | None:
+    """Return the noisy class counts of the cells, where the plan releases them."""
+    expected = set() if plan.counts is None else {"counts"}
+    if container.names != expected:
+        raise FieldError("it has other arrays than its plan releases.")
+    if plan.counts is None:
+        return None
+    counts = container.array("counts", COUNTS, (plan.n_cells, plan.n_classes)).astype(np.int64)
+    check_answers(counts)
+    return counts
 
 
 def _cut(domain: Domain, usable: set[int], node: object) -> Cut:

@@ -26,6 +26,7 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
+from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import ReleasedPrivateForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
@@ -33,6 +34,7 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError
 from mrf_matrix.files.models.label_file import LABEL_FORMAT, label_of
+from mrf_matrix.files.models.pooled_file import POOLED_FORMAT, pooled_of
 from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of
 from mrf_matrix.files.models.private_file import PRIVATE_FORMAT, private_of
 from mrf_matrix.files.models.report import report_of
@@ -69,6 +71,7 @@ def load_model(
     | ReleasedPosteriorForestClassifier
     | ReleasedResidualForestClassifier
     | ReleasedLabelTreeClassifier
+    | ReleasedPooledForestClassifier
     | ReleasedPrivateForestClassifier
 ):
     """Return the forest of a model file, ready to predict.
@@ -102,6 +105,8 @@ def load_model(
                 return residual_of(container)
             if kind == LABEL_FORMAT:
                 return label_of(container)
+            if kind == POOLED_FORMAT:
+                return pooled_of(container)
             if kind == PRIVATE_FORMAT:
                 return private_of(container)
             return _model(container)

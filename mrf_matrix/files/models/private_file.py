@@ -21,6 +21,7 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private.report import private_report
+from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import (
     ReleasedForest,
@@ -28,6 +29,12 @@ from mrf_matrix.estimators.released.released_private import (
 )
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.label_file import LABEL_FORMAT, LabelModel, label_content, label_of
+from mrf_matrix.files.models.pooled_file import (
+    POOLED_FORMAT,
+    PooledModel,
+    pooled_content,
+    pooled_of,
+)
 from mrf_matrix.files.models.posterior_file import (
     POSTERIOR_FORMAT,
     PosteriorModel,
@@ -59,6 +66,8 @@ def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]
         content, arrays = posterior_content(forest)
     elif isinstance(forest, LabelModel):
         content, arrays = label_content(forest)
+    elif isinstance(forest, PooledModel):
+        content, arrays = pooled_content(forest)
     else:
         content, arrays = residual_content(forest)
     delta = model.delta if isinstance(model, ReleasedPrivateForestClassifier) else model.plan_.delta
@@ -108,6 +117,8 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
 def _forest(inner: Container, kind: object) -> ReleasedForest:
     if kind == POSTERIOR_FORMAT:
         return posterior_of(inner)
+    if kind == POOLED_FORMAT:
+        return pooled_of(inner)
     return label_of(inner) if kind == LABEL_FORMAT else residual_of(inner)
 
 
@@ -144,6 +155,8 @@ def _screened(
 def _budget(forest: ReleasedForest) -> Budget:
     if isinstance(forest, ReleasedPosteriorForestClassifier):
         return forest.release.budget
+    if isinstance(forest, ReleasedPooledForestClassifier):
+        return reduce(add, (forest.tree.plan.budget, forest.tables.release.budget))
     return forest.plan.budget
 
 

@@ -11,6 +11,7 @@ from mrf_matrix.estimators.released.released_forest import ReleasedForestClassif
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
 from mrf_matrix.files.models.label_file import LabelModel, label_content
+from mrf_matrix.files.models.pooled_file import PooledModel, pooled_content
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
 from mrf_matrix.files.models.private_file import PrivateModel, private_content
 from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
@@ -25,7 +26,7 @@ ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
-TableModel = PosteriorModel | ResidualModel | LabelModel | PrivateModel
+TableModel = PosteriorModel | ResidualModel | PooledModel | LabelModel | PrivateModel
 
 
 def save_model(
@@ -76,8 +77,8 @@ def save_model(
     if not isinstance(model, MatrixModel | TableModel):
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
-            f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier or "
-            f"LabelTreeClassifier, those whose model files are known."
+            f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
+            f"PooledForestClassifier or LabelTreeClassifier, those whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
@@ -106,6 +107,8 @@ def _content_of(model: MatrixModel | TableModel) -> tuple[JsonObject, dict[str, 
         return posterior_content(model)
     if isinstance(model, LabelModel):
         return label_content(model)
+    if isinstance(model, PooledModel):
+        return pooled_content(model)
     return residual_content(model) if isinstance(model, ResidualModel) else _content(model)
 
 

@@ -24,10 +24,13 @@ class LabelTree:
         side, and 2i + 2.
     labels : ndarray of int64, shape (n_cells,)
         The classes of the cells, from the lowest sides to the uppermost.
+    counts : ndarray of int64, shape (n_cells, k), or None
+        Noisy records of the cells by class, where they are released too.
     """
 
     cuts: tuple[Cut, ...]
     labels: Longs
+    counts: Longs | None = None
 
     @property
     def n_cells(self) -> int:
@@ -52,7 +55,10 @@ class LabelTree:
 
     @cached_property
     def attributes(self) -> tuple[int, ...]:
-        """Positions of the attributes that labels depend on, rising; else the first that is cut."""
+        """Positions of the attributes that cells depend on, rising; else the first that is cut.
+
+        Cells are the same that say the same: of the same label, where there are no counts.
+        """
         told = {cut.attribute for level in self._levels for cut in _cuts(level)}
         return tuple(sorted(told or {self.cuts[0].attribute}))
 
@@ -65,8 +71,8 @@ class LabelTree:
         places : tuple of ndarray
             For each code of each attribute, which row of the table it belongs to: codes on the same
             side of every cut share one.
-        labels : ndarray
-            The class of each cell of the table, at most two to the number of cuts.
+        cells : ndarray
+            The tree's cell of each cell of the table, of those that are the same the first.
         """
         places, firsts = [], []
         told = [cut for level in self._levels for cut in _cuts(level)] or [self.cuts[0]]
@@ -79,11 +85,11 @@ class LabelTree:
         codes = np.zeros((*shape, 1 + max(cut.attribute for cut in self.cuts)), dtype=np.int64)
         for i, rows in zip(self.attributes, np.ix_(*firsts), strict=True):
             codes[..., i] = rows
-        cells = self.cells(codes.reshape(-1, codes.shape[-1]))
-        return tuple(places), self.labels[cells].reshape(shape)
+        cells = self._same[self.cells(codes.reshape(-1, codes.shape[-1]))]
+        return tuple(places), cells.reshape(shape)
 
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
-        """Return the tree over its own attributes, for people, and the labels of its leaves.
+        """Return the tree over its own attributes, for people, and the cells that its leaves are.
 
         Cuts that leave no code on one side of what was cut before, and those below which both
         sides are the same, are left out. `domain`: the whole.
@@ -104,11 +110,19 @@ class LabelTree:
             pool,
             source="a tree of labels",
         )
-        return forest, list(_labels(self._folded))
+        return forest, list(_leaves(self._folded))
+
+    @cached_property
+    def _same(self) -> Longs:
+        """Of each cell the first that says the same."""
+        if self.counts is not None:
+            return np.arange(self.n_cells)
+        _, first, label = np.unique(self.labels, return_index=True, return_inverse=True)
+        return np.asarray(first[label], dtype=np.int64)
 
     @cached_property
     def _folded(self) -> "int | Branch":
-        """The tree without cuts that no label depends on."""
+        """The tree without cuts that nothing said depends on."""
         return self._branch(0, {})
 
     @cached_property
@@ -121,7 +135,7 @@ class LabelTree:
     def _branch(self, node: int, left: dict[int, Bools]) -> "int | Branch":
         """Return what lies below a node, of the codes that are left of attributes above."""
         if node >= len(self.cuts):
-            return int(self.labels[node - len(self.cuts)])
+            return int(self._same[node - len(self.cuts)])
         cut = self.cuts[node]
         here = left.get(cut.attribute, np.ones(len(cut.sides), dtype=np.bool_))
         below, above = here & ~cut.upper, here & cut.upper
@@ -137,7 +151,7 @@ class LabelTree:
 
 @dataclass(frozen=True)
 class Branch:
-    """A cut that a label depends on, and what lies on either side: a branch, or a label."""
+    """A cut that something depends on, and what lies on either side: a branch, or a cell."""
 
     cut: Cut
     below: "int | Branch"
@@ -149,10 +163,10 @@ def _cuts(level: list[int | Branch]) -> Iterator[Cut]:
     return (one.cut for one in level if isinstance(one, Branch))
 
 
-def _labels(branch: int | Branch) -> Iterator[int]:
-    """Yield the labels below, from left to right."""
+def _leaves(branch: int | Branch) -> Iterator[int]:
+    """Yield the cells below, from left to right."""
     if isinstance(branch, int):
         yield branch
     else:
-        yield from _labels(branch.below)
-        yield from _labels(branch.above)
+        yield from _leaves(branch.below)
+        yield from _leaves(branch.above)

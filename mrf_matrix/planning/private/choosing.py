@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from mrf_matrix.domain import Domain
-from mrf_matrix.labels import label_plan
-from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
-from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
-from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
-from mrf_matrix.planning.private.private_plan import RESIDUALS_LEAD, Forecast, PrivatePlan
+from mrf_matrix.planning.private.private_plan import (
+    BY_SIGNAL,
+    RESIDUALS_LEAD,
+    Forecast,
+    PrivatePlan,
+)
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, planned_screening
+from mrf_matrix.planning.private.trees import has_trees, of_labels, of_pool
 from mrf_matrix.residual.sequence import most_codes
 from mrf_matrix.residual.settings import Budget, suits_residual_forest
 
@@ -29,14 +29,6 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 """Screening is taken up to so much behind; the second where there are one or two choices. It finds
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
-
-LABELS_UP_TO = 300
-"""Signal (`label_signal`) up to which labels alone are taken. There tables were 2 to 10 points
-behind them on public sets, though the prior, which knows neither rough codes nor classes of their
-own size, may expect tables ahead."""
-
-LABELS_UNDER_ZCDP = 0.4
-"""Part of that signal under zCDP, whose tables have the smaller noise for the same rate."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
@@ -70,7 +62,7 @@ def private_plan(
         Whether the records themselves will be there, which residuals need, and tables of whatever
         attributes are asked for, which screening needs.
     labels : bool, default=True
-        Whether labels alone are considered.
+        Whether trees of labels are considered.
 
     Examples
     --------
@@ -82,6 +74,7 @@ def private_plan(
     checked_neighboring(neighboring)
     found: list[Forecast] = []
     amplest = max(budgets, key=epsilon_of)
+    pooling = next((one for one in budgets if one.norm == "l2"), amplest)
     has_gaussian = any(one.norm == "l2" for one in budgets)
     lag = None
     if tables:
@@ -90,14 +83,15 @@ def private_plan(
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
-        if labels and tables and budget == amplest:
-            found += _labels(scale)
+        if labels and tables and has_trees(scale):
+            found += of_pool(scale) if budget == pooling else []
+            found += of_labels(scale, pooling) if budget == amplest else []
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:
         left_out = "residuals" if tables else "residuals and screening"
     balance = None
-    if tables:
+    if tables and found[0].measured != "pool":
         balance = planned_balance(
             domain, found[0].budget, n_records=n_records, neighboring=neighboring
         )
@@ -162,7 +156,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
 
 def _worth(forecast: Forecast) -> float:
     """Return what kinds are ordered by."""
-    if forecast.measured == "labels":
+    if forecast.measured in BY_SIGNAL:
         return 1 + forecast.accuracy
     if forecast.screening is not None:
         return forecast.accuracy + forecast.lag
@@ -189,19 +183,3 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
         name += f", else {best.name}" if screening.enough is not None else law
         found.append(Forecast(name, budget, right, measured, screening, lag))
     return found
-
-
-def _labels(scale: Scale) -> list[Forecast]:
-    """Return what is expected of labels alone, where there is little data."""
-    domain, known = scale.domain, scale.n_records
-    budget, neighboring = scale.budget, scale.neighboring
-    most = LABELS_UP_TO * (1 if isinstance(budget, PureDP) else LABELS_UNDER_ZCDP)
-    suits = not budget.is_infinite and why_no_labels(domain) is None
-    if known is None or known > min(MOST_RECORDS, MOST_ENTRIES // domain.n_classes) or not suits:
-        return []
-    if label_signal(budget, known, neighboring) > most:
-        return []
-    structure = np.random.default_rng(0)
-    plan = label_plan(domain, budget, structure, n_records=known, neighboring=neighboring)
-    right = float(right_of_labels(scale.prior, plan).mean())
-    return [Forecast(f"labels of {plan.n_cells} cells", budget, right, "labels")]

@@ -13,8 +13,12 @@ RESIDUALS_LEAD = 0.002
 
 PRIOR = "a public prior of effects that repeat each other"
 
-Measured = Literal["tables", "residuals", "labels"]
-"""What a kind measures: tables at once, tables of residuals, or labels alone."""
+Measured = Literal["tables", "residuals", "labels", "pool"]
+"""What a kind measures: tables at once, tables of residuals, a tree of labels, or such a tree
+beside tables."""
+
+BY_SIGNAL: tuple[Measured, ...] = ("labels", "pool")
+"""Kinds that are taken at some signals, whatever the scale says."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Forecast:
         Of the noise that it would use.
     accuracy : float
         Expected share of right labels, of two classes against each other, under the prior.
-    measured : {"tables", "residuals", "labels"}
+    measured : {"tables", "residuals", "labels", "pool"}
         What is measured, where attributes are screened first: if all of them are kept.
     screening : Screening or None
         How attributes would be chosen first.
@@ -129,7 +133,7 @@ class PrivatePlan:
         elif self.balance is not None:
             told += " What follows a private choice of how rare the rarer class is may differ."
         if self.n_records is None:
-            told += " Residuals and labels alone need a public n_records."
+            told += " Residuals and trees of labels need a public n_records."
         if self.left_out is not None:
             told += (
                 f" Records are counted as they pass, without {self.left_out}: give n_records, "
@@ -148,8 +152,8 @@ class PrivatePlan:
         told += f"; the runner-up, {second.name}, would have {second.accuracy:.3f}"
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
-        elif second.accuracy > first.accuracy and first.measured == "labels":
-            told += " (at so little signal labels alone are taken: tables lagged on public data)"
+        elif second.accuracy > first.accuracy and first.measured in BY_SIGNAL:
+            told += " (at such a signal it is taken: tables lagged on public data)"
         elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:

@@ -40,8 +40,9 @@ LEAST_SIGNAL, LEAST_OF_CLASS, GATED_FROM = 20, 5, 400
 """N ε from which choices bring more than they cost, and the same for each class; from the last on
 all attributes of two classes may be kept: below they tell less together than the best one."""
 
-GATED_SIGNAL = 12
-"""N ε an attribute from which the same holds."""
+GATED_SIGNAL, GATED_RECORDS = 12, 2000
+"""N ε an attribute from which the same holds; and records: the joint table of the first attributes
+has a hundred cells then. With fewer records it cost more than it told, .3 to 1 point."""
 
 MOST_KEPT, MOST_OF_SEVERAL = 8, 4
 """Attributes kept of two classes; of several, where more are worth while all are kept."""
@@ -122,7 +123,7 @@ def planned_screening(
     d = sum(size > 1 for size in domain.sizes)
     signal = known * epsilon_of(budget)
     kept, gated = n_kept(signal, d, k), is_gated(signal, d, k)
-    if kept is None:
+    if kept is None or (gated and known < GATED_RECORDS):
         return None
     if k == 2 and n_records is None and not gated:
         return None  # of more records than were assumed, all attributes would tell more

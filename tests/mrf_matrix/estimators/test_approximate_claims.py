@@ -44,8 +44,9 @@ MADE = {
     "naive_bayes": (estimators.PrivateNaiveBayesClassifier, {}),
     "posterior": (estimators.PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
     "residual": (estimators.ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
-    "private": (estimators.PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
+    "private": (estimators.PrivateForestClassifier, {"random_state": 0, "n_records": 100}),
     "labels": (estimators.LabelTreeClassifier, {"random_state": 0, "n_records": 300}),
+    "pooled": (estimators.PooledForestClassifier, {"random_state": 0, "n_records": 300}),
 }
 BY_GAUSSIAN = {
     f"{name}, Gaussian": (MADE[name][0], MADE[name][1] | {"delta": LARGE}) for name in COMPARE_LAWS
@@ -222,7 +223,8 @@ def test_batches_claim_what_they_have_cost_so_far():
 
 @pytest.mark.parametrize(
     "name",
-    ["training", "shares"] + [one for one in MADE if one.startswith(("post", "resi", "priv"))],
+    ["training", "shares"]
+    + [one for one in MADE if one.startswith(("post", "resi", "priv", "pool"))],
 )
 def test_files_keep_the_claim(name, tmp_path):
     model = released(made(name))
@@ -233,7 +235,8 @@ def test_files_keep_the_claim(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["training", "posterior", "posterior, Gaussian", "private, Gaussian"]
+    "name",
+    ["training", "posterior", "posterior, Gaussian", "private, Gaussian", "pooled"],
 )
 def test_a_file_with_another_delta_is_refused(name, tmp_path, monkeypatch):
     model = released(made(name))

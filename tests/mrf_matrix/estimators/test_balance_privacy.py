@@ -96,14 +96,14 @@ DOMAIN = Domain.from_sizes([4] * 12, n_classes=2)
 
 @pytest.mark.parametrize("budget", [PureDP(1), PureDP(Fraction(1, 3))])
 def test_what_follows_spends_what_the_choice_leaves(budget):
-    announced = private_plan(DOMAIN, [budget], n_records=10_000)
+    announced = private_plan(DOMAIN, [budget], n_records=20_000)
     assert announced.balance is not None
     for even in (100, 1000, 10_000):
         follows = planned_for(announced, even)
         spent = sum((step.budget.exact for step in follows.choices), follows.rest.exact)
         assert spent == follows.budget.exact == budget.exact
         assert follows.choices[0] == announced.balance
-        assert follows.n_records == 10_000
+        assert follows.n_records == 20_000
 
 
 def test_fewer_even_records_are_never_expected_to_tell_more():
@@ -125,9 +125,9 @@ def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
 def test_what_is_not_screened_before_the_question_is_not_after_it():
     pure, gaussian = claiming_budgets(1, 1e-6)
     for laws, screened in (([pure], True), ([pure, gaussian], False)):
-        announced = private_plan(Domain.from_sizes([3] * 10, n_classes=2), laws, n_records=3000)
+        announced = private_plan(Domain.from_sizes([3] * 14, n_classes=2), laws, n_records=5000)
         assert announced.balance is not None
-        follows = planned_for(announced, 3000)
+        follows = planned_for(announced, 5000)
         assert any(one.screening is not None for one in follows.forecasts) == screened
 
 

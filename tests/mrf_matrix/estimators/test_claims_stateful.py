@@ -38,6 +38,7 @@ from mrf_matrix.estimators import (
     MatrixForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
     PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -47,12 +48,14 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.labelled import label_tree
+from mrf_matrix.estimators.pooled import pooled_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.labels import draw as label_draw
+from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
@@ -273,8 +276,10 @@ WIDE_X = np.tile(np.stack(np.unravel_index(np.arange(0, 512, 42), [2] * 9), axis
 WIDE_Y = WIDE_X[:, :2].sum(axis=1) // 2
 TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
 IDENTITY = TREES | {"strategy": "identity"}
-SCREENED = 400
-"""A public number of records of which attributes of `WIDE` are screened at ε = 1."""
+POOLED = 400
+"""A public number of records of which a tree of labels and tables of `WIDE` are asked at ε = 1."""
+FOUR, SCREENED = Domain.from_sizes([2] * 9, n_classes=4), 310
+"""Of four classes attributes are screened, of so many records at ε = 1."""
 
 KINDS = {
     BatchPredictionClassifier: IDENTITY,
@@ -286,11 +291,12 @@ KINDS = {
     MultinomialMatrixForestClassifier: IDENTITY,
     SmoothSensitivityForestClassifier: TREES,
     ResidualForestClassifier: {"random_state": 0},
-    PrivateForestClassifier: {"random_state": 0, "n_records": SCREENED},
+    PrivateForestClassifier: {"random_state": 0, "n_records": POOLED},
     LabelTreeClassifier: {"random_state": 0, "n_records": 100},
+    PooledForestClassifier: {"random_state": 0, "n_records": 100},
 }
 OVER_WIDE = (ResidualForestClassifier, PrivateForestClassifier)
-ON_WIDE = (*OVER_WIDE, LabelTreeClassifier)
+ON_WIDE = (*OVER_WIDE, LabelTreeClassifier, PooledForestClassifier)
 """Those that choose among attributes, over a domain that has some."""
 
 
@@ -313,9 +319,9 @@ VALUES = {
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
     "max_depth": [1, 2],
-    "n_records": [None, 100, SCREENED],
+    "n_records": [None, 100, SCREENED, POOLED],
 }
-DOMAINS = {True: [WIDE, "from_data"], False: VALUES["domain"]}
+DOMAINS = {True: [WIDE, FOUR, "from_data"], False: VALUES["domain"]}
 OFTEN = [*KINDS, *OVER_WIDE, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
 """Those that spend after fit, more often."""
 
@@ -509,7 +515,7 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_accountant_finds_the_choice_of_how_rare_a_class_is(relation, machine):
-    model = put(machine, PrivateForestClassifier, n_records=1000, neighboring=relation)
+    model = put(machine, PrivateForestClassifier, n_records=2000, neighboring=relation)
     machine.no_claim_is_less_than_the_loss()
     account = machine.at(0)[1]
     assert model.plan_.even_records is not None, "the case is one with that choice"
@@ -580,20 +586,23 @@ def test_every_classifier_that_spends_is_among_them():
 
 
 TOO_DEAR = [
-    ({"n_records": SCREENED}, "PureDP", True),
-    ({"n_records": 100, "delta": 0.1}, "ZCDP", True),
-    ({"n_records": 60, "rho": 8, "epsilon": None}, "ZCDP", False),
+    ({"n_records": POOLED}, "PureDP", "pool"),
+    ({"n_records": 100, "delta": 0.1}, "ZCDP", "screened"),
+    ({"n_records": 60, "rho": 8, "epsilon": None}, "ZCDP", "neither"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "noise", "screened"), TOO_DEAR, ids=str)
+@pytest.mark.parametrize(("changes", "noise", "chosen"), TOO_DEAR, ids=str)
 @pytest.mark.parametrize("kind", OVER_WIDE, ids=lambda kind: kind.__name__)
-def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, screened, machine):
+def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, chosen, machine):
     put(machine, kind, **{"epsilon": 1} | changes)
     machine.no_claim_is_less_than_the_loss()
     model, account = machine.at(0)
     if kind is PrivateForestClassifier:
-        assert bool(account.choices) == screened, "the case is a screened one"
+        taken = model.plan_.chosen
+        assert (taken.screening is not None) == (chosen == "screened"), "the case is as it says"
+        assert (taken.measured == "pool") == (chosen == "pool")
+        assert bool(account.choices) == (chosen != "neither")
     assert account.loss("add_remove")[0] == noise
     drawn = account.choices if account.choices else account.measured
     drawn += drawn[:1] * 40
@@ -602,20 +611,66 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, sc
     assert model.privacy_report_.statement.startswith("Private release")
 
 
+def test_the_accountant_catches_screening_that_is_too_dear_under_pure_privacy(machine):
+    model = put(machine, PrivateForestClassifier, domain=FOUR, n_records=SCREENED, epsilon=1)
+    machine.no_claim_is_less_than_the_loss()
+    account, screening = machine.at(0)[1], model.plan_.chosen.screening
+    assert len(account.choices) == len(screening.steps) > 1
+    assert 0.99 <= account.loss("add_remove")[1] <= 1
+    account.choices += account.choices[:1]
+    with pytest.raises(AssertionError, match="refutes"):
+        machine.no_claim_is_less_than_the_loss()
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["the tree", "the tables"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"epsilon": 1}, {"epsilon": 4}, {"epsilon": None, "rho": 0.5}, {"epsilon": 1, "delta": 0.1}],
+    ids=str,
+)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
+    which, changes, relation, machine, monkeypatch
+):
+    put(machine, PooledForestClassifier, neighboring=relation, **changes)
+    machine.no_claim_is_less_than_the_loss()
+
+    def dearer(budget, *known):
+        parts = list(shared(budget, *known))
+        parts[which] = budget
+        return tuple(parts)
+
+    shared = pooled_forest.shared
+    monkeypatch.setattr(pooled_forest, "shared", dearer)
+    put(machine, PooledForestClassifier, neighboring=relation, **changes)
+    with pytest.raises(AssertionError, match="refutes"):
+        machine.no_claim_is_less_than_the_loss()
+
+
 LABELLED = [
-    (LabelTreeClassifier, {"epsilon": 1}),
-    (LabelTreeClassifier, {"epsilon": None, "rho": 0.5}),
-    (LabelTreeClassifier, {"epsilon": 4, "neighboring": "replace_one"}),
-    (PrivateForestClassifier, {"epsilon": 1, "n_records": 100}),
-    (PrivateForestClassifier, {"epsilon": None, "n_records": 8, "rho": 0.5}),
-    (PrivateForestClassifier, {"epsilon": 1, "n_records": 8, "delta": 0.1}),
+    (LabelTreeClassifier, {"epsilon": 0.5}, 0),
+    (LabelTreeClassifier, {"epsilon": 2}, 1),
+    (LabelTreeClassifier, {"epsilon": None, "rho": 0.5}, 1),
+    (LabelTreeClassifier, {"epsilon": 4, "neighboring": "replace_one"}, 1),
+    (LabelTreeClassifier, {"epsilon": None, "rho": 0.1, "neighboring": "replace_one"}, 0),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": 50}, 0),
+    (PrivateForestClassifier, {"epsilon": 2, "n_records": 100}, 1),
+    (PrivateForestClassifier, {"epsilon": None, "n_records": 8, "rho": 0.5}, 0),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": 8, "delta": 0.1}, 0),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": POOLED}, 2),
+    (PrivateForestClassifier, {"epsilon": 1, "n_records": POOLED, "delta": 1e-6}, 2),
+    (PooledForestClassifier, {"epsilon": 1}, 1),
+    (PooledForestClassifier, {"epsilon": 4}, 2),
+    (PooledForestClassifier, {"epsilon": None, "rho": 0.1}, 1),
+    (PooledForestClassifier, {"epsilon": 4, "neighboring": "replace_one"}, 2),
 ]
+"""With how many releases of noisy counts beside the labels: those of cells, and tables."""
 
 
 @pytest.mark.parametrize("times", [1, Fraction(101, 100), 2], ids=str)
-@pytest.mark.parametrize(("kind", "changes"), LABELLED, ids=str)
+@pytest.mark.parametrize(("kind", "changes", "tables"), LABELLED, ids=str)
 def test_the_accountant_catches_labels_that_are_too_dear(
-    kind, changes, times, machine, monkeypatch
+    kind, changes, tables, times, machine, monkeypatch
 ):
     def dearer(rate, largest):
         return weights(times * rate, largest)
@@ -624,11 +679,32 @@ def test_the_accountant_catches_labels_that_are_too_dear(
     model = put(machine, kind, **changes)
     _, drawn = machine.at(0)
     assert len(drawn.choices) == 1, "a tree with its labels is one choice"
-    assert not drawn.measured
+    assert len(drawn.measured) == tables
     if times == 1:
         machine.no_claim_is_less_than_the_loss()
         loss = drawn.loss(model.neighboring, type(model.plan_.budget).__name__)[1]
         assert 0.99 <= loss / model.plan_.budget.exact <= 1
+    else:
+        with pytest.raises(AssertionError, match="refutes"):
+            machine.no_claim_is_less_than_the_loss()
+
+
+@pytest.mark.parametrize("times", [1, Fraction(101, 100), 4], ids=str)
+@pytest.mark.parametrize("changes", [changes for *_, changes, counted in LABELLED[:4] if counted])
+def test_the_accountant_catches_counts_of_cells_that_are_too_dear(
+    changes, times, machine, monkeypatch
+):
+    """Four times their share is the whole budget."""
+
+    def dearer(*args, **keywords):
+        plan = label_plan(*args, **keywords)
+        budget = plan.counts.budget
+        return replace(plan, counts=replace(plan.counts, budget=budget * times))
+
+    monkeypatch.setattr(label_tree, "label_plan", dearer)
+    put(machine, LabelTreeClassifier, **changes)
+    if times == 1:
+        machine.no_claim_is_less_than_the_loss()
     else:
         with pytest.raises(AssertionError, match="refutes"):
             machine.no_claim_is_less_than_the_loss()

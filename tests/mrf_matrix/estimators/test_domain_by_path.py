@@ -16,7 +16,7 @@ from mrf_matrix import (
     plan,
     tune,
 )
-from mrf_matrix.estimators import LabelTreeClassifier
+from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 
 DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
 X, Y = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5), np.array([0, 1, 1, 0] * 5)
@@ -28,6 +28,7 @@ KINDS = {
     PrivateNaiveBayesClassifier: {},
     ResidualForestClassifier: {},
     LabelTreeClassifier: {},
+    PooledForestClassifier: {},
 }
 
 

@@ -38,11 +38,13 @@ from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureForestClassifier,
     ReleasedForestClassifier,
     ReleasedLabelTreeClassifier,
+    ReleasedPooledForestClassifier,
     ReleasedPosteriorForestClassifier,
     ReleasedPrivateForestClassifier,
     ReleasedResidualForestClassifier,
@@ -73,7 +75,9 @@ MADE = {
     "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
     "residual": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
     "private": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
-    "labels": lambda: LabelTreeClassifier(DOMAIN, n_records=100, random_state=0),
+    "labels": lambda: LabelTreeClassifier(DOMAIN, n_records=50, random_state=0),
+    "labels and counts": lambda: LabelTreeClassifier(DOMAIN, n_records=200, random_state=0),
+    "pooled": lambda: PooledForestClassifier(DOMAIN, n_records=100, random_state=0),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
@@ -89,7 +93,12 @@ MADE = {
 NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
-WITH_PLAN = (ResidualForestClassifier, PrivateForestClassifier, LabelTreeClassifier)
+WITH_PLAN = (
+    ResidualForestClassifier,
+    PrivateForestClassifier,
+    LabelTreeClassifier,
+    PooledForestClassifier,
+)
 CHANGES = {
     "forest": None,
     "screened": (9,),
@@ -106,6 +115,7 @@ CHANGES = {
     "voting": "hard",
     "label_rule": "smooth",
     "tree": None,
+    "tables": None,
     "parts": "all",
     "structure_share": 0.9,
     "delta": 1e-5,
@@ -142,6 +152,8 @@ def fitted(name, tmp_path):
         return released(tmp_path, MADE["residual"]())
     if name == "released labels":
         return released(tmp_path, MADE["labels"]())
+    if name == "released pooled":
+        return released(tmp_path, MADE["pooled"]())
     if name == "released private":
         return released(tmp_path, MADE["private"]())
     return MADE[name]().fit(X, Y)
@@ -167,6 +179,7 @@ def test_every_classifier_is_in_the_table():
     tested |= {
         ReleasedForestClassifier,
         ReleasedLabelTreeClassifier,
+        ReleasedPooledForestClassifier,
         ReleasedPosteriorForestClassifier,
         ReleasedPrivateForestClassifier,
         ReleasedResidualForestClassifier,
@@ -178,7 +191,8 @@ def test_every_classifier_is_in_the_table():
     "name",
     [
         *MADE,
-        *(f"released{one}" for one in ("", " posterior", " residual", " labels", " private")),
+        *("released", "released posterior", "released residual", "released labels"),
+        *("released pooled", "released private"),
     ],
 )
 @pytest.mark.parametrize("how", ["set_params", "by hand"])
@@ -209,7 +223,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
         before[entry]()
 
 
-MEASURING = ("training", "batch prediction", "posterior", "naive Bayes")
+MEASURING = ("training", "batch prediction", "posterior", "naive Bayes", "pooled")
 FROM_COUNTS = {
     "fit_counts": lambda model: model.fit_counts(model.partial_counts(X, Y)),
     "fit_stream": lambda model: model.fit_stream([(X[:2], Y[:2]), (X[2:], Y[2:])]),

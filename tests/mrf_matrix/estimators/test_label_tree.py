@@ -12,7 +12,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
 from mrf_matrix.estimators.labelled import label_tree
-from mrf_matrix.labels.plan import CONCENTRATIONS, DEEP, FLAT
+from mrf_matrix.labels.plan import (
+    CONCENTRATIONS,
+    COUNTED_FROM,
+    DEEP,
+    FLAT,
+    SHARE_OF_COUNTS,
+)
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
 from mrf_matrix.study.effects import effect, explained, importance
@@ -24,6 +30,8 @@ DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.integers(0, SIZES, size=(300, 4))
 Y = (X[:, 0] > 1).astype(int)
+BELOW, ABOVE = (Fraction(2 * COUNTED_FROM + change, len(X)) for change in (-1, 1))
+"""The largest budgets whose cells have no counts, and the smallest whose have."""
 
 
 @parametrize_with_checks([LabelTreeClassifier("from_data", epsilon=INFINITE, random_state=0)])
@@ -89,8 +97,9 @@ def test_classes_keep_their_names_in_any_order():
 def test_probabilities_are_those_of_a_label(epsilon, depth):
     model = tree(epsilon=epsilon).fit(X, Y)
     shares = model.predict_proba(X)
-    said = model.posterior_.evidence.right
+    [said] = {one.probabilities.max() for one in model.posterior_.evidence}
     assert model.tree_.depth == depth
+    assert model.posterior_.labels.tolist() == model.tree_.labels.tolist()
     a = CONCENTRATIONS[depth]
     largest = beta(a + 1, a).sf(0.5)  # the mean share of the larger class
     assert 0.9 * largest < said < largest
@@ -102,7 +111,8 @@ def test_probabilities_are_those_of_a_label(epsilon, depth):
 
 
 def test_intervals_are_as_wide_as_labels_are_worth():
-    few, many = (tree(epsilon=e).fit(X, Y) for e in (0.01, 10.0))
+    few, many = (tree(epsilon=e).fit(X, Y) for e in (0.01, BELOW))
+    assert many.tree_.counts is None
     assert few.predict_or_abstain(X, level=0.9).mask.all()
     margins, half_widths = many.vote_intervals(X, level=0.9)
     assert np.ptp(margins) == np.ptp(half_widths) == 0
@@ -110,7 +120,7 @@ def test_intervals_are_as_wide_as_labels_are_worth():
     assert half_widths[0] < many.vote_intervals(X, level=0.95)[1][0]
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1])
+@pytest.mark.parametrize("epsilon", [0.1, BELOW, ABOVE, 1])
 @pytest.mark.parametrize("sizes", [SIZES, (6,)], ids=["four attributes", "one"])
 def test_effects_are_of_the_attributes_that_were_cut(sizes, epsilon):
     domain, x = Domain.from_sizes(sizes, n_classes=2), X[:, : len(sizes)]
@@ -121,23 +131,27 @@ def test_effects_are_of_the_attributes_that_were_cut(sizes, epsilon):
     kept = [range(size) if i in model.tree_.attributes else [0] for i, size in enumerate(sizes)]
     odds = model.decision_function(np.array(list(product(*kept))))
     assert_allclose(shown.log_odds.ravel(), odds)
-    assert_allclose(shown.shares, 1 / shown.shares.size)
+    if model.tree_.counts is None:
+        assert_allclose(shown.shares, 1 / shown.shares.size)
     _, added = explained(model, x)
     assert_allclose(added.sum(axis=1), model.decision_function(x))
 
 
-def test_what_is_lost_after_the_charge_is_said(monkeypatch):
+@pytest.mark.parametrize("epsilon", [0.1, 1])
+@pytest.mark.parametrize("what", ["draw_tree", "with_counts", "label_posterior"])
+def test_what_is_lost_after_the_charge_is_said(what, epsilon, monkeypatch):
     def fails(*args):
         raise KeyboardInterrupt
 
     ledger = PrivacyLedger(epsilon=1)
-    model = tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None)
-    monkeypatch.setattr(label_tree, "draw_tree", fails)
+    model = tree(ledger=ledger, epsilon=epsilon, noise="exact", noise_state=None)
+    monkeypatch.setattr(label_tree, what, fails)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(X, Y)
-    assert "budget is spent" in caught.value.__notes__[0]
-    assert float(ledger.spent) == 0.1
-    assert model.plan_.budget == PureDP(0.1)
+    assert "budget is spent" in getattr(caught.value, "__notes__", [""])[0]
+    assert ledger.spent == model.plan_.budget.exact
+    assert model.plan_.budget == PureDP(epsilon)
+    assert not hasattr(model, "privacy_report_")
 
 
 def test_plans_are_short_to_read():
@@ -146,40 +160,83 @@ def test_plans_are_short_to_read():
     assert len(repr(plan.cuts)) < 10_000
 
 
-def test_counts_and_streams_release_what_records_do():
-    by_records = tree(epsilon=0.3).fit(X, Y)
-    by_counts = tree(epsilon=0.3).fit_counts(partial_counts(X, Y, DOMAIN))
-    by_stream = tree(epsilon=0.3).fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
+@pytest.mark.parametrize("epsilon", [BELOW, ABOVE])
+def test_counts_and_streams_release_what_records_do(epsilon):
+    by_records = tree(epsilon=epsilon).fit(X, Y)
+    by_counts = tree(epsilon=epsilon).fit_counts(partial_counts(X, Y, DOMAIN))
+    by_stream = tree(epsilon=epsilon).fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
+    assert (by_records.tree_.counts is None) == (epsilon == BELOW)
     for other in (by_counts, by_stream):
         assert other.tree_.cuts == by_records.tree_.cuts
         assert other.tree_.labels.tolist() == by_records.tree_.labels.tolist()
+        assert np.array_equal(other.tree_.counts, by_records.tree_.counts)
+        assert (other.predict_proba(X) == by_records.predict_proba(X)).all()
         assert other.privacy_report_ == by_records.privacy_report_
 
 
-def test_the_plan_is_what_is_spent_and_the_ledger_pays_once():
-    ledger = PrivacyLedger(epsilon=1)
-    model = LabelTreeClassifier(DOMAIN, epsilon=0.4, n_records=300, random_state=0, ledger=ledger)
+TWICE = {"neighboring": "replace_one"}
+BUDGETS = [
+    ({"epsilon": BELOW}, 1),
+    ({"epsilon": ABOVE}, 2),
+    ({"rho": BELOW**2 / 8}, 1),
+    ({"rho": ABOVE**2 / 8}, 2),
+    ({"epsilon": 0.9, "delta": 0.3}, 2),
+    ({"epsilon": 2 * BELOW} | TWICE, 1),
+    ({"epsilon": 2 * ABOVE} | TWICE, 2),
+    ({"rho": BELOW**2 / 2} | TWICE, 1),
+    ({"rho": ABOVE**2 / 2} | TWICE, 2),
+]
+"""And in how many steps they are spent."""
+
+
+@pytest.mark.parametrize(("changes", "steps"), BUDGETS, ids=str)
+def test_the_plan_is_what_is_spent_and_the_ledger_pays_once(changes, steps):
+    model = LabelTreeClassifier(DOMAIN, n_records=300, random_state=0, **changes)
     announced = model.plan()
+    whole = announced.budget.exact
+    enough = {"epsilon" if isinstance(announced.budget, PureDP) else "rho": whole * 3 / 2}
+    model.ledger = PrivacyLedger(**enough, neighboring=model.neighboring)
     model.fit(X, Y)
     assert model.plan_ == announced
-    assert announced.spent == PureDP(0.4)
-    assert ledger.spent == announced.budget.exact
+    assert announced.spent == announced.budget
+    assert len(announced.steps) == steps
+    assert sum(step.budget.exact for step in announced.steps) == whole
+    assert len(model.ledger.charges) == 1
+    assert model.ledger.spent == whole
+    assert model.privacy_report_.budget.startswith(repr(announced.budget))
     with pytest.raises(BudgetError):
-        LabelTreeClassifier(DOMAIN, epsilon=0.7, ledger=ledger).fit(X, Y)
+        model.fit(X, Y)
+    assert model.ledger.spent == whole
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 0.1}, {"epsilon": None, "rho": 0.1}], ids=str)
-def test_the_report_names_one_exponential_mechanism(budget):
+@pytest.mark.parametrize(
+    ("budget", "laws"),
+    [
+        ({"epsilon": 0.1}, []),
+        ({"epsilon": None, "rho": 0.01}, []),
+        ({"epsilon": 2 / SHARE_OF_COUNTS}, ["discrete Laplace noise of scale 0.5"]),
+        ({"epsilon": None, "rho": 2 / SHARE_OF_COUNTS}, ["discrete Gaussian noise of scale 0.5"]),
+    ],
+    ids=str,
+)
+def test_the_report_names_one_exponential_mechanism_and_the_noise_of_counts(budget, laws):
     model = tree(noise="exact", noise_state=None, **budget).fit(X, Y)
-    report = model.privacy_report_
-    assert report.statement.startswith(f"Private release: {model.plan_.budget!r} under add_remove")
-    (made,) = report.measurements
-    rate = float(model.plan_.labels.choice_rate)
+    report, plan = model.privacy_report_, model.plan_
+    assert report.statement.startswith("Private release: ")
+    assert f"{plan.budget!r} under add_remove" in report.statement
+    made, *counts = report.measurements
+    rate = float(plan.labels.choice_rate)
     assert made.law == f"exponential mechanism of rate {rate:.6g}"
     assert (made.n_answers, made.sensitivity, made.is_choice) == (1, 1, True)
-    assert made.budget == repr(model.plan_.budget)
     assert f"{model.tree_.n_cells} cells" in made.measured
-    assert "tree and labels are one choice" in " ".join(report.notes)
+    assert [one.budget for one in report.measurements] == [repr(one.budget) for one in plan.steps]
+    notes = " ".join(report.notes)
+    assert "tree and labels are one choice" in notes
+    assert ("its labels and counts is released" in notes) == bool(counts)
+    assert [one.law for one in counts] == laws
+    for one in counts:
+        assert (one.n_answers, one.sensitivity, one.is_choice) == (16, 1, False)
+        assert "class counts of 8 cells" in one.measured
 
 
 def test_delta_takes_the_law_of_the_larger_rate():
@@ -283,15 +340,18 @@ def test_a_budget_that_buys_nothing_labels_at_random(changes):
     shares = []
     for parameters in (changes, {"epsilon": 0.5}):
         models = [tree(noise_state=seed, **parameters).fit(X, ones) for seed in range(60)]
-        said = [model.posterior_.labels_at(X).mean() for model in models]
+        said = [model.predict(X).mean() for model in models]
         shares.append(np.mean(said))
     assert 0.35 < shares[0] < 0.65  # of fair coins
     assert shares[1] > 0.9, "what a budget that buys something says"
     model = tree(**changes).fit(X, Y)
     assert model.predict_proba(X).max() == pytest.approx(0.5)
+    for k in range(2, 9):
+        model = tree(Domain.from_sizes(SIZES, n_classes=k), **changes).fit(X, Y)
+        assert model.posterior_.labels.tolist() == model.tree_.labels.tolist()
 
 
-@pytest.mark.parametrize("late", ["evidence_of", "rules_of", "label_report", "cut_counts"])
+@pytest.mark.parametrize("late", ["rules_of", "label_report", "cut_counts"])
 def test_nothing_is_paid_where_what_comes_before_the_draw_fails(late, monkeypatch):
     def fails(*args):
         raise MemoryError

@@ -12,6 +12,7 @@ from mrf_matrix.estimators import (
     MatrixForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
     PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -36,6 +37,7 @@ SPENDERS = {
     "multinomial": (MultinomialForestClassifier, FEW),
     "two stages": (MultinomialMatrixForestClassifier, FEW | {"strategy": "identity"}),
     "tree of labels": (LabelTreeClassifier, {}),
+    "pooled": (PooledForestClassifier, {}),
     "labels by counts": (SmoothSensitivityForestClassifier, FEW | {"label_rule": "count"}),
 }
 CLASSES = 400

@@ -20,7 +20,7 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.base.steps import listening
-from mrf_matrix.estimators.private import held_records
+from mrf_matrix.estimators.shared import held_records
 from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan
@@ -59,6 +59,7 @@ KINDS = {  # n, d, k, epsilon: each kind once
     "screened attributes": (8000, 20, 2, 0.5),  # the classes are even enough for it
     "screened attributes of several": (800, 20, 4, 0.5),
     "labels": (400, 20, 2, 0.1),  # four cells
+    "tree of 8 cells beside tables": (1000, 20, 2, 0.8),
     "labels of several": (400, 8, 4, 0.5),  # eight
 }
 
@@ -78,14 +79,14 @@ def test_each_kind_is_taken_where_it_is_expected_to_be_best(fitted):
 
 
 def test_screening_finds_the_attributes_that_tell():
-    codes, labels = records(4000, 20)
-    model = research(domain_of(20), 4000, epsilon=0.5).fit(codes, labels)
+    codes, labels = records(8000, 20)
+    model = research(domain_of(20), 8000, epsilon=0.5).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
     inner = model.forest_.privacy_report_  # states its own part only, and says so
     assert inner.budget != model.privacy_report_.budget
     assert "adds to this one" in inner.notes[-1]
     assert inner.notes[-1] not in model.privacy_report_.notes
-    nothing = np.random.default_rng(1).integers(0, 2, 4000)
+    nothing = np.random.default_rng(1).integers(0, 2, 8000)
     assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
 
 
@@ -133,9 +134,9 @@ def test_labels_are_withheld_where_noise_may_have_chosen(fitted):
 
 
 def test_a_file_may_not_hide_a_choice(tmp_path):
-    codes, labels = records(900, 20)
-    model = PrivateForestClassifier(domain_of(20), epsilon=0.5, n_records=900, random_state=0)
-    model.fit(codes, labels)
+    n, d, k, epsilon = KINDS["screened attributes of several"]
+    model = PrivateForestClassifier(domain_of(d, k), epsilon=epsilon, n_records=n, random_state=0)
+    model.fit(*records(n, d, k))
     chosen = model.plan_.chosen
     fewer = replace(chosen.screening, choices=chosen.screening.choices[1:])
     model.plan_ = replace(model.plan_, forecasts=(replace(chosen, screening=fewer),))

@@ -90,7 +90,7 @@ def drawn(name, rate, draws):
     seen: dict[object, int] = {}
     places = {cut: place for place, cut in enumerate(cuts)}
     for _ in range(draws):
-        tree = draw_tree(cuts, counts, rules)
+        tree, _ = draw_tree(cuts, counts, rules)
         key = tuple(places[cut] for cut in tree.cuts), tuple(tree.labels.tolist())
         seen[key] = seen.get(key, 0) + 1
     return seen
@@ -133,8 +133,9 @@ def test_deep_draws_are_right_as_often_as_the_law_says():
     rules = Exponential(weights(rate, 50), Bits(np.random.default_rng(0)))
     right = []
     for _ in range(600):
-        tree = draw_tree(cuts, counts, rules)
+        tree, of_cells = draw_tree(cuts, counts, rules)
         cells = cell_counts(tree.cuts, codes, n)
+        assert of_cells.tolist() == cells.tolist(), "what its cells hold is told beside it"
         right.append(int(cells[np.arange(len(cells)), tree.labels].sum()))
     error = np.std(right) / np.sqrt(len(right))
     assert abs(np.mean(right) - mean) < 4 * error
@@ -146,8 +147,11 @@ def test_deep_draws_are_right_as_often_as_the_law_says():
 def test_without_noise_the_first_of_the_best_is_taken(name):
     cuts, _, codes, counts, joint = case(name)
     best = max(int(cells.max(axis=1).sum()) for _, cells in all_trees(name))
-    tree = draw_tree(cuts, joint, MostRight())
+    tree, of_cells = draw_tree(cuts, joint, MostRight())
     cells = cell_counts(tree.cuts, codes, counts)
+    assert of_cells.dtype == np.int64
+    assert of_cells.tolist() == cells.tolist()
+    assert tree.counts is None, "nothing of them is told with the tree"
     assert int(cells[np.arange(len(cells)), tree.labels].sum()) == best
     assert tree.labels.tolist() == cells.argmax(axis=1).tolist()
     first = next(places for places, cells in all_trees(name) if cells.max(axis=1).sum() == best)
@@ -157,5 +161,5 @@ def test_without_noise_the_first_of_the_best_is_taken(name):
 def test_system_randomness_draws_different_trees():
     cuts, *_, counts = case("two classes")
     rules = Exponential(weights(Fraction(1, 100), 50), Bits())
-    drawn = [draw_tree(cuts, counts, rules) for _ in range(20)]
+    drawn = [draw_tree(cuts, counts, rules)[0] for _ in range(20)]
     assert len({(tree.cuts, tuple(tree.labels.tolist())) for tree in drawn}) > 10

@@ -17,7 +17,7 @@ from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels import law
 from mrf_matrix.labels.law import MOST_NUMBERS
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
-from mrf_matrix.posterior import LabelEvidence, LabelPosterior
+from mrf_matrix.posterior import CellShares, LabelPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from strategies.operators import MemoryCapError
 
@@ -29,6 +29,11 @@ def beforehand(generator, k, count, concentration=1.0):
 
 def label_evidence(k, signal, concentration=1.0):
     return law.label_evidence(k, signal, concentration)
+
+
+def right(found):
+    """Return the expected share of the class that was said, the first."""
+    return found.probabilities[0]
 
 
 SIGNALS = [0.0, 0.3, 1.0, 4.0, 20.0, 300.0]
@@ -57,11 +62,11 @@ def is_within(ends, share):
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_two_classes_agree_with_quadrature(signal):
     found = label_evidence(2, signal)
-    assert found.right == pytest.approx(by_quadrature(lambda p: p, signal), rel=1e-6)
+    assert right(found) == pytest.approx(by_quadrature(lambda p: p, signal), rel=1e-6)
     second = found.weights @ found.shares[:, 0] ** 2
     assert second == pytest.approx(by_quadrature(lambda p: p * p, signal), rel=1e-6)
     for level in (0.5, 0.8, 0.95):
-        width, middle = found.half_width(level), found.log_odds
+        width, middle = found.half_width(level), found.margin
         ends = expit(middle - width), expit(middle + width)
         within = by_quadrature(partial(is_within, ends), signal)
         assert within == pytest.approx(level, abs=2e-3)
@@ -79,39 +84,39 @@ def test_any_prior_of_two_classes_agrees_with_quadrature(signal, concentration):
     def expected(a):
         return moment(lambda p: p, a) / moment(lambda _: 1.0, a)
 
-    found = label_evidence(2, signal, concentration).right
+    found = right(label_evidence(2, signal, concentration))
     assert found == pytest.approx(expected(concentration), rel=1e-3)
     assert found != pytest.approx(expected(1.3 * concentration), rel=3e-3)  # the negative control
 
 
 @pytest.mark.parametrize("k", [2, 3, 8])
 def test_the_less_even_shares_are_the_more_a_label_is_worth(k):
-    found = [label_evidence(k, 10.0, a).right for a in (3.0, 1.0, 0.5, 0.2)]
+    found = [right(label_evidence(k, 10.0, a)) for a in (3.0, 1.0, 0.5, 0.2)]
     assert np.diff(found).min() > 0
 
 
 def test_the_quadrature_tells_signals_apart():
     """The negative control: the number of another signal is not within the tolerance."""
-    found = label_evidence(2, 2.0).right
+    found = right(label_evidence(2, 2.0))
     assert found != pytest.approx(by_quadrature(lambda p: p, 2.1), rel=1e-3)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
 def test_without_signal_a_label_tells_nothing(k):
-    assert label_evidence(k, 0.0).right == pytest.approx(1 / k, rel=1e-9)
+    assert right(label_evidence(k, 0.0)) == pytest.approx(1 / k, rel=1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
 @pytest.mark.parametrize("signal", [1e8, INFINITE])
 def test_without_noise_it_has_the_share_of_the_largest(k, signal):
     largest = beforehand(np.random.default_rng(1), k, 40_000).max(axis=1).mean()
-    found = label_evidence(k, signal).right
+    found = right(label_evidence(k, signal))
     assert found == pytest.approx(3 / 4 if k == 2 else largest, rel=0.03)
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 40])
 def test_more_signal_makes_a_label_worth_more(k):
-    found = [label_evidence(k, signal).right for signal in (0, 0.5, 2, 8, 30, 200, 1e4)]
+    found = [right(label_evidence(k, signal)) for signal in (0, 0.5, 2, 8, 30, 200, 1e4)]
     assert np.diff(found).min() > 0
 
 
@@ -125,7 +130,7 @@ def test_draws_are_weighted_shares(k):
     assert found.weights.min() >= 0
     assert found.weights.sum() == pytest.approx(1, rel=1e-12)
     others = found.weights @ found.shares[:, 1:]
-    np.testing.assert_allclose(others, (1 - found.right) / (k - 1), rtol=0.2)  # alike by symmetry
+    np.testing.assert_allclose(others, (1 - right(found)) / (k - 1), rtol=0.2)  # alike by symmetry
 
 
 @pytest.mark.parametrize("signal", [0.0, 1e-9, 1e-3])
@@ -133,6 +138,8 @@ def test_of_many_classes_and_hardly_any_signal_the_class_that_is_said_leads(sign
     found = label_evidence(MOST_CLASSES, signal)
     first, second, *_ = found.probabilities
     assert first >= second * (1 - 1e-9)
+    assert found.leading == 0
+    assert found.turned(7).leading == 7
 
 
 def test_draws_are_read_only_for_other_models_share_them():
@@ -174,13 +181,13 @@ def away(seen, expected, found):
 @pytest.mark.parametrize(("k", "signal"), [(2, 3.0), (3, 6.0), (5, 12.0)])
 def test_cells_that_are_labelled_have_these_shares(k, signal):
     seen, found = labelled(k, signal), label_evidence(k, signal)
-    assert away(seen[:, 0], found.right, found) < 4
+    assert away(seen[:, 0], right(found), found) < 4
     other = label_evidence(k, 1.5 * signal)
     if k < 5:  # the negative control; of more classes there are fewer draws
-        assert away(seen[:, 0], other.right, other) > 4.5
+        assert away(seen[:, 0], right(other), other) > 4.5
     for level in (0.5, 0.9):
         odds = np.log(seen[:, 0]) - np.log(seen[:, 1:].max(axis=1))
-        within = np.abs(odds - found.log_odds) <= found.half_width(level)
+        within = np.abs(odds - found.margin) <= found.half_width(level)
         assert within.mean() == pytest.approx(level, abs=0.02)
 
 
@@ -195,8 +202,8 @@ def test_many_classes_stay_within_memory():
         law.label_evidence.cache_clear()
     assert peak < 200e6
     assert found.shares.size <= MOST_NUMBERS
-    assert 1 / MOST_CLASSES < found.right < 1
-    assert np.isfinite(found.deviations).all()
+    assert 1 / MOST_CLASSES < right(found) < 1
+    assert np.isfinite([found.deviation(0, 1), found.deviation(1, 2)]).all()
     assert found.probabilities.sum() == pytest.approx(1)
 
 
@@ -204,7 +211,7 @@ def test_many_classes_stay_within_memory():
 @pytest.mark.parametrize("signal", [0.0, 2.0, 50.0])
 def test_half_widths_rise_with_the_level_and_cover(k, signal):
     found = label_evidence(k, signal)
-    odds = np.log(found.shares[:, 0]) - np.log(found.shares[:, 1:].max(axis=1)) - found.log_odds
+    odds = np.log(found.shares[:, 0]) - np.log(found.shares[:, 1:].max(axis=1)) - found.margin
     levels = np.linspace(0.02, 0.995, 40)
     widths = [found.half_width(level) for level in levels]
     assert np.diff(widths).min() >= 0
@@ -216,26 +223,62 @@ def test_half_widths_rise_with_the_level_and_cover(k, signal):
 
 
 def test_shares_of_nothing_have_finite_odds():
-    found = LabelEvidence(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([0.25, 0.75]))
-    assert found.right == 0.625
-    assert found.log_odds == pytest.approx(np.log(0.625 / 0.375))
-    assert np.isfinite(found.deviations).all()
-    assert np.isfinite(found.half_width(1.0))
+    found = CellShares(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([0.25, 0.75]))
+    assert found.probabilities.tolist() == [0.625, 0.375]
+    assert found.log_odds(0, 1) == found.margin == pytest.approx(np.log(0.625 / 0.375))
+    nothing = CellShares(np.array([[1.0, 0.0, 0.0]]), np.ones(1))
+    for one in (found, nothing):
+        figures = [one.margin, one.half_width(1.0), one.deviation(0, 1), one.log_odds(1, 0)]
+        assert np.isfinite(figures).all()
+    assert nothing.log_odds(1, 2) == nothing.deviation(1, 2) == 0
+
+
+DRAWN = CellShares(
+    np.random.default_rng(3).dirichlet([0.4, 2.0, 0.9, 1.5], 500),
+    np.random.default_rng(4).dirichlet(np.ones(500)),
+)
+
+
+def test_figures_of_a_cell_are_those_of_its_draws():
+    shares, weights = DRAWN.shares, DRAWN.weights
+    mean = (weights[:, None] * shares).sum(axis=0)
+    np.testing.assert_allclose(DRAWN.probabilities, mean)
+    second, first = np.argsort(mean)[-2:]
+    assert DRAWN.leading == first
+    assert DRAWN.margin == pytest.approx(np.log(mean[first] / mean[second]))
+    for one, other in product(range(4), repeat=2):
+        middle = np.log(mean[one] / mean[other])
+        assert DRAWN.log_odds(one, other) == pytest.approx(middle)
+        away = np.log(shares[:, one] / shares[:, other]) - middle
+        assert DRAWN.deviation(one, other) == pytest.approx(np.sqrt(weights @ away**2))
+
+
+@pytest.mark.parametrize("places", range(5))
+def test_a_cell_of_another_label_is_the_same_of_other_classes(places):
+    turned = DRAWN.turned(places)
+    assert turned.leading == (DRAWN.leading + places) % 4
+    assert turned.margin == pytest.approx(DRAWN.margin)
+    assert turned.half_width(0.9) == pytest.approx(DRAWN.half_width(0.9))
+    for one, other in [(0, 1), (3, 1), (2, 0)]:
+        here, there = (one + places) % 4, (other + places) % 4
+        assert turned.probabilities[here] == pytest.approx(DRAWN.probabilities[one])
+        assert turned.log_odds(here, there) == pytest.approx(DRAWN.log_odds(one, other))
+        assert turned.deviation(here, there) == pytest.approx(DRAWN.deviation(one, other))
+    if places % 4:  # the negative control
+        assert turned.probabilities[0] != pytest.approx(DRAWN.probabilities[0])
 
 
 SIDES = (np.array([False, True, True]), np.array([True, False, False, True]))
 LABELS = np.array([[2, 0], [1, 2]])
 
 
-def tree_of(attributes, sides):
-    """Return the table of a tree that asks for two attributes, one after the other."""
+def posterior(k=3, signal=5.0, attributes=(1, 3), sides=SIDES):
+    """Return what a tree says that asks for two attributes, one after the other."""
     first, second = (Cut.of(i, side) for i, side in zip(attributes, sides, strict=True))
     tree = LabelTree((first, second, second), LABELS.ravel())
-    return tree.attributes, *tree.grid
-
-
-def posterior(k=3, signal=5.0):
-    return LabelPosterior(*tree_of((1, 3), SIDES), label_evidence(k, signal))
+    evidence = label_evidence(k, signal)
+    said = tuple(evidence.turned(label) for label in tree.labels.tolist())
+    return LabelPosterior(tree.attributes, *tree.grid, said)
 
 
 CODES = np.array([(i, a, 0, b) for i, a, b in product(range(2), range(3), range(4))])
@@ -244,20 +287,22 @@ CODES = np.array([(i, a, 0, b) for i, a, b in product(range(2), range(3), range(
 def test_records_have_the_label_of_their_cell():
     model = posterior()
     expected = [LABELS[int(SIDES[0][a]), int(SIDES[1][b])] for _, a, _, b in CODES]
-    assert model.labels_at(CODES).tolist() == expected
+    assert model.labels.tolist() == LABELS.ravel().tolist()
+    assert model.labels[model.cells_at(CODES)].tolist() == expected
 
 
 @pytest.mark.parametrize("k", [3, 6])
 def test_probabilities_are_that_of_the_label_and_of_all_others(k):
     model = posterior(k)
-    found, said = model.probabilities(CODES), model.labels_at(CODES)
+    found, said = model.probabilities(CODES), model.labels[model.cells_at(CODES)]
+    share = right(label_evidence(k, 5.0))
     assert found.shape == (len(CODES), k) == (len(CODES), model.n_classes)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     assert (found.argmax(axis=1) == said).all()
-    np.testing.assert_allclose(found[np.arange(len(CODES)), said], model.evidence.right)
+    np.testing.assert_allclose(found[np.arange(len(CODES)), said], share)
     others = np.ones(found.shape, dtype=bool)
     others[np.arange(len(CODES)), said] = False
-    np.testing.assert_allclose(found[others], (1 - model.evidence.right) / (k - 1))
+    np.testing.assert_allclose(found[others], (1 - share) / (k - 1))
 
 
 @pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 0), (0, 2), (2, 1), (0, 3), (3, 4)])
@@ -282,19 +327,16 @@ def test_the_only_term_explains_the_log_odds_of_the_probabilities(one, other):
 
 
 def test_deviations_are_those_of_the_draws():
-    model = posterior()
-    said, weights = model.evidence, model.evidence.weights
-    logs = np.log(said.shares)
-    odds, _ = model.log_odds(2, 0)
-    _, deviations = model.log_odds(2, 0)
-    own = np.sqrt(weights @ (logs[:, 0] - logs[:, 1] - said.log_odds) ** 2)
-    neither = np.sqrt(weights @ (logs[:, 1] - logs[:, 2]) ** 2)
-    expected = {2: (said.log_odds, own), 0: (-said.log_odds, own), 1: (0.0, neither)}
-    for label, (middle, deviation) in expected.items():
-        here = model.labels == label
+    model, said = posterior(), label_evidence(3, 5.0)
+    odds, deviations = model.log_odds(2, 0)
+    middles = {2: said.margin, 0: -said.margin, 1: 0.0}
+    for label, middle in middles.items():
+        logs = np.log(np.roll(said.shares, label, axis=1))
+        away = logs[:, 2] - logs[:, 0] - middle
+        here = model.labels[model.cells] == label
         assert here.any()
-        np.testing.assert_allclose(odds[here], middle)
-        np.testing.assert_allclose(deviations[here], deviation)
+        np.testing.assert_allclose(odds[here], middle, atol=1e-12)
+        np.testing.assert_allclose(deviations[here], np.sqrt(said.weights @ away**2))
 
 
 def test_a_class_is_not_weighed_against_itself():
@@ -304,10 +346,10 @@ def test_a_class_is_not_weighed_against_itself():
 
 def test_terms_of_many_codes_take_no_memory_before_they_are_written_out():
     sides = (np.arange(60_000) > 30_000, np.arange(50_000) > 9)
-    model = LabelPosterior(*tree_of((0, 1), sides), label_evidence(3, 5.0))
+    model = posterior(attributes=(0, 1), sides=sides)
     [term] = terms(model, 2, 0)
     assert term.size > 0
     assert term.at(np.array([[0, 0], [59_999, 49_999]])).shape == (2,)
     with pytest.raises(MemoryCapError, match="a term over all codes"):
         term.over_codes()
-    assert "labels by attributes [0, 1]" in repr(model)
+    assert "cells of attributes [0, 1]" in repr(model)

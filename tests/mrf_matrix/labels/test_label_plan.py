@@ -8,17 +8,19 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.labels.plan import (
+    COUNTED_FROM,
     DEEP,
     FLAT,
     MOST_CLASSES,
     MOST_COUNTS,
     MOST_CUTS,
+    SHARE_OF_COUNTS,
     label_plan,
     label_signal,
     most_cuts,
     why_no_labels,
 )
-from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
@@ -34,23 +36,59 @@ def planned(budget, n_records=300, domain=DOMAIN, seed=0, **options):
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
 @pytest.mark.parametrize("n_records", [None, 1, 20, 300, 10**6])
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_one_step_spends_the_whole(budget, n_records, neighboring):
+def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
     plan = planned(budget, n_records, neighboring=neighboring)
-    assert plan.steps == (plan.labels,)
-    assert plan.spent == plan.labels.budget == budget
-    assert plan.labels.neighboring == neighboring
+    if label_signal(budget, n_records, neighboring) < COUNTED_FROM * plan.n_classes:
+        assert plan.counts is None
+        assert plan.steps == (plan.labels,)
+        assert plan.labels.budget == budget
+    else:
+        assert plan.steps == (plan.labels, plan.counts)
+        assert plan.counts.budget.exact == budget.exact * SHARE_OF_COUNTS
+        assert plan.counts.kind == "totals"
+        assert plan.counts.n_columns == plan.n_classes
+        assert f"class counts of {plan.n_cells} cells" in plan.counts.measured
+    assert sum(step.budget.exact for step in plan.steps) == budget.exact
+    assert {step.neighboring for step in plan.steps} == {neighboring}
+    assert plan.spent == budget
 
 
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize(("neighboring", "times"), [("add_remove", 10), ("replace_one", 20)])
+def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
+    budget, records = PureDP(Fraction(1, 10)), times * COUNTED_FROM * k
+    domain = Domain.from_sizes([4, 3, 5], n_classes=k)
+    below, above = (
+        planned(budget, n, domain, neighboring=neighboring) for n in (records - 1, records)
+    )
+    assert label_signal(budget, records, neighboring) == COUNTED_FROM * k
+    assert (below.counts, len(above.steps)) == (None, 2)
+    assert above.labels.choice_rate == below.labels.choice_rate * (1 - SHARE_OF_COUNTS)
+    assert above.cell_signal == pytest.approx(COUNTED_FROM * k / 8 * float(1 - SHARE_OF_COUNTS))
+    assert (below.depth, below.cuts) == (above.depth, above.cuts)
+
+
+@pytest.mark.parametrize(("n_records", "share"), [(100, 1), (10_000, 1 - SHARE_OF_COUNTS)])
 @pytest.mark.parametrize(
     ("neighboring", "times"), [("add_remove", 1), ("replace_one", Fraction(1, 2))]
 )
-def test_rates_are_those_of_monotone_scores(neighboring, times):
-    plan = planned(PureDP(Fraction(1, 10)), neighboring=neighboring)
-    assert plan.labels.choice_rate == Fraction(1, 10) * times
-    of_rho = planned(ZCDP(Fraction(1, 50)), 10_000, neighboring=neighboring)
+def test_rates_are_those_of_monotone_scores(neighboring, times, n_records, share):
+    plan = planned(PureDP(Fraction(1, 10)), n_records, neighboring=neighboring)
+    assert plan.labels.choice_rate == Fraction(1, 10) * times * share
+    of_rho = planned(ZCDP(Fraction(1, 50)), n_records, neighboring=neighboring)
     epsilon = of_rho.labels.choice_rate / times
-    assert epsilon**2 / 8 <= Fraction(1, 50)  # rounded down, never up
-    assert epsilon**2 / 8 == pytest.approx(1 / 50, rel=1e-9)
+    assert epsilon**2 / 8 <= Fraction(1, 50) * share  # rounded down, never up
+    assert epsilon**2 / 8 == pytest.approx(float(share) / 50, rel=1e-9)
+
+
+@pytest.mark.parametrize(("neighboring", "moved"), [("add_remove", 1), ("replace_one", 2)])
+def test_noise_of_counts_is_that_of_one_record_in_one_cell_and_class(neighboring, moved):
+    laplace = planned(PureDP(2 / SHARE_OF_COUNTS), neighboring=neighboring).counts
+    assert laplace.law == DiscreteLaplace(Fraction(moved, 2))
+    gaussian = planned(ZCDP(1 / (2 * SHARE_OF_COUNTS)), neighboring=neighboring).counts
+    assert isinstance(gaussian.law, DiscreteGaussian)
+    square = gaussian.law.scale**2  # two cells or classes move by one each: joint norm sqrt(2)
+    assert moved <= square < moved * (1 + Fraction(1, 2**50))
 
 
 def test_signals_rise_with_budget_and_records():
@@ -114,6 +152,8 @@ def test_an_infinite_budget_stays_infinite(kind):
     plan = planned(kind(float("inf")))
     assert plan.spent.is_infinite
     assert plan.labels.choice_rate == float("inf")
+    assert all(step.budget.is_infinite for step in plan.steps)
+    assert plan.counts.law.variance == 0
     assert plan.depth == DEEP
     assert plan.cell_signal == float("inf")
 
@@ -168,12 +208,15 @@ def test_its_figures_are_ready_for_json(budget, n_records):
     assert read["budget"] == read["claim"] == repr(budget)
     assert (read["attributes"], read["classes"]) == (5, 2)
     assert (read["cuts"], read["cells"]) == (len(plan.cuts), plan.n_cells)
-    assert len(read["steps"]) == 1
+    assert [one["measured"] for one in read["steps"]] == [one.measured for one in plan.steps]
+    assert ["rate" in one for one in read["steps"]] == [True, False][: len(plan.steps)]
+    assert read["steps"][0]["rate"] == float(plan.labels.choice_rate)
 
 
-def test_its_figures_tell_the_sensitivity_and_the_claim():
-    found = planned(ZCDP(0.02), 10_000, neighboring="replace_one", delta=1e-6).to_dict()
-    assert [step["sensitivity"] for step in found["steps"]] == [2]
+@pytest.mark.parametrize(("n_records", "counts"), [(100, []), (10_000, [2**0.5])])
+def test_its_figures_tell_the_sensitivity_and_the_claim(n_records, counts):
+    found = planned(ZCDP(0.02), n_records, neighboring="replace_one", delta=1e-6).to_dict()
+    assert [step["sensitivity"] for step in found["steps"]] == pytest.approx([2, *counts])
     assert found["claim"].startswith("(epsilon=")
     assert found["neighboring"] == "replace_one"
 

@@ -1,112 +1,35 @@
-"""A tree with its labels: the whole mechanism by enumeration, for all neighbours of tiny tables.
+"""A tree with its labels: the whole mechanism by enumeration, for all neighbours of tiny tables."""
 
-Probabilities are fractions of whole numbers, so that the bound is checked without rounding.
-"""
-
+import sys
 from dataclasses import replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cache, reduce
-from itertools import product
+from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.draw import Exponential, _of_each_cut, cut_counts, draw_tree, rules_of
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
-ORDERS = (1.05, 1.5, 2.0, 4.0, 16.0, 64.0)
-SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
-SIZES = (2, 2)
-
-
-@cache
-def plan_of(budget, neighboring="add_remove", k=2):
-    domain = Domain.from_sizes(SIZES, n_classes=k)
-    return label_plan(
-        domain, budget, np.random.default_rng(0), n_records=20, neighboring=neighboring
-    )
-
-
-def types(k):
-    """Return every record there can be: its codes, and its class."""
-    return [(codes, c) for codes in product(*map(range, SIZES)) for c in range(k)]
-
-
-@cache
-def tables(k):
-    """Return tables as numbers of records of every type: none, one, some, and many alike."""
-    n = len(types(k))
-    generator = np.random.default_rng(0)
-    some = [generator.multinomial(size, np.full(n, 1 / n)) for size in (2, 3, 5, 9)]
-    alike = [20 * one for one in np.eye(n, dtype=int)[:3]]
-    ones = list(np.eye(n, dtype=int))
-    return np.array([np.zeros(n, dtype=int), *ones[:: k - 1], *some, *alike])
-
-
-@cache
-def with_one_more(k):
-    """Return each table, followed by all with one record more, (tables, 1 + types, types)."""
-    n = len(types(k))
-    moves = np.vstack([np.zeros((1, n), dtype=int), np.eye(n, dtype=int)])
-    return tables(k)[:, None] + moves
-
-
-def cell_counts(plan, data):
-    """Return counts of the cells of every tree, (trees, ..., 4, k), record by record."""
-    k, nothing = plan.n_classes, np.zeros(4, dtype=np.int64)
-    found = []
-    for cuts in product(plan.cuts, repeat=3):
-        cells = LabelTree(cuts, nothing).cells(np.array([codes for codes, _ in types(k)]))
-        counts = np.zeros((*data.shape[:-1], 4, k), dtype=np.int64)
-        for number, (_, c) in enumerate(types(k)):
-            counts[..., cells[number], c] += data[..., number]
-        found.append(counts)
-    return np.array(found)
-
-
-def numbers(plan, data, *, times=1):
-    """Return the weight of every tree with labels, whole numbers, (..., trees * k**4)."""
-    table = weights(Fraction(plan.labels.choice_rate) * times, int(data.sum(axis=-1).max()))
-    of_labels = table[cell_counts(plan, data)]  # (trees, ..., 4, k)
-    found = reduce(
-        lambda one, other: (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1),
-        [of_labels[..., cell, :] for cell in range(4)],
-    )
-    return np.moveaxis(found, 0, -2).reshape(*data.shape[:-1], -1)
-
-
-@cache
-def law(plan, **changes):
-    """Return weights and their sums for all tables and those with one record more."""
-    found = numbers(plan, with_one_more(plan.n_classes), **changes)
-    return found, found.sum(axis=-1, keepdims=True)
-
-
-def neighbours(plan, **changes):
-    """Yield pairs of (weights, sums) of neighbours, both ways."""
-    weighed, whole = law(plan, **changes)
-    if plan.neighboring == "add_remove":
-        fewer, more = (weighed[:, :1], whole[:, :1]), (weighed[:, 1:], whole[:, 1:])
-        yield fewer, more
-        yield more, fewer
-    else:
-        weighed, whole = weighed[:, 1:], whole[:, 1:]
-        for i in range(1, weighed.shape[1]):  # every pair of types, either way
-            yield (weighed, whole), (np.roll(weighed, i, axis=1), np.roll(whole, i, axis=1))
-
-
-def exponential(epsilon):
-    """Return a fraction just below ``exp(epsilon)``."""
-    context = Context(prec=60, rounding=ROUND_FLOOR)
-    exact = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
-    return Fraction(context.exp(exact)) * (1 - Fraction(1, 10**50))
+sys.path.insert(0, str(Path(__file__).parent))
+from every_tree import (
+    LARGE,
+    ORDERS,
+    SMALL,
+    cell_counts,
+    exponential,
+    law,
+    neighbours,
+    numbers,
+    plan_of,
+    tables,
+    types,
+)
 
 
 def is_within(plan, epsilon, **changes):
@@ -114,14 +37,14 @@ def is_within(plan, epsilon, **changes):
     most = exponential(epsilon)
     return all(
         bool((one * sum_two * most.denominator <= two * sum_one * most.numerator).all())
-        for (one, sum_one), (two, sum_two) in neighbours(plan, **changes)
+        for (one, sum_one, _), (two, sum_two, _) in neighbours(plan, **changes)
     )
 
 
 def largest_divergence(plan, order, **changes):
     """Return the largest Renyi divergence of an order, over that order."""
     most = 0.0
-    for (one, sum_one), (two, sum_two) in neighbours(plan, **changes):
+    for (one, sum_one, _), (two, sum_two, _) in neighbours(plan, **changes):
         above = (one / sum_one).astype(float)
         ratio = ((one * sum_two) / (two * sum_one)).astype(float)
         moments = (above * ratio ** (order - 1)).sum(axis=-1)
@@ -223,7 +146,7 @@ def test_what_is_released_is_drawn_by_this_law(budget):
     counts = cut_counts(plan, rows, np.eye(2, dtype=np.int64)[classes] * data[:, None])
     rules, right = rules_of(plan, counts, Bits(np.random.default_rng(0))), []
     for _ in range(400):
-        tree = draw_tree(plan.cuts, counts, rules)
+        tree, _ = draw_tree(plan.cuts, counts, rules)
         right.append(int(data[tree.labels[tree.cells(rows)] == classes].sum()))
     cells = cell_counts(plan, data)
     score = reduce(

@@ -22,7 +22,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.estimators import LabelTreeClassifier
+from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, model_report
 from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.guarantee import odds
@@ -64,6 +64,7 @@ MODELS = {
     "residual": lambda: fitted(ResidualForestClassifier, n_records=400),
     "private": lambda: fitted(PrivateForestClassifier, n_records=400),
     "labels": lambda: fitted(LabelTreeClassifier, n_records=400),
+    "pooled": lambda: fitted(PooledForestClassifier, n_records=400),
     "naive Bayes": lambda: fitted(PrivateNaiveBayesClassifier),
     "multinomial": lambda: fitted(MultinomialForestClassifier, n_trees=2, max_depth=2),
     "zCDP": lambda: PosteriorForestClassifier(DOMAIN, rho=0.1).fit(X, Y),

@@ -8,6 +8,7 @@ from scipy.special import expit
 from mrf_matrix import (
     Attribute,
     Domain,
+    PooledForestClassifier,
     PosteriorForestClassifier,
     PrivateForestClassifier,
     ResidualForestClassifier,
@@ -37,7 +38,12 @@ def records(n=4000, seed=0):
     return X, np.where(rng.random(n) < expit(odds), "yes", "no")
 
 
-KINDS = (PosteriorForestClassifier, ResidualForestClassifier, PrivateForestClassifier)
+KINDS = (
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+    PrivateForestClassifier,
+    PooledForestClassifier,
+)
 
 
 def frame(X):

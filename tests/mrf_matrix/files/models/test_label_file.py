@@ -17,7 +17,9 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.estimators import ReleasedLabelTreeClassifier
+from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.labels.plan import COUNTED_FROM
 
 MODEL = "model.json"
 SIZES = (3, 2, 4, 2)
@@ -29,11 +31,18 @@ DESIGNS = {
     "four cells": {"n_records": 300, "epsilon": 0.01},
     "no noise": {"epsilon": float("inf")},
     "unknown number": {},
-    "zCDP": {"rho": 0.05, "n_records": 300},
+    "zCDP": {"rho": 0.001, "n_records": 300},
     "approximate": {"epsilon": 0.2, "delta": 1e-6, "n_records": 300},
-    "replace one": {"neighboring": "replace_one", "n_records": 300},
-    "five classes": {"k": 5, "n_records": 300},
+    "replace one": {"neighboring": "replace_one", "n_records": 300, "epsilon": 0.2},
+    "five classes": {"k": 5, "n_records": 300, "epsilon": 0.2},
+    "counts": {"n_records": 300, "epsilon": 3},
+    "counts under zCDP": {"rho": 0.5, "n_records": 300},
+    "counts by delta": {"epsilon": 1, "delta": 0.3, "n_records": 300},
+    "counts, replace one": {"neighboring": "replace_one", "n_records": 300, "epsilon": 3},
+    "counts, zCDP, replace one": {"neighboring": "replace_one", "n_records": 300, "rho": 1},
+    "counts of five classes": {"k": 5, "n_records": 300, "epsilon": 3},
 }
+"""Some so noisy that cells have their labels alone."""
 
 
 def fitted(k=2, **parameters):
@@ -61,6 +70,7 @@ def test_a_loaded_tree_predicts_identically(tmp_path, design):
     assert loaded.plan_.steps == model.plan_.steps
     assert loaded.tree_.cuts == loaded.plan_.cuts == model.tree_.cuts
     assert loaded.tree_.labels.tolist() == model.tree_.labels.tolist()
+    assert np.array_equal(loaded.tree_.counts, model.tree_.counts)
     assert loaded.export_text() == model.export_text()
     assert clone(loaded) is loaded
     with pytest.raises(TypeError, match="LabelTreeClassifier"):
@@ -69,10 +79,12 @@ def test_a_loaded_tree_predicts_identically(tmp_path, design):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
-def test_designs_are_flat_and_deep():
-    cells = {design: fitted(**DESIGNS[design]).tree_.n_cells for design in DESIGNS}
-    assert cells["four cells"] == 4
-    assert cells["unknown number"] == 8
+def test_designs_are_flat_and_deep_with_counts_and_without():
+    trees = {design: fitted(**DESIGNS[design]).tree_ for design in DESIGNS}
+    assert trees["four cells"].n_cells == 4
+    assert trees["unknown number"].n_cells == 8
+    counted = {design for design, tree in trees.items() if tree.counts is not None}
+    assert counted == {"no noise", "unknown number", *(one for one in DESIGNS if "counts" in one)}
 
 
 def test_cuts_without_order_are_read_however_many_were_drawn(tmp_path):
@@ -103,9 +115,12 @@ def test_cuts_of_the_most_codes_fit_into_a_file(tmp_path):
     assert load_model(tmp_path / "m").tree_.cuts == model.tree_.cuts
 
 
-def test_a_private_forest_of_labels_is_a_file_too(tmp_path):
+@pytest.mark.parametrize("epsilon", [0.1, 0.6])
+def test_a_private_forest_of_labels_is_a_file_too(tmp_path, epsilon):
     domain = Domain.from_sizes(SIZES, n_classes=2)
-    model = PrivateForestClassifier(domain, epsilon=0.1, n_records=300, random_state=0).fit(X, Y)
+    model = PrivateForestClassifier(domain, epsilon=epsilon, n_records=300, random_state=0)
+    model.fit(X, Y)
+    assert (model.forest_.tree_.counts is None) == (epsilon == 0.1)
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     assert isinstance(loaded.forest_, ReleasedLabelTreeClassifier)
@@ -185,6 +200,8 @@ def test_any_tree_of_the_plan_is_read_and_written_to_the_same_bytes(
     data = json.loads(members[MODEL]) | change
     loaded = read(members | {MODEL: json.dumps(data).encode()})
     assert loaded.tree_.cuts[3].attribute == attribute
+    assert np.isfinite(loaded.predict_proba(X)).all()
+    assert np.isfinite(loaded.vote_intervals(X)).all()
     assert np.flatnonzero(loaded.tree_.cuts[3].upper).tolist() == upper
     save_model(loaded, tmp_path / "m")
     save_model(load_model(tmp_path / "m"), tmp_path / "again")
@@ -194,12 +211,16 @@ def test_any_tree_of_the_plan_is_read_and_written_to_the_same_bytes(
 
 
 def test_an_earlier_file_is_refused_by_its_version(members, read):
-    """It had two attributes that all of the four cells shared."""
-    data = json.loads(members[MODEL]) | {"schema_version": 1, "labels": [0, 1, 0, 1]}
-    del data["cuts"]
-    data |= {"attributes": [0, 1], "upper": [[1, 2], [1]]}
-    with pytest.raises(ModelFileError, match=r"schema_version=1: .* reads 2\. An earlier one"):
-        read(members | {MODEL: json.dumps(data).encode()})
+    """The first had two attributes that all of the four cells shared, the second no counts."""
+    data = json.loads(members[MODEL])
+    first = data | {"schema_version": 1, "labels": [0, 1, 0, 1]}
+    del first["cuts"]
+    first |= {"attributes": [0, 1], "upper": [[1, 2], [1]]}
+    with pytest.raises(ModelFileError, match=r"schema_version=1: .* reads 3\. An earlier one"):
+        read(members | {MODEL: json.dumps(first).encode()})
+    second = json.dumps(data | {"schema_version": 2}).encode()
+    with pytest.raises(ModelFileError, match=r"schema_version=2: .* reads 3\. An earlier one"):
+        read({MODEL: second})
 
 
 def with_size(data, size):
@@ -243,6 +264,69 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_arrays_are_refused(members, read):
-    with pytest.raises(ModelFileError, match="arrays"):
-        read(members | {"answers.npy": b""})
+def array(shape=(8, 2), kind="<i8", value=3):
+    return bytes_of(np.full(shape, value, dtype=kind))
+
+
+OTHER = "other arrays than its plan releases"
+MISFIT = "array 'counts' is missing or does not have the size"
+HEADER = "header does not say <i8 of shape (8, 2)"
+BEYOND = "answers: expected whole numbers up to 4611686018427387904"
+ARRAYS = {
+    "none": ({}, OTHER),
+    "another name": ({"answers": array()}, OTHER),
+    "one more": ({"counts": array(), "answers": array()}, OTHER),
+    "nothing": ({"counts": b""}, MISFIT),
+    "too short": ({"counts": array()[:-1]}, MISFIT),
+    "too long": ({"counts": array() + b"0"}, MISFIT),
+    "of a flat tree": ({"counts": array((4, 2))}, MISFIT),
+    "of three classes": ({"counts": array((8, 3))}, MISFIT),
+    "shorter numbers": ({"counts": array(kind="<i4")}, MISFIT),
+    "transposed": ({"counts": array((2, 8))}, HEADER),
+    "in a row": ({"counts": array((16,))}, HEADER),
+    "fractions": ({"counts": array(kind="<f8")}, HEADER),
+    "no number": ({"counts": array(kind="<f8", value=np.nan)}, HEADER),
+    "without signs": ({"counts": array(kind="<u8")}, HEADER),
+    "the other way round": ({"counts": array(kind=">i8")}, HEADER),
+    "too large": ({"counts": array(value=2**62 + 1)}, BEYOND),
+    "too small": ({"counts": array(value=-(2**62) - 1)}, BEYOND),
+    "the smallest there is": ({"counts": array(value=-(2**63))}, BEYOND),
+}
+
+
+@pytest.mark.parametrize("what", ARRAYS)
+def test_counts_that_are_none_of_the_plan_are_refused_by_name(members, read, modest, what):
+    arrays, message = ARRAYS[what]
+    with pytest.raises(ModelFileError, match=re.escape(message)):
+        read({MODEL: members[MODEL]} | {f"{name}.npy": one for name, one in arrays.items()})
+
+
+@pytest.mark.parametrize("value", [3, 0, -7, 2**62, -(2**62)])
+def test_any_counts_are_read_and_say_something_finite(members, read, value):
+    """The positive control of what is refused."""
+    assert set(members) == {MODEL, "counts.npy"}
+    loaded = read(members | {"counts.npy": array(value=value)})
+    assert loaded.tree_.counts.tolist() == [[value] * 2] * 8
+    shares = loaded.predict_proba(X)
+    assert np.isfinite(shares).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert np.isfinite(loaded.vote_intervals(X)).all()
+    assert "%" in loaded.export_text()
+
+
+def test_labels_alone_come_without_arrays(tmp_path, unzipped, read):
+    save_model(fitted(**DESIGNS["pure"]), tmp_path / "m")
+    members = unzipped((tmp_path / "m").read_bytes())
+    assert set(members) == {MODEL}
+    assert read(members).tree_.counts is None
+    with pytest.raises(ModelFileError, match=OTHER):
+        read(members | {"counts.npy": array()})
+
+
+def test_counts_of_another_budget_are_refused(members, read):
+    """What is claimed of labels alone has no counts beside it."""
+    data = json.loads(members[MODEL]) | {"n_records": 2 * COUNTED_FROM - 1}
+    with pytest.raises(ModelFileError, match=OTHER):
+        read(members | {MODEL: json.dumps(data).encode()})
+    with pytest.raises(ModelFileError, match="report"):
+        read({MODEL: json.dumps(data).encode()})

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from mrf_matrix import (
     Domain,
     LabelTreeClassifier,
+    PooledForestClassifier,
     PosteriorForestClassifier,
     ResidualForestClassifier,
     load_model,
     save_model,
 )
 from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.labels.plan import COUNTED_FROM
 
 MODEL = "model.json"
 QUICK = settings(settings.get_profile("hostile"), max_examples=25)
@@ -27,6 +29,7 @@ KINDS = {
     "posterior": PosteriorForestClassifier,
     "residual": ResidualForestClassifier,
     "labels": LabelTreeClassifier,
+    "pooled": PooledForestClassifier,
 }
 
 
@@ -79,6 +82,7 @@ LABELS = {
     "no noise": {"noise": "none"},
     "research noise": {"noise": "research"},
     "fewer records": {"n_records": 10},
+    "too few records for counts": {"n_records": 2 * COUNTED_FROM - 1},
     "no records": {"n_records": 0},
     "delta of one": {"delta": 1.0},
     "cuts of a flat tree": {"cuts": [{"attribute": 0, "upper": [1]}] * 3},
@@ -88,8 +92,8 @@ LABELS = {
     "labels below": {"labels": [0, 1, 0, 1, 0, 1, 0, -1]},
     "labels false": {"labels": [0, 1, 0, 1, 0, 1, 0, True]},
     "no labels": {"labels": None},
-    "an earlier version": {"schema_version": 1},
-    "a later version": {"schema_version": 3},
+    "an earlier version": {"schema_version": 2},
+    "a later version": {"schema_version": 4},
 }
 SAME = {
     "residual": {"n_records": 1500},

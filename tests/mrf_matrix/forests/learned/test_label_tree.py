@@ -24,8 +24,10 @@ def cut_of(attribute, *sides):
     return Cut.of(attribute, np.array(sides, dtype=bool))
 
 
-def tree_of(cuts, *labels):
-    return LabelTree(tuple(cuts), np.array(labels, dtype=np.int64))
+def tree_of(cuts, *labels, counted=False):
+    """Return a tree; `counted`: with counts of its cells, all the same."""
+    counts = np.zeros((len(labels), 2), dtype=np.int64) if counted else None
+    return LabelTree(tuple(cuts), np.array(labels, dtype=np.int64), counts)
 
 
 @st.composite
@@ -39,7 +41,10 @@ def sides_of(draw, size):
 
 @st.composite
 def trees(draw):
-    """Draw sizes, and a tree of up to 16 cells over them; cuts of few attributes repeat."""
+    """Draw sizes, and a tree of up to 16 cells over them; cuts of few attributes repeat.
+
+    Some have counts, which tell cells of the same label apart.
+    """
     sizes = draw(st.lists(st.integers(2, 5), min_size=1, max_size=4))
     n_cells = 1 << draw(st.integers(1, 4))
     which = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=n_cells - 1, max_size=n_cells))
@@ -47,7 +52,8 @@ def trees(draw):
     few = draw(st.lists(st.sampled_from(cuts), max_size=3))
     cuts = draw(st.permutations([*few, *cuts]))[: n_cells - 1]
     labels = st.integers(0, draw(st.integers(0, 3)))
-    return sizes, tree_of(cuts, *draw(st.lists(labels, min_size=n_cells, max_size=n_cells)))
+    said = draw(st.lists(labels, min_size=n_cells, max_size=n_cells))
+    return sizes, tree_of(cuts, *said, counted=draw(st.booleans()))
 
 
 def cell_of(tree, codes):
@@ -63,6 +69,13 @@ def label_of(tree, codes):
     return int(tree.labels[cell_of(tree, codes)])
 
 
+def same_as(tree, codes):
+    """Return the first cell that says the same as that of a record: itself, where it has counts."""
+    if tree.counts is not None:
+        return cell_of(tree, codes)
+    return tree.labels.tolist().index(label_of(tree, codes))
+
+
 @MANY
 @given(trees())
 def test_cells_are_those_of_going_down(drawn):
@@ -74,11 +87,10 @@ def test_cells_are_those_of_going_down(drawn):
 
 @MANY
 @given(trees())
-def test_its_attributes_are_those_on_which_labels_depend(drawn):
+def test_its_attributes_are_those_on_which_cells_depend(drawn):
     sizes, tree = drawn
-    codes = every_code(sizes)
-    labels = tree.labels[tree.cells(codes)].reshape(sizes)
-    told = [i for i in range(len(sizes)) if (labels != np.take(labels, [0], axis=i)).any()]
+    said = np.array([same_as(tree, row) for row in every_code(sizes).tolist()]).reshape(sizes)
+    told = [i for i in range(len(sizes)) if (said != np.take(said, [0], axis=i)).any()]
     assert set(told) <= set(tree.attributes) <= {cut.attribute for cut in tree.cuts}
     if not told:
         assert tree.attributes == (tree.cuts[0].attribute,)
@@ -94,22 +106,22 @@ def test_codes_of_any_kind_are_read_and_none_are_none(kind):
 
 @MANY
 @given(trees())
-def test_the_table_has_the_label_of_every_record(drawn):
+def test_the_table_has_the_cell_of_every_record(drawn):
     sizes, tree = drawn
-    places, labels = tree.grid
-    assert labels.size <= 2 ** len(tree.cuts)
+    places, cells = tree.grid
+    assert cells.size <= 2 ** len(tree.cuts)
     assert [len(place) for place in places] == [sizes[i] for i in tree.attributes]
     for codes in every_code(sizes).tolist():
         row = [place[codes[i]] for i, place in zip(tree.attributes, places, strict=True)]
-        assert labels[tuple(row)] == label_of(tree, codes)
+        assert cells[tuple(row)] == same_as(tree, codes)
 
 
 @MANY
 @given(trees())
 def test_codes_share_a_row_of_the_table_if_no_cut_tells_them_apart(drawn):
     sizes, tree = drawn
-    places, labels = tree.grid
-    for i, place, length in zip(tree.attributes, places, labels.shape, strict=True):
+    places, cells = tree.grid
+    for i, place, length in zip(tree.attributes, places, cells.shape, strict=True):
         alike = [tuple(cut.upper[code] for cut in tree.cuts if cut.attribute == i)
                  for code in range(sizes[i])]  # fmt: skip
         assert length <= len(set(alike))
@@ -119,15 +131,15 @@ def test_codes_share_a_row_of_the_table_if_no_cut_tells_them_apart(drawn):
 
 @MANY
 @given(trees())
-def test_the_forest_is_a_partition_with_the_label_of_every_record(drawn):
+def test_the_forest_is_a_partition_with_the_cell_of_every_record(drawn):
     sizes, tree = drawn
     codes = every_code(sizes)
-    forest, labels = tree.forest(Domain.from_sizes(sizes))
+    forest, cells = tree.forest(Domain.from_sizes(sizes))
     leaves = forest.apply(codes[:, tree.attributes])[:, 0]
     assert forest.n_trees == 1
-    assert len(labels) == forest.n_leaves <= tree.n_cells
+    assert len(cells) == forest.n_leaves <= tree.n_cells
     assert set(leaves.tolist()) == set(range(forest.n_leaves))  # none is empty
-    assert [labels[leaf] for leaf in leaves] == [label_of(tree, row) for row in codes.tolist()]
+    assert [cells[leaf] for leaf in leaves] == [same_as(tree, row) for row in codes.tolist()]
 
 
 def leaves_below(forest, node):
@@ -141,13 +153,36 @@ def leaves_below(forest, node):
 @MANY
 @given(trees())
 def test_of_the_forest_no_cut_can_be_left_out(drawn):
-    """Below every one are different labels, and no more cuts than the tree has on a path."""
+    """Below every one are cells that differ, and no more cuts than the tree has on a path."""
     sizes, tree = drawn
-    forest, labels = tree.forest(Domain.from_sizes(sizes))
+    forest, cells = tree.forest(Domain.from_sizes(sizes))
     assert forest.max_depth <= tree.depth
-    assert (forest.n_leaves == 1) == (len(set(labels)) == 1)
+    assert (forest.n_leaves == 1) == (len(set(cells)) == 1)
     for node in np.flatnonzero(forest.attribute >= 0):
-        assert len({labels[leaf] for leaf in leaves_below(forest, node)}) > 1
+        assert len({cells[leaf] for leaf in leaves_below(forest, node)}) > 1
+
+
+@MANY
+@given(trees())
+def test_with_counts_every_cell_that_is_reached_is_a_leaf_whatever_it_is_labelled(drawn):
+    sizes, tree = drawn
+    counted = tree_of(tree.cuts, *tree.labels, counted=True)
+    reached = {cell_of(tree, row) for row in every_code(sizes).tolist()}
+    _, cells = counted.forest(Domain.from_sizes(sizes))
+    assert sorted(reached) == cells, "from the lowest sides to the uppermost"
+    told = {tree.cuts[node].attribute for node in parents_of_two(tree, reached)}
+    assert set(counted.attributes) == (told or {tree.cuts[0].attribute})
+    _, few = tree_of(tree.cuts, *[0] * tree.n_cells).forest(Domain.from_sizes(sizes))
+    assert few == [0], "the negative control: without counts all of one label are one"
+
+
+def parents_of_two(tree, reached):
+    """Return the nodes with a cell that is reached on either side."""
+    below = {node: {node - len(tree.cuts)} & reached for node in range(2 * len(tree.cuts) + 1)}
+    for node in reversed(range(len(tree.cuts))):
+        below[node] = below[2 * node + 1] | below[2 * node + 2]
+    inner = range(len(tree.cuts))
+    return [node for node in inner if below[2 * node + 1] and below[2 * node + 2]]
 
 
 @MANY
@@ -159,10 +194,11 @@ def test_the_laws_notice_a_label_and_a_side_that_are_exchanged(drawn, data):
     reached = sorted({cell_of(tree, row) for row in codes.tolist()})
     wrong = tree.labels.copy()
     wrong[data.draw(st.sampled_from(reached))] += 1
-    other = LabelTree(tree.cuts, wrong)
-    forest, labels = other.forest(Domain.from_sizes(sizes))
+    other = LabelTree(tree.cuts, wrong, tree.counts)
+    forest, cells = other.forest(Domain.from_sizes(sizes))
     leaves = forest.apply(codes[:, other.attributes])[:, 0]
-    assert [labels[leaf] for leaf in leaves] != [label_of(tree, row) for row in codes.tolist()]
+    said = [wrong[cells[leaf]] for leaf in leaves]
+    assert said != [label_of(tree, row) for row in codes.tolist()]
     root = tree.cuts[0]
     turned = (Cut.of(root.attribute, ~root.upper), *tree.cuts[1:])
     cells = LabelTree(turned, tree.labels).cells(codes)
@@ -193,17 +229,20 @@ DRAWN = {
 def test_a_tree_is_drawn_without_what_tells_nothing(name):
     cuts, labels, n_leaves, expected = DRAWN[name]
     tree = tree_of(cuts, *labels)
-    forest, of_leaves = tree.forest(WEATHER)
+    forest, cells = tree.forest(WEATHER)
     assert forest.n_leaves == n_leaves
     leaves = forest.apply(every_code(WEATHER.sizes)[:, tree.attributes])[:, 0]
-    assert [of_leaves[leaf] for leaf in leaves] == expected
-    assert tree.labels[tree.cells(every_code(WEATHER.sizes))].tolist() == expected
-    assert 9 not in of_leaves
+    assert [labels[cells[leaf]] for leaf in leaves] == expected
+    reached = tree.cells(every_code(WEATHER.sizes))
+    assert tree.labels[reached].tolist() == expected
+    assert 9 not in {labels[cell] for cell in cells}
+    _, counted = tree_of(cuts, *labels, counted=True).forest(WEATHER)
+    assert counted == sorted(set(reached.tolist()))
 
 
 def test_leaves_are_from_the_lowest_sides_to_the_uppermost():
-    forest, labels = tree_of([SKY, WIND, RAIN], 5, 6, 7, 8).forest(WEATHER)
-    assert labels == [5, 6, 7, 8]
+    forest, cells = tree_of([SKY, WIND, RAIN], 5, 6, 7, 8).forest(WEATHER)
+    assert cells == [0, 1, 2, 3]
     text = forest.export_text()
     places = [text.index(word) for word in ("clear", "none", "some", "rain")]
     assert places == sorted(places)
@@ -212,7 +251,8 @@ def test_leaves_are_from_the_lowest_sides_to_the_uppermost():
 def test_eight_cells_whose_cuts_fold_together():
     """Both sides of the root say the same, once what no code reaches is left out."""
     tree = tree_of([WIND, SKY, SKY, SKY, RAIN, RAIN, RAIN], 0, 9, 1, 2, 0, 0, 1, 2)
-    forest, labels = tree.forest(WEATHER)
+    forest, cells = tree.forest(WEATHER)
+    labels = tree.labels[cells].tolist()
     assert labels == [0, 1, 2]
     assert 1 not in forest.attribute  # the wind, which is cut without telling anything
     leaves = forest.apply(every_code(WEATHER.sizes)[:, tree.attributes])[:, 0]
@@ -222,9 +262,10 @@ def test_eight_cells_whose_cuts_fold_together():
 def test_a_cell_that_is_not_reached_may_have_any_label():
     """What no code reaches changes nothing that is drawn or predicted."""
     trees = [tree_of([SKY, SKY, RAIN], 0, label, 1, 2) for label in range(4)]
-    first, *others = [tree.forest(WEATHER) for tree in trees]
-    assert all(other == first for other in others)
-    assert len({tree.grid[1].tobytes() for tree in trees}) == 1
+    drawn = [(forest, tree.labels[cells].tolist()) for tree in trees
+             for forest, cells in [tree.forest(WEATHER)]]  # fmt: skip
+    assert all(other == drawn[0] for other in drawn)
+    assert len({tree.labels[tree.grid[1]].tobytes() for tree in trees}) == 1
 
 
 def test_attributes_of_many_codes_take_little_memory():
@@ -234,16 +275,16 @@ def test_attributes_of_many_codes_take_little_memory():
     codes = generator.integers(0, size, (500, 2))
     tracemalloc.start()
     try:
-        places, labels = tree.grid
+        places, table = tree.grid
         cells = tree.cells(codes)
         forest, of_leaves = tree.forest(Domain.from_sizes([size] * 2))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert peak < 40e6
-    assert labels.shape == (2**4, 2**3)
+    assert table.shape == (2**4, 2**3)
     assert cells.tolist() == [cell_of(tree, row) for row in codes.tolist()]
-    assert labels[places[0][codes[:, 0]], places[1][codes[:, 1]]].tolist() == cells.tolist()
+    assert table[places[0][codes[:, 0]], places[1][codes[:, 1]]].tolist() == cells.tolist()
     assert [
         of_leaves[leaf] for leaf in forest.apply(codes[:, tree.attributes])[:, 0]
     ] == cells.tolist()

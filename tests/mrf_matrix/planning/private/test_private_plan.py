@@ -9,7 +9,9 @@ from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
-from mrf_matrix.planning.private.screening import planned_screening
+from mrf_matrix.planning.private.screening import GATED_FROM, GATED_RECORDS, planned_screening
+from mrf_matrix.planning.private.trees import LABELS_AN_ATTRIBUTE, POOLED
+from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
 MONKS = (3, 3, 2, 3, 4, 2)
 
@@ -64,36 +66,54 @@ def test_where_one_law_keeps_all_attributes_each_law_of_the_claim_does(
 
 
 def test_gaussian_noise_keeps_all_attributes_unless_records_are_few():
-    laws = claiming_budgets(2.0, 1e-6)
-    assert kinds_of((3,) * 9, 767, laws[:1])["screened"]
-    assert not kinds_of((3,) * 9, 767, laws)["screened"]
-    assert not kinds_of((3,) * 9, 7670, laws[1:])["screened"]
+    laws = claiming_budgets(0.7, 1e-6)
+    assert kinds_of((3,) * 9, 2200, laws[:1])["screened"]
+    assert not kinds_of((3,) * 9, 2200, laws)["screened"]
+    assert not kinds_of((3,) * 9, 22_000, laws[1:])["screened"]
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "n_classes", "kept", "gated"),
+    ("signal", "n_classes", "kept", "gated"),
     [
-        (0.019, 2, 0, False),
-        (0.03, 2, 1, False),
-        (0.15, 2, 2, False),
-        (0.2, 2, 3, False),
-        (0.5, 2, 3, True),
-        (0.03, 7, 0, False),  # five records times epsilon a class
-        (0.06, 7, 1, False),
-        (0.2, 7, 3, False),
+        (19, 2, 0, False),
+        (30, 2, 1, False),
+        (150, 2, 2, False),
+        (200, 2, 3, False),
+        (500, 2, 3, True),
+        (30, 7, 0, False),  # five records times epsilon a class
+        (60, 7, 1, False),
+        (200, 7, 3, False),
     ],
 )
-def test_few_records_choose_few_attributes_and_ask_no_more(epsilon, n_classes, kept, gated):
+def test_little_signal_chooses_few_attributes_and_asks_no_more(signal, n_classes, kept, gated):
     domain = Domain.from_sizes([3] * 12, n_classes=n_classes)
-    made = planned_screening(domain, PureDP(epsilon), n_records=1000, neighboring="add_remove")
+    budget, n = PureDP(signal / GATED_RECORDS), GATED_RECORDS
+    made = planned_screening(domain, budget, n_records=n, neighboring="add_remove")
     assert (0 if made is None else len(made.choices)) == kept
     assert (made is not None and made.enough is not None) == gated
+    few = planned_screening(domain, budget * n, n_records=1, neighboring="add_remove")
+    assert (few is None) == (made is None or gated), "of few records at larger budgets none asks"
+
+
+@pytest.mark.parametrize("n_records", [10, GATED_RECORDS - 1, GATED_RECORDS, None])
+def test_few_records_are_not_asked_whether_few_attributes_are_enough(n_records):
+    """Their joint table would have too few cells; an unknown number is assumed to be larger."""
+    assert GATED_RECORDS <= ASSUMED_RECORDS
+    domain, known = Domain.from_sizes([3] * 12, n_classes=2), n_records or ASSUMED_RECORDS
+    for signal in (399, 500, 1500):
+        budget = PureDP(signal / known)
+        made = planned_screening(domain, budget, n_records=n_records, neighboring="add_remove")
+        if signal < GATED_FROM:
+            assert (made is None) == (n_records is None), "without a question few are enough"
+        else:
+            assert (made is None) == (known < GATED_RECORDS)
+            assert made is None or made.enough is not None
 
 
 @pytest.mark.parametrize(("n_attributes", "gated"), [(30, True), (40, False)])
 def test_many_attributes_are_few_records_each(n_attributes, gated):
     domain = Domain.from_sizes([3] * n_attributes, n_classes=2)
-    made = planned_screening(domain, PureDP(0.45), n_records=1000, neighboring="add_remove")
+    made = planned_screening(domain, PureDP(0.225), n_records=2000, neighboring="add_remove")
     assert (made.enough is not None) == gated
 
 
@@ -127,6 +147,7 @@ def test_a_thousand_classes_are_no_system_of_all_terms():
     assert max(shapes[0][1:]) < 100
 
 
+POOLED_FROM, BESIDE = POOLED["l1"][0], "beside tables"
 TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
 """Budgets that label at a rate of a tenth."""
 
@@ -134,8 +155,8 @@ TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
 @pytest.mark.parametrize(
     ("n_records", "budget", "n_classes", "changes", "taken"),
     [
-        (3000, TENTH, 2, {}, True),
-        (3010, TENTH, 2, {}, False),
+        (10 * POOLED_FROM, TENTH, 2, {}, True),
+        (10 * POOLED_FROM + 10, TENTH, 2, {}, False),  # tables are asked beside them
         (3000, TENTH, 3, {}, True),
         (3010, TENTH, 3, {}, False),
         (3000, TENTH, 10, {}, True),
@@ -144,8 +165,10 @@ TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
         (1210, TENTH_OF_RHO, 2, {}, False),
         (1200, TENTH_OF_RHO, 3, {}, True),
         (1210, TENTH_OF_RHO, 3, {}, False),
-        (6000, TENTH, 2, {"neighboring": "replace_one"}, True),  # records count half
-        (6010, TENTH, 2, {"neighboring": "replace_one"}, False),
+        (20 * POOLED_FROM, TENTH, 2, {"neighboring": "replace_one"}, True),  # they count half
+        (20 * POOLED_FROM + 20, TENTH, 2, {"neighboring": "replace_one"}, False),
+        (6000, TENTH, 3, {"neighboring": "replace_one"}, True),
+        (6010, TENTH, 3, {"neighboring": "replace_one"}, False),
         (2400, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
         (2410, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
         (MOST_RECORDS, PureDP(1e-5), 2, {}, True),  # weights are written out for each
@@ -162,7 +185,7 @@ def test_labels_alone_are_for_little_data(n_records, budget, n_classes, changes,
     domain = Domain.from_sizes((4,) * 12, n_classes=n_classes)
     made = private_plan(domain, [budget], n_records=n_records, **changes)
     assert (made.chosen.measured == "labels") == taken
-    assert ("with so little signal labels alone are taken" in made.reason) <= taken
+    assert ("at such a signal it is taken" in made.reason) <= (taken or BESIDE in made.reason)
 
 
 def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
@@ -176,9 +199,10 @@ def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
     more = private_plan(domain, laws, n_records=130, delta=delta)  # though not under ε alone
     assert more.chosen.measured == "tables"
     assert private_plan(domain, laws[:1], n_records=130).chosen.measured == "labels"
-    alone = private_plan(Domain.from_sizes((4,), n_classes=2), [TENTH], n_records=800)
-    assert alone.chosen.measured == "labels"  # though one table would hold all attributes
-    assert private_plan(alone.domain, [TENTH], n_records=3010).chosen.measured == "tables"
+    one = Domain.from_sizes((4,), n_classes=2)  # though one table would hold all attributes
+    most = 10 * LABELS_AN_ATTRIBUTE
+    assert private_plan(one, [TENTH], n_records=most).chosen.measured == "labels"
+    assert private_plan(one, [TENTH], n_records=most + 10).chosen.measured == "tables"
 
 
 def test_labels_are_forecast_between_chance_and_what_tables_know():

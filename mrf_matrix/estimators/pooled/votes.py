@@ -1,0 +1,33 @@
+"""Labels, probabilities and intervals of a tree and tables that are asked together."""
+
+from dataclasses import replace
+
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.estimators.labelled.votes import LabelVotes
+from mrf_matrix.estimators.training.posterior_votes import AskedPosterior, PosteriorVotes
+from mrf_matrix.posterior import PooledPosterior
+
+
+class PooledVotes(PosteriorVotes):
+    """A classifier that has a tree and tables; subclasses say where they and the codes come from.
+
+    Attributes
+    ----------
+    posterior_ : PooledPosterior
+        What both imply.
+    tree_ : LabelTreeClassifier, or a released one
+        The tree.
+    """
+
+    posterior_: PooledPosterior  # type: ignore[assignment]
+    tree_: LabelVotes
+
+    def _asked(self) -> PooledPosterior:
+        return replace(self.posterior_, tables=AskedPosterior.of(self.posterior_.tables))
+
+    def export_text(self) -> str:
+        """Draw the tree as text, without what the tables add."""
+        check_is_fitted(self, self._learned)
+        self._check_claim()
+        return self.tree_.export_text()

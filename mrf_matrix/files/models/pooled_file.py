@@ -1,0 +1,85 @@
+"""A pooled forest as a file: the file of its tree and the file of its tables within it."""
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.fields import FieldError, JsonObject, number_of, versioned_of
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
+from mrf_matrix.estimators.pooled.report import pooled_report
+from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
+from mrf_matrix.files.container import Container
+from mrf_matrix.files.models.label_file import label_content, label_of
+from mrf_matrix.files.models.posterior_file import posterior_content, posterior_of
+from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
+from mrf_matrix.files.models.report_claims import check_follows
+from mrf_matrix.planning.private.pooled_plan import shared
+
+POOLED_FORMAT = "mrf_matrix.pooled_model"
+POOLED_VERSION = 1
+KEYS = {"format", "schema_version", "delta", "tree", "tables", "report"}
+
+PooledModel = PooledForestClassifier | ReleasedPooledForestClassifier
+
+
+def pooled_content(model: PooledModel) -> tuple[JsonObject, dict[str, Values]]:
+    """Return the JSON and the arrays of a fitted pooled forest."""
+    tree, of_tree = label_content(model.tree_)
+    tables, of_tables = posterior_content(model.tables_)
+    released = isinstance(model, ReleasedPooledForestClassifier)
+    content: JsonObject = {
+        "format": POOLED_FORMAT,
+        "schema_version": POOLED_VERSION,
+        "delta": model.delta if released else model.plan_.delta,
+        "tree": tree,
+        "tables": tables,
+        "report": model.privacy_report_.to_dict(),
+    }
+    return content, _under("tree", of_tree) | _under("tables", of_tables)
+
+
+def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
+    """Return the pooled forest of a file.
+
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
+    """
+    data = versioned_of(container.data, "model.json", POOLED_FORMAT, POOLED_VERSION, KEYS)
+    delta = number_of(data["delta"], "delta", most=LARGEST_DELTA)
+    if any(not name.startswith(("tree/", "tables/")) for name in container.names):
+        raise FieldError("it has members that are no arrays of its parts.")
+    tree = label_of(container.under(_object(data, "tree"), "tree/"))
+    tables = posterior_of(container.under(_object(data, "tables"), "tables/"))
+    if type(tree.plan.budget) is not type(tables.release.budget):
+        raise FieldError("tables: expected a budget of the tree's kind.")
+    _check_one_domain(tree.domain, tables.domain)
+    of_tree, of_tables = ((one.report.neighboring, one.report.noise) for one in (tree, tables))
+    if of_tree != of_tables:
+        raise FieldError("tables: expected the neighbours and the noise of the tree.")
+    budget = reduce(add, (tree.plan.budget, tables.release.budget))
+    of_both = shared(budget, tree.plan.n_records, tree.plan.neighboring)
+    if of_both != (tree.plan.budget, tables.release.budget):
+        raise FieldError("tables: expected the budget that the tree leaves.")
+    expected = pooled_report(tree.report, tables.report, budget, delta)
+    report = check_follows(report_of(data["report"]), expected)
+    return ReleasedPooledForestClassifier(tree, tables, delta, tables.domain, report)
+
+
+def _object(data: JsonObject, part: str) -> JsonObject:
+    found = data[part]
+    if not isinstance(found, dict):
+        raise FieldError(f"{part}: expected an object.")
+    return found
+
+
+def _check_one_domain(one: Domain, other: Domain) -> None:
+    """Refuse parts over different domains."""
+    if one != other:
+        raise FieldError("domain: expected the same of the tree and of the tables.")
+
+
+def _under(part: str, arrays: Mapping[str, Values]) -> dict[str, Values]:
+    """Return arrays by names that say which part they are of."""
+    return {f"{part}/{name}": array for name, array in arrays.items()}

@@ -1,0 +1,88 @@
+"""Kinds that hold a tree of labels: taken at some signals, whatever the scale says."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
+from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.planning.private.label_forecast import right_of_labels
+from mrf_matrix.planning.private.one_scale import Scale
+from mrf_matrix.planning.private.pooled_plan import shared
+from mrf_matrix.planning.private.private_plan import Forecast
+from mrf_matrix.residual.settings import Budget
+
+LABELS_UP_TO, LABELS_AN_ATTRIBUTE = 300, 50
+"""Signal (`label_signal`) up to which a tree of labels is taken where none is pooled, in all and an
+attribute. There tables were 2 to 10 points behind it on public sets, though the prior, which knows
+neither rough codes nor classes of their own size, may expect tables ahead."""
+
+UNDER_ZCDP = 0.4
+"""Part of that signal, and of those below, under zCDP: tables have the smaller noise there for the
+same rate of choices."""
+
+POOLED = {"l1": (200, 3000), "l2": (300, 1500)}
+"""Signals between which a tree of labels and tables are pooled, of two classes, by the norm of the
+noise. On public sets either alone was 1 to 4 points behind both."""
+
+POOLED_RATE = 2
+"""Signal a record up to which they are: of few records at large budgets tables led."""
+
+
+def has_trees(scale: Scale) -> bool:
+    """Tell whether a tree of labels suits the domain, and can be drawn of so many records."""
+    domain, known = scale.domain, scale.n_records
+    suits = not scale.budget.is_infinite and why_no_labels(domain) is None
+    most = min(MOST_RECORDS, MOST_ENTRIES // domain.n_classes)
+    return suits and known is not None and known <= most
+
+
+def of_labels(scale: Scale, pooling: Budget) -> list[Forecast]:
+    """Return what is expected of a tree of labels alone, where there is little data.
+
+    `pooling`: of the law under which trees are pooled, where there is more.
+    """
+    most = min(LABELS_UP_TO, LABELS_AN_ATTRIBUTE * scale.domain.n_attributes)
+    signal = _signal(scale)
+    if _pools(scale):
+        signal, (most, _) = _signal(replace(scale, budget=pooling)), POOLED[pooling.norm]
+    if signal > most:
+        return []
+    plan, right = _planned(scale, scale.budget)
+    return [Forecast(f"labels of {plan.n_cells} cells", scale.budget, right, "labels")]
+
+
+def of_pool(scale: Scale) -> list[Forecast]:
+    """Return what is expected of a tree beside tables: what the better of both would have."""
+    signal, (least, most) = _signal(scale), POOLED[scale.budget.norm]
+    if not _pools(scale) or not least < signal <= min(most, POOLED_RATE * (scale.n_records or 0)):
+        return []
+    of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring)
+    plan, right = _planned(scale, of_tree)
+    tables = replace(scale, budget=of_tables)
+    right = max(right, tables.right(tables.posterior))
+    return [Forecast(f"tree of {plan.n_cells} cells beside tables", scale.budget, right, "pool")]
+
+
+def _pools(scale: Scale) -> bool:
+    """Tell whether tables say anything that a tree does not: of two classes, in several tables."""
+    return scale.domain.n_classes == 2 and scale.width < 1
+
+
+def _signal(scale: Scale) -> float:
+    """Return the signal of labels, as it were under pure privacy."""
+    signal = label_signal(scale.budget, scale.n_records, scale.neighboring)
+    return signal / (1 if isinstance(scale.budget, PureDP) else UNDER_ZCDP)
+
+
+def _planned(scale: Scale, budget: Budget) -> tuple[LabelPlan, float]:
+    """Return the plan of a tree of labels, and its expected accuracy."""
+    plan = label_plan(
+        scale.domain,
+        budget,
+        np.random.default_rng(0),
+        n_records=scale.n_records,
+        neighboring=scale.neighboring,
+    )
+    return plan, float(right_of_labels(scale.prior, plan).mean())

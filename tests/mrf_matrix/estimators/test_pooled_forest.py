@@ -1,0 +1,517 @@
+"""The pooled forest: conventions, what both parts share and claim together, and what it says."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    partial_counts,
+    privacy_ledger,
+)
+from mrf_matrix.estimators.labelled import label_tree
+from mrf_matrix.estimators.pooled import pooled_forest
+from mrf_matrix.estimators.pooled.report import A_PART
+from mrf_matrix.estimators.shared import base
+from mrf_matrix.estimators.shared.spending import Bill
+from mrf_matrix.estimators.training import posterior_forest
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.planning.blocks.block_part import COVARIANCES
+from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.study import effect, explained, importance
+from strategies.operators import MemoryCapError, memory_cap
+
+INFINITE = float("inf")
+SIZES = (3, 2, 4, 2, 3)
+DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
+GENERATOR = np.random.default_rng(0)
+N = 600
+X = GENERATOR.integers(0, SIZES, size=(N, 5))
+Y = (GENERATOR.random(N) < np.where(X[:, 0] + X[:, 1] > 1, 0.8, 0.3)).astype(int)
+
+
+@parametrize_with_checks([PooledForestClassifier("from_data", epsilon=INFINITE, random_state=0)])
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def pooled(domain=DOMAIN, **changes):
+    return PooledForestClassifier(domain, **{"n_records": N, "random_state": 0} | changes)
+
+
+def research(domain=DOMAIN, **changes):
+    return pooled(domain, **{"noise": "research", "noise_state": 0} | changes)
+
+
+# The budget ----------------------------------------------------------------------------------
+
+BUDGETS = [
+    {},
+    {"epsilon": Fraction(1, 3)},
+    {"epsilon": 0.07},
+    {"epsilon": 5},  # the tree has less than half
+    {"rho": 0.1},
+    {"rho": Fraction(22, 7)},
+    {"epsilon": 1, "delta": 1e-6},
+    {"epsilon": 1, "neighboring": "replace_one"},
+    {"rho": 2, "neighboring": "replace_one"},
+    {"n_records": None},
+]
+
+
+@pytest.mark.parametrize("changes", BUDGETS, ids=str)
+def test_both_parts_spend_the_whole_and_the_ledger_pays_once(changes):
+    model = pooled(**changes)
+    announced = model.plan()
+    whole = announced.budget.exact
+    kind = {"epsilon" if isinstance(announced.budget, PureDP) else "rho": whole}
+    ledger = model.ledger = PrivacyLedger(**kind, neighboring=model.neighboring)
+    model.fit(X, Y)
+    plan, report = model.plan_, model.privacy_report_
+    assert [charge.budget.exact for charge in ledger.charges] == [whole] == [ledger.spent]
+    assert announced.budget == plan.budget
+    assert plan.tree.budget.exact + plan.tables.budget.exact == whole
+    assert sum(step.budget.exact for step in plan.tree.steps) == plan.tree.budget.exact
+    assert model.tables_.release_.budget == plan.tables.budget
+    assert plan.tree.neighboring == plan.tables.neighboring == model.neighboring
+    stated = [stated_budget(one.budget) for one in report.measurements]
+    assert total_budget(stated) == stated_budget(report.budget) == plan.budget
+    with pytest.raises(BudgetError):
+        model.fit(X, Y)
+    assert ledger.spent == whole
+    assert len(ledger.charges) == 1
+
+
+def test_what_is_shared_is_the_budget_of_the_claim():
+    assert pooled().plan().budget == PureDP(1)
+    assert pooled(rho=0.1).plan().budget == ZCDP(0.1)
+    claimed = pooled(epsilon=1, delta=1e-6).fit(X, Y)
+    assert claimed.privacy_report_.delta == claimed.plan_.delta == 1e-6
+    said = f"(epsilon=1, delta=1e-06)-DP via {claimed.plan_.budget!r} under add_remove"
+    assert said in claimed.privacy_report_.statement
+    for part in (claimed.tree_, claimed.tables_):  # of their own part they claim no more
+        assert "delta" not in part.privacy_report_.statement
+    with pytest.raises(BudgetError, match="delta"):
+        pooled(rho=0.1, delta=1e-6).plan()
+
+
+def test_without_noise_neither_part_has_any():
+    model = pooled(epsilon=INFINITE).fit(X, Y)
+    assert model.plan_.tree.budget.is_infinite
+    assert model.plan_.tables.budget.is_infinite
+    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
+    assert model.privacy_report_.noise == "none"
+    again = pooled(epsilon=INFINITE).fit(X, Y)
+    assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+def test_the_parts_charge_nothing_themselves(monkeypatch):
+    charged = []
+    monkeypatch.setattr(Bill, "charge", lambda bill: charged.append((bill.what, bill.budget)))
+    with privacy_ledger(epsilon=1):
+        pooled().fit(X, Y)
+    assert charged == [("PooledForestClassifier.fit", PureDP(1))]
+
+
+def test_the_ledger_of_the_process_pays_once():
+    with privacy_ledger(epsilon=1) as ledger:
+        pooled().fit(X, Y)
+    assert ledger.spent == 1
+    assert len(ledger.charges) == 1
+
+
+# Refusals ------------------------------------------------------------------------------------
+
+REFUSED = [
+    ({"epsilon": 0}, "epsilon"),
+    ({"epsilon": 1e9}, "too large"),
+    ({"rho": 1}, "expected exactly one"),
+    ({"delta": 2}, "delta"),
+    ({"n_records": 0.5}, "n_records"),
+    ({"neighboring": "any"}, "neighboring"),
+    ({"random_state": -1}, "random_state"),
+    ({"noise": "loud"}, "noise"),
+    ({"noise_state": 3}, "never seedable"),
+    ({"domain": None}, "domain"),
+    ({"domain": "/nowhere/domain.json"}, "nowhere"),
+    ({"domain": Domain.from_sizes([1] * 5, n_classes=2)}, "no attribute that can be cut"),
+    ({"domain": Domain.from_sizes(SIZES, n_classes=1)}, "1 classes"),
+    ({"domain": Domain.from_sizes([2] * 5, n_classes=2)}, "not in the categories"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=str)
+def test_what_is_refused_costs_nothing(changes, message):
+    ledger = PrivacyLedger(epsilon=10**10)
+    parameters = {"epsilon": 1, "n_records": N, "random_state": 0, "domain": DOMAIN} | changes
+    model = PooledForestClassifier(**parameters, ledger=ledger)
+    records = (X, Y) if "categories" in message else (np.zeros_like(X), np.zeros_like(Y))
+    with pytest.raises((ValueError, TypeError, OSError), match=message):
+        model.fit(*records)
+    assert not ledger.charges
+    assert not hasattr(model, "tree_")
+
+
+def test_a_ledger_that_cannot_pay_refuses_before_records_are_read():
+    ledger = PrivacyLedger(epsilon=Fraction(99, 100))
+    with pytest.raises(BudgetError):
+        pooled(ledger=ledger).fit(None, None)
+    with pytest.raises(TypeError, match="PrivacyLedger"):
+        pooled(ledger=1).fit(None, None)
+    assert not ledger.charges
+
+
+BEFORE = {
+    "the tree's plan": (label_tree, "label_plan"),
+    "the tree's counts": (label_tree, "cut_counts"),
+    "the tree's weights": (label_tree, "rules_of"),
+    "the tree's report": (label_tree, "label_report"),
+    "the tables' plan": (base, "plan_of"),
+    "the tables": (base, "tables_for"),
+}
+
+
+@pytest.mark.parametrize("what", BEFORE)
+def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monkeypatch):
+    def fails(*args, **keywords):
+        raise MemoryError
+
+    def never(*args):
+        raise AssertionError("a tree was drawn")
+
+    monkeypatch.setattr(*BEFORE[what], fails)
+    monkeypatch.setattr(label_tree, "draw_tree", never)
+    ledger = PrivacyLedger(epsilon=1)
+    with pytest.raises(MemoryError):
+        pooled(ledger=ledger).fit(X, Y)
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cap", "named"),
+    [((40, 3, 3), (COVARIANCES - 1) * 16 * 41**2, "covariances"), ([4] * 20, 10**6, "cuts")],
+    ids=["of the tables", "of the tree"],
+)
+def test_what_does_not_fit_in_memory_is_refused_before_the_charge(sizes, cap, named):
+    ledger = PrivacyLedger(epsilon=2)
+    model = pooled(Domain.from_sizes(sizes, n_classes=2), ledger=ledger)
+    records = np.zeros((4, len(sizes)), dtype=int), np.zeros(4, dtype=int)
+    with memory_cap(cap), pytest.raises(MemoryCapError, match=named):
+        model.fit(*records)
+    assert not ledger.charges
+    other = LabelTreeClassifier if named == "covariances" else PosteriorForestClassifier
+    with memory_cap(cap):  # the other part would fit
+        other(model.domain, epsilon=0.5, n_records=N, ledger=ledger).fit(*records)
+    assert ledger.spent == 0.5
+
+
+LOST = {
+    "the draw": (label_tree, "draw_tree", ()),
+    "counts of its cells": (label_tree, "with_counts", ()),
+    "the tables": (base, "released", ("tree_",)),
+    "what tables tell": (posterior_forest, "product_posterior", ("tree_", "tables_")),
+    "the pool": (pooled_forest, "pooled_report", ("tree_", "tables_")),
+}
+"""Where it is interrupted, and what has been released by then."""
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatch):
+    def interrupted(*args, **keywords):
+        raise KeyboardInterrupt
+
+    ledger = PrivacyLedger(epsilon=2)
+    model = pooled(ledger=ledger).fit(X, Y)
+    before = [model.tree_, model.tables_]
+    place, name, kept = LOST[what]
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.fit(X, Y)
+    assert len(ledger.charges) == 2
+    assert ledger.spent == 2
+    assert "budget is spent" in caught.value.__notes__[-1]
+    assert "tree_ and tables_" in caught.value.__notes__[-1]
+    assert not hasattr(model, "privacy_report_")
+    assert not hasattr(model, "posterior_")
+    assert tuple(one for one in ("tree_", "tables_") if hasattr(model, one)) == kept
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    if "tree_" in kept:
+        assert model.tree_ is not before[0], "nothing of the fit before is left"
+        assert set(model.tree_.predict(X)) <= {0, 1}
+        assert model.tree_.privacy_report_.budget == "PureDP(epsilon=0.5)"
+    if "tables_" in kept:
+        assert model.tables_.release_ is not before[1].release_
+        assert model.tables_.release_.is_private
+
+
+# Noise ---------------------------------------------------------------------------------------
+
+
+def answers(model):
+    return model.tables_.release_.answers
+
+
+def test_research_noise_is_reproducible_and_each_part_has_its_own():
+    one, two = research().fit(X, Y), research().fit(X, Y)
+    other = research(noise_state=1).fit(X, Y)
+    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    assert one.tree_.tree_.cuts == two.tree_.tree_.cuts
+    assert_array_equal(answers(one), answers(two))
+    assert not np.array_equal(answers(one), answers(other))
+    assert "NOT A PRIVATE RELEASE" in one.privacy_report_.statement
+    half = {"domain": DOMAIN, "epsilon": one.plan_.tree.budget.exact, "n_records": N}
+    half |= {"noise": "research", "noise_state": 0, "random_state": 0}
+    tree = LabelTreeClassifier(**half).fit(X, Y).tree_
+    assert tree.cuts == one.tree_.tree_.cuts, "the tree comes first"
+    assert_array_equal(tree.counts, one.tree_.tree_.counts)
+    half["epsilon"] = one.plan_.tables.budget.exact
+    tables = PosteriorForestClassifier(**half).fit(X, Y)
+    assert tables.plan_.parts[0].blocks == one.tables_.plan_.parts[0].blocks
+    assert not np.array_equal(tables.release_.answers, answers(one)), "its noise is not drawn anew"
+
+
+def test_research_noise_follows_an_integer_random_state():
+    one, two = (research(noise_state=None).fit(X, Y) for _ in range(2))
+    assert_array_equal(answers(one), answers(two))
+
+
+def test_exact_noise_is_never_seeded():
+    with pytest.raises(ValueError, match="never seedable"):
+        pooled(noise_state=0).fit(X, Y)
+    one, two = pooled().fit(X, Y), pooled().fit(X, Y)
+    assert one.plan_.tree == two.plan_.tree
+    assert not np.array_equal(answers(one), answers(two))
+    assert not np.array_equal(one.tree_.tree_.counts, two.tree_.tree_.counts)
+    for part in (one.tree_, one.tables_):
+        assert (part.noise, part.noise_state) == ("exact", None)
+        assert part.privacy_report_.noise == "exact"
+
+
+# What is claimed -----------------------------------------------------------------------------
+
+
+def test_the_report_is_that_of_both_parts():
+    model = pooled().fit(X, Y)
+    report, parts = model.privacy_report_, (model.tree_, model.tables_)
+    of_tree, of_tables = (part.privacy_report_ for part in parts)
+    assert report.measurements == of_tree.measurements + of_tables.measurements
+    assert [one.is_choice for one in report.measurements] == [True, False, False]
+    assert "PureDP(epsilon=1) under add_remove neighbours in all" in report.statement
+    assert report.statement.startswith("Private release")
+    assert (report.budget, report.noise) == ("PureDP(epsilon=1)", "exact")
+    assert {*of_tree.public, *of_tables.public} == set(report.public)
+    assert len(set(report.notes)) == len(report.notes)
+    for part in (of_tree, of_tables):
+        assert part.notes[-1] == A_PART
+        assert part.budget == "PureDP(epsilon=0.5)"
+        assert set(part.notes[:-1]) <= set(report.notes)
+    assert A_PART not in report.notes
+    page = model.report_
+    assert "PooledForestClassifier" in page.title
+    assert "measured by" in str(page), "as the page of the tables alone says"
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_a_domain_read_off_the_records_is_never_claimed():
+    model = PooledForestClassifier("from_data", n_records=N, random_state=0)
+    report = model.fit(X.astype(float), Y).privacy_report_
+    assert report.statement.startswith("NOT A PRIVATE RELEASE")
+    assert report.budget == "PureDP(epsilon=1)"
+    for part in (model.tree_, model.tables_):
+        assert part.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
+    assert model.predict(X.astype(float)).shape == (N,)
+    with pytest.raises(ValueError, match="no charge would be true"):
+        model.set_params(ledger=PrivacyLedger(epsilon=1)).fit(X.astype(float), Y)
+
+
+# What it is ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{}, {"rho": 0.1}, {"epsilon": 3, "delta": 1e-6}], ids=str)
+def test_the_plan_is_public_and_kept(changes):
+    model = pooled(**changes).fit(X, Y)
+    announced, kept = model.plan(), model.plan_
+    assert (announced.budget, announced.delta) == (kept.budget, kept.delta)
+    assert announced.tree == kept.tree
+    assert announced.n_records == kept.n_records == N
+    assert announced.tables.parts[0].blocks == kept.tables.parts[0].blocks
+    of_tables = [one.tables.to_dict() for one in (announced, kept)]
+    for one in of_tables:
+        del one["seconds"]  # that planning took
+    assert of_tables[0] == of_tables[1]
+    assert repr(announced) == repr(kept)
+    assert "LabelPlan" in repr(kept)
+    assert model.plan_.tree == model.tree_.plan_
+    assert model.plan_.tables is model.tables_.plan_
+
+
+def test_the_structure_follows_the_random_state():
+    """Blocks are drawn: of one seed always the same, whether planned or fitted."""
+    wide, codes = Domain.from_sizes([4] * 12, n_classes=2), GENERATOR.integers(0, 4, (N, 12))
+    found = []
+    for seed in (0, 1):
+        model = pooled(wide, random_state=seed).fit(codes, Y)
+        plans = [one.tables.parts[0].blocks for one in (model.plan(), model.plan(), model.plan_)]
+        assert len(set(plans)) == 1
+        found.append(plans[0])
+    assert found[0] != found[1]
+
+
+def test_counts_and_streams_release_what_records_do():
+    by_records = research().fit(X, Y)
+    counted = research().fit_counts(partial_counts(X, Y, DOMAIN))
+    streamed = research().fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
+    for other in (counted, streamed):
+        assert_array_equal(other.predict_proba(X), by_records.predict_proba(X))
+        assert other.privacy_report_ == by_records.privacy_report_
+    wide = Domain.from_sizes([4] * 40, n_classes=2)
+    codes = GENERATOR.integers(0, 4, size=(N, 40))
+    shares = [
+        research(wide).fit(codes, Y).predict_proba(codes),
+        research(wide).fit_stream([(codes, Y)]).predict_proba(codes),
+    ]
+    assert_array_equal(*shares)
+
+
+def test_no_record_is_stored_and_copies_are_copies():
+    model = pooled().fit(X, Y)
+    assert set(vars(model)) - set(model.get_params()) == {
+        "_claim_record",  # parameters as fit read them
+        "n_features_in_",
+        *pooled_forest.FITTED,
+    }
+    stored = pickle.dumps(model)
+    again = pickle.loads(stored)
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.privacy_report_ == model.privacy_report_
+    more = np.repeat(X, 20, axis=0), np.repeat(Y, 20)
+    assert abs(len(pickle.dumps(pooled().fit(*more))) - len(stored)) < 4000
+    unfitted = clone(model)
+    assert unfitted.get_params() == model.get_params()
+    assert not hasattr(unfitted, "tree_")
+    with pytest.raises(NotFittedError):
+        unfitted.predict(X)
+
+
+def test_changed_parameters_are_refused_of_parts_and_whole():
+    model = pooled().fit(X, Y).set_params(epsilon=5)
+    for ask in (
+        lambda: model.predict(X),
+        lambda: model.vote_intervals(X),
+        model.export_text,
+        model.plan,
+        lambda: model.privacy_report_,
+    ):
+        with pytest.raises(ValueError, match="epsilon was changed from None to 5 after fit"):
+            ask()
+    model.set_params(epsilon=None)
+    assert model.export_text() == model.tree_.export_text()
+
+
+# What it says --------------------------------------------------------------------------------
+
+
+def test_probabilities_are_those_of_the_pool():
+    model = research().fit(X, Y)
+    shares, codes = model.predict_proba(X), X.astype(np.int32)
+    assert_allclose(shares, model.posterior_.probabilities(codes))
+    assert_allclose(shares.sum(axis=1), 1)
+    assert_array_equal(model.predict(X), shares.argmax(axis=1))
+    assert_allclose(model.decision_function(X), np.log(shares[:, 1] / shares[:, 0]))
+    parts = [part.predict_proba(X) for part in (model.tree_, model.tables_)]
+    base = model.tables_.posterior_.totals.shares
+    pool = base * (parts[0] / base) ** 0.7 * (parts[1] / base) ** 0.7
+    assert_allclose(shares, pool / pool.sum(axis=1, keepdims=True))
+    assert len(np.unique(shares[:, 0])) > len(np.unique(parts[0][:, 0]))
+
+
+def test_intervals_are_of_the_pools_log_odds():
+    model = research().fit(X, Y)
+    codes, posterior = X.astype(np.int32), model.posterior_
+    shares = model.predict_proba(X)
+    first, second = shares.argmax(axis=1), shares.argmin(axis=1)
+    rows, odds = np.arange(N), posterior.log_odds(codes)
+    ahead = odds[rows, first] - odds[rows, second]
+    errors = np.sqrt(posterior.margin_variances(codes, first, second))
+    margins, half_widths = model.vote_intervals(X, level=0.9)
+    assert_allclose(margins, np.maximum(ahead, 0))
+    assert_allclose(half_widths, norm.ppf(0.95) * errors + np.maximum(-ahead, 0))
+    labels = model.predict_or_abstain(X, level=0.9)
+    assert_array_equal(labels.mask, margins <= half_widths)
+    assert_array_equal(labels.data, model.predict(X))
+    assert 0 < labels.mask.mean() < 1
+    assert (half_widths < model.vote_intervals(X, level=0.99)[1]).all()
+
+
+def test_effects_are_told_of_both_parts():
+    model = research().fit(X, Y)
+    names, added = explained(model, X)
+    assert len(set(names)) == len(names)
+    odds = model.posterior_.log_odds(X.astype(np.int32))
+    assert_allclose(added.sum(axis=1), odds[:, 1] - odds[:, 0])
+    found = importance(model)
+    assert set(found) == set(names) - {"constant"}
+    cut = tuple(DOMAIN.names[i] for i in model.tree_.tree_.attributes)
+    assert len(cut) > 1
+    assert cut in found
+    assert effect(model, cut).log_odds.shape == tuple(
+        SIZES[i] for i in model.tree_.tree_.attributes
+    )
+    assert set(DOMAIN.names) <= set(found), "every attribute of the tables has its own"
+
+
+def test_the_tree_is_drawn_once_it_is_there():
+    model = research()
+    with pytest.raises(NotFittedError):
+        model.export_text()
+    model.fit(X, Y)
+    assert model.export_text() == model.tree_.export_text()
+    assert "├──" in model.export_text()
+
+
+@pytest.mark.parametrize("epsilon", [INFINITE, 1])
+def test_classes_keep_their_names_in_any_order(epsilon):
+    """Codes of the domain's classes are not their places in `classes_`."""
+    named = Domain(DOMAIN.attributes, target=Attribute("y", categories=["yes", "no", "maybe"]))
+    names = np.array(["maybe", "no", "yes"])
+    three = np.where(X[:, 2] == 3, 2, Y)
+    model = PooledForestClassifier(named, epsilon=epsilon, n_records=N, random_state=0)
+    model.fit(X, names[three])
+    assert model.classes_.tolist() == names.tolist()
+    for part in (model.tree_, model.tables_):
+        assert part.classes_.tolist() == names.tolist()
+    assert np.mean(model.predict(X) == names[three]) > 0.7
+    if epsilon == INFINITE:
+        plain = Domain.from_sizes(SIZES, n_classes=3)
+        same = PooledForestClassifier(plain, epsilon=epsilon, n_records=N, random_state=0)
+        assert_allclose(same.fit(X, three).predict_proba(X), model.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 100, INFINITE])
+@pytest.mark.parametrize(("sizes", "k"), [((6,), 2), ((2, 1, 3), 2), ((4, 3, 2), 5)])
+def test_every_budget_gives_probabilities(sizes, k, epsilon):
+    codes = GENERATOR.integers(0, sizes, size=(60, len(sizes)))
+    labels = GENERATOR.integers(0, k - 1 or 1, size=60)
+    for known in (None, 1, 60):
+        model = pooled(Domain.from_sizes(sizes, n_classes=k), epsilon=epsilon, n_records=known)
+        shares = model.fit(codes, labels).predict_proba(codes)
+        assert shares.shape == (60, k)
+        assert_allclose(shares.sum(axis=1), 1)
+        assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(codes))
+        assert np.isfinite(model.vote_intervals(codes)).all()

@@ -1,0 +1,187 @@
+"""A tree beside tables: how both share a budget, and when they are asked together."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrf_matrix import Domain, PooledForestClassifier, PrivacyLedger, PrivateForestClassifier
+from mrf_matrix.labels.plan import MOST_RECORDS
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING, claiming_budgets
+from mrf_matrix.planning.private import private_plan
+from mrf_matrix.planning.private.pooled_plan import (
+    CLEAR_SIGNAL,
+    LARGEST_SHARE,
+    SMALLEST_SHARE,
+    shared,
+)
+from mrf_matrix.planning.private.trees import POOLED, POOLED_RATE, UNDER_ZCDP
+from mrf_matrix.residual.settings import ASSUMED_RECORDS
+
+FRACTIONS = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
+NUMBERS = st.one_of(st.none(), st.integers(1, 10**9))
+
+
+@given(FRACTIONS, NUMBERS, st.sampled_from(NEIGHBORING), st.sampled_from([PureDP, ZCDP]))
+def test_both_shares_are_the_whole_exactly(amount, n_records, neighboring, kind):
+    budget = kind(amount)
+    tree, tables = shared(budget, n_records, neighboring)
+    assert tree + tables == budget
+    assert tree.exact + tables.exact == amount
+    assert SMALLEST_SHARE <= tree.exact / amount <= LARGEST_SHARE
+    again = shared(tree + tables, n_records, neighboring)
+    assert again == (tree, tables), "a file tells the shares by their sum"
+
+
+@pytest.mark.parametrize("neighboring", NEIGHBORING)
+@pytest.mark.parametrize("kind", [PureDP, ZCDP])
+def test_the_tree_has_less_where_more_is_legible(kind, neighboring):
+    known = [10**i for i in range(1, 9)]
+    shares = [shared(kind(1), n, neighboring)[0].exact for n in known]
+    assert shares == sorted(shares, reverse=True)
+    assert (shares[0], shares[-1]) == (LARGEST_SHARE, SMALLEST_SHARE)
+    assert shared(kind(1), None, neighboring) == shared(kind(1), ASSUMED_RECORDS, neighboring)
+
+
+def test_the_share_is_of_a_clear_signal():
+    """Rates are what tells: they halve under replace-one, and are roots of a zCDP budget."""
+    rho = Fraction(1, 8)  # of the same rate as an epsilon of one
+    for times, share, of_rho in (
+        (1, LARGEST_SHARE, LARGEST_SHARE),
+        (2, 1 / 2, 1 / 4),
+        (4, 1 / 4, 0),
+    ):
+        n = times * CLEAR_SIGNAL
+        assert shared(PureDP(1), n, "add_remove")[0].exact == share
+        assert shared(PureDP(1), 2 * n, "replace_one")[0].exact == share
+        of_rho = max(of_rho, SMALLEST_SHARE)
+        assert shared(ZCDP(rho), n, "add_remove")[0].exact == rho * Fraction(of_rho)
+        assert shared(ZCDP(rho), 2 * n, "replace_one")[0].exact == rho * Fraction(of_rho)
+
+
+def test_a_budget_without_end_has_no_parts():
+    whole = PureDP(float("inf"))
+    assert shared(whole, 1000, "add_remove") == (whole, whole)
+
+
+# When ----------------------------------------------------------------------------------------
+
+DOMAIN = Domain.from_sizes((4,) * 12, n_classes=2)
+(PURE_FROM, PURE_UP_TO), (FROM, UP_TO) = POOLED["l1"], POOLED["l2"]
+TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
+"""Budgets that label at a rate of a tenth."""
+OF_RHO = int(10 * UNDER_ZCDP)
+"""Records a signal under the second."""
+TWICE, THREE = {"neighboring": "replace_one"}, {"n_classes": 3}
+INSIDE = 10 * (PURE_FROM + 100)
+
+CASES = [
+    (10 * PURE_FROM, TENTH, {}, False),  # labels alone
+    (10 * PURE_FROM + 10, TENTH, {}, True),
+    (10 * PURE_UP_TO, TENTH, {}, True),
+    (10 * PURE_UP_TO + 10, TENTH, {}, False),
+    (20 * PURE_FROM, TENTH, TWICE, False),  # records count half
+    (20 * PURE_FROM + 20, TENTH, TWICE, True),
+    (20 * PURE_UP_TO, TENTH, TWICE, True),
+    (20 * PURE_UP_TO + 20, TENTH, TWICE, False),
+    (OF_RHO * FROM, TENTH_OF_RHO, {}, False),
+    (OF_RHO * FROM + 10, TENTH_OF_RHO, {}, True),
+    (OF_RHO * UP_TO, TENTH_OF_RHO, {}, True),
+    (OF_RHO * UP_TO + 10, TENTH_OF_RHO, {}, False),
+    (500, PureDP(POOLED_RATE), {}, True),
+    (500, PureDP(POOLED_RATE * Fraction(1001, 1000)), {}, False),  # few records, much budget
+    (INSIDE, TENTH, THREE, False),
+    (10 * PURE_FROM + 10, TENTH, THREE, False),
+    (None, TENTH, {}, False),
+    (None, PureDP(1), {}, False),
+    (INSIDE, TENTH, {"tables": False}, False),
+    (INSIDE, TENTH, {"labels": False}, False),
+    (INSIDE, TENTH, {"records": False}, True),
+    (INSIDE, PureDP(float("inf")), {}, False),
+    (MOST_RECORDS, PureDP(Fraction(1000, MOST_RECORDS)), {}, True),  # weights are written out
+    (MOST_RECORDS + 1, PureDP(Fraction(1000, MOST_RECORDS)), {}, False),
+]
+
+
+@pytest.mark.parametrize(("n_records", "budget", "changes", "taken"), CASES)
+def test_trees_are_asked_beside_tables_between_two_signals(n_records, budget, changes, taken):
+    domain, changes = DOMAIN, dict(changes)
+    if "n_classes" in changes:
+        domain = Domain.from_sizes(domain.sizes, n_classes=changes.pop("n_classes"))
+    made = private_plan(domain, [budget], n_records=n_records, **changes)
+    pools = [one for one in made.forecasts if one.measured == "pool"]
+    assert (made.chosen.measured == "pool") == taken == bool(pools)
+    assert ("cells beside tables" in made.reason) == taken
+    if taken:
+        assert made.balance is None, "no budget for how rare a class is"
+        assert made.chosen.screening is None
+        assert made.budget == made.rest == budget
+        assert "runner-up" in made.reason
+        assert 0.5 < made.chosen.accuracy < 1
+
+
+def test_without_a_pool_the_same_records_are_asked_how_rare_a_class_is():
+    """The control of what is None above."""
+    n = 10 * PURE_UP_TO
+    assert private_plan(DOMAIN, [TENTH], n_records=n).balance is None
+    for other in ({"n_records": n + 10}, {"n_records": n, "labels": False}):
+        assert private_plan(DOMAIN, [TENTH], **other).balance is not None
+
+
+def test_one_table_of_all_attributes_is_no_pool():
+    """It says all that a tree does."""
+    small = Domain.from_sizes((3, 3), n_classes=2)
+    for n in (500, 1000, 2000):
+        made = private_plan(small, [PureDP(1)], n_records=n)
+        assert made.chosen.measured == "tables"
+        assert not any(one.measured == "pool" for one in made.forecasts)
+    assert private_plan(DOMAIN, [PureDP(1)], n_records=1000).chosen.measured == "pool"
+
+
+def test_under_delta_a_pool_is_of_the_gaussian_law():
+    """Its tables gain more by it than its tree loses."""
+    pure, gaussian = laws = claiming_budgets(1, 1e-6)
+    made = private_plan(DOMAIN, laws, n_records=1000, delta=1e-6)
+    assert [one.budget for one in made.forecasts if one.measured == "pool"] == [gaussian]
+    assert (made.chosen.measured, made.budget) == ("pool", gaussian)
+    model = PrivateForestClassifier(DOMAIN, epsilon=1, delta=1e-6, n_records=1000, random_state=0)
+    assert model.plan() == made
+    n = int(UP_TO * UNDER_ZCDP / np.sqrt(8 * float(gaussian.exact))) + 10
+    assert PURE_FROM < n < PURE_UP_TO, "the case is one that would be pooled without delta"
+    assert private_plan(DOMAIN, [pure], n_records=n).chosen.measured == "pool"
+    assert private_plan(DOMAIN, laws, n_records=n).chosen.measured != "pool"
+
+
+@pytest.mark.parametrize(
+    "budget", [{}, {"rho": 0.02}, {"epsilon": 1, "delta": 1e-6}, {"neighboring": "replace_one"}]
+)
+def test_a_private_forest_is_the_pooled_one_that_it_plans(budget):
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 4, size=(1000, 12))
+    labels = (codes[:, 0] + codes[:, 1] + generator.integers(0, 3, size=1000) > 3).astype(int)
+    given = {"n_records": 1000, "random_state": 0, "noise": "research", "noise_state": 0}
+    model = PrivateForestClassifier(DOMAIN, **given, **budget).fit(codes, labels)
+    assert isinstance(model.forest_, PooledForestClassifier)
+    same = PooledForestClassifier(DOMAIN, **given, **budget).fit(codes, labels)
+    np.testing.assert_array_equal(model.predict_proba(codes), same.predict_proba(codes))
+    np.testing.assert_array_equal(model.vote_intervals(codes), same.vote_intervals(codes))
+    assert model.privacy_report_.measurements == same.privacy_report_.measurements
+    assert model.privacy_report_.statement == same.privacy_report_.statement
+    assert model.plan_.budget == same.plan_.budget == model.forest_.plan_.budget
+    assert model.plan_ == PrivateForestClassifier(DOMAIN, **given, **budget).plan()
+    assert model.posterior_ is model.forest_.posterior_
+    assert model.plan_.reason == model.privacy_report_.notes[0]
+
+
+def test_the_ledger_of_a_private_forest_pays_once_for_both_parts():
+    codes = np.random.default_rng(0).integers(0, 4, size=(1000, 12))
+    ledger = PrivacyLedger(epsilon=1)
+    model = PrivateForestClassifier(DOMAIN, n_records=1000, random_state=0, ledger=ledger)
+    report = model.fit(codes, codes[:, 0] // 2).privacy_report_
+    assert isinstance(model.forest_, PooledForestClassifier)
+    assert [charge.budget for charge in ledger.charges] == [PureDP(1)]
+    assert report.budget == "PureDP(epsilon=1)"
+    assert len(report.measurements) == 3

@@ -1,0 +1,210 @@
+"""The pool of a tree and tables: its formula, and terms that add up to what it says."""
+
+from math import exp, log, pi, prod, sqrt
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mrf_matrix.posterior import (
+    BlockTable,
+    CellShares,
+    LabelPosterior,
+    PooledPosterior,
+    product_posterior,
+)
+from mrf_matrix.posterior.effects import constant, contributions, terms
+
+SIZES = (2, 3, 2)
+CODES = np.stack(np.unravel_index(np.arange(prod(SIZES)), SIZES), axis=1)
+WEIGHT = 0.7
+PAIRS = {2: [(1, 0), (0, 1)], 3: [(0, 1), (2, 0), (1, 2)]}
+CASES = [(k, pair) for k, pairs in PAIRS.items() for pair in pairs]
+
+
+def tables_of(blocks, k, seed=0, sigma=6.0):
+    rng = np.random.default_rng(seed)
+    sizes_of_classes, made = 120 * rng.dirichlet(np.full(k, 3.0)), []
+    for block in blocks:
+        fans = tuple(SIZES[i] for i in block)
+        values = (sizes_of_classes[:, None] * rng.dirichlet(np.ones(prod(fans)), size=k)).T
+        values = values + rng.normal(0, sigma, values.shape)
+        made.append(BlockTable(tuple(block), fans, values, sigma**2))
+    return product_posterior(made, [False] * 3)
+
+
+def tree_of(attributes, k, *, sizes=False, seed=1):
+    """Return four cells in no order, that share rows where attributes have three codes."""
+    rng = np.random.default_rng(seed)
+    rows = {2: np.array([0, 1]), 3: np.array([1, 0, 1])}
+    places = tuple(rows[SIZES[i]] for i in attributes)
+    shape = (2,) * len(attributes)
+    cells = np.arange(prod(shape))[::-1].reshape(shape).copy()
+    evidence = []
+    for _ in range(prod(shape)):
+        weights = rng.dirichlet(np.ones(9))
+        evidence.append(CellShares(rng.dirichlet(np.full(k, 0.8), size=9), weights))
+    known = rng.dirichlet(np.ones(len(evidence))) if sizes else None
+    return LabelPosterior(tuple(attributes), places, cells, tuple(evidence), known)
+
+
+def pool_of(k, attributes=(0, 1), blocks=((0, 1), (2,)), **changes):
+    return PooledPosterior(tree_of(attributes, k, **changes), tables_of(blocks, k))
+
+
+def by_hand(shares, of_tree, of_tables):
+    """Return the pool of one record's probabilities: classes weighed by evidence beyond shares."""
+    raw = [
+        share * exp(WEIGHT * (log(one / share) + log(other / share)))
+        for share, one, other in zip(shares, of_tree, of_tables, strict=True)
+    ]
+    return [one / sum(raw) for one in raw]
+
+
+@pytest.mark.parametrize("k", PAIRS)
+def test_probabilities_are_the_pool_of_both_parts(k):
+    pool = pool_of(k)
+    values = pool.tables.totals.values
+    shares = [float(one / values.sum()) for one in values]
+    of_tree, of_tables = pool.tree.probabilities(CODES), pool.tables.probabilities(CODES)
+    found = pool.probabilities(CODES)
+    expected = [by_hand(shares, *both) for both in zip(of_tree, of_tables, strict=True)]
+    assert_allclose(found, expected, rtol=1e-12)
+    assert_allclose(found.sum(axis=1), 1)
+    assert pool.n_classes == found.shape[1] == k
+    for other in (of_tree, of_tables, (of_tree + of_tables) / 2):
+        assert np.abs(found - other).max() > 0.02, "the case tells the pool from either part"
+
+
+@pytest.mark.parametrize("k", PAIRS)
+def test_log_odds_are_those_of_the_tables_before_they_are_averaged(k):
+    pool = pool_of(k)
+    shares, odds = pool.tables.totals.shares, pool.tables.log_odds(CODES)
+    plain = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    expected = [
+        by_hand(shares, *both) for both in zip(pool.tree.probabilities(CODES), plain, strict=True)
+    ]
+    found = np.exp(pool.log_odds(CODES))
+    assert_allclose(found / found.sum(axis=1, keepdims=True), expected, rtol=1e-12)
+    assert np.abs(pool.probabilities(CODES) - expected).max() > 1e-3, "averaging moves something"
+
+
+@pytest.mark.parametrize("k", PAIRS)
+def test_a_part_that_knows_the_shares_alone_adds_nothing(k):
+    pool = pool_of(k)
+    shares = pool.tables.totals.shares
+    silent = tuple(CellShares(shares[None], np.ones(1)) for _ in pool.tree.evidence)
+    tree = LabelPosterior(pool.tree.attributes, pool.tree.places, pool.tree.cells, silent)
+    odds, base = pool.tables.log_odds(CODES), np.log(shares)
+    expected = base + WEIGHT * (odds - base)
+    found = PooledPosterior(tree, pool.tables).log_odds(CODES)
+    assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-12)
+
+
+ARRANGED = {
+    "apart": ((0, 1), ((0,), (1,), (2,))),
+    "the same block": ((0, 1), ((0, 1), (2,))),
+    "the same attribute": ((1,), ((0, 2), (1,))),
+    "within a block": ((0, 1), ((0, 1, 2),)),
+}
+"""Attributes of the tree, and blocks."""
+MERGED = ("the same block", "the same attribute")
+
+
+@pytest.mark.parametrize("sizes", [False, True], ids=["labels", "counts"])
+@pytest.mark.parametrize("arranged", ARRANGED)
+@pytest.mark.parametrize(("k", "pair"), CASES)
+def test_terms_and_the_constant_add_up_to_the_log_odds(k, pair, arranged, sizes):
+    pool, (one, other) = pool_of(k, *ARRANGED[arranged], sizes=sizes), pair
+    found, logs = terms(pool, one, other), pool.log_odds(CODES)
+    added = contributions(found, CODES).sum(axis=1) + constant(pool, one, other)
+    assert_allclose(added, logs[:, one] - logs[:, other], atol=1e-12)
+    names = [term.attributes for term in found]
+    assert len(set(names)) == len(names)
+    both = len(terms(pool.tree, one, other)) + len(terms(pool.tables, one, other))
+    assert len(found) == both - (arranged in MERGED)
+    assert all(term.shares.sum() == pytest.approx(1) for term in found)
+
+
+@pytest.mark.parametrize("arranged", ARRANGED)
+def test_deviations_of_terms_are_those_of_both_parts(arranged):
+    attributes, blocks = ARRANGED[arranged]
+    pool = pool_of(2, attributes, blocks)
+    of_tables = {one.attributes: one.deviations for one in terms(pool.tables, 1, 0)}
+    [of_tree] = terms(pool.tree, 1, 0)
+    for term in terms(pool, 1, 0):
+        wanted = of_tables.get(term.attributes, 0.0)
+        if term.attributes == attributes:
+            wanted = np.hypot(of_tree.over_codes().deviations, wanted)
+        assert_allclose(term.over_codes().deviations, WEIGHT * wanted)
+
+
+@pytest.mark.parametrize(("k", "pair"), CASES)
+def test_margin_variances_are_those_of_both_parts(k, pair):
+    pool, (one, other) = pool_of(k), pair
+    expected = []
+    for code in CODES:
+        rows = zip(code, pool.tree.places, strict=False)
+        cell = pool.tree.cells[tuple(place[i] for i, place in rows)]
+        draws, weights = pool.tree.evidence[cell].shares, pool.tree.evidence[cell].weights
+        mean = [float(weights @ draws[:, c]) for c in range(k)]
+        around = log(mean[one]) - log(mean[other])
+        spread = sum(
+            weight * (log(share[one]) - log(share[other]) - around) ** 2
+            for weight, share in zip(weights, draws, strict=True)
+        )
+        asked = code[None], np.array([one]), np.array([other])
+        expected.append(WEIGHT**2 * (spread + pool.tables.margin_variances(*asked)[0]))
+    full = [np.full(len(CODES), c) for c in pair]
+    found = pool.margin_variances(CODES, *full)
+    assert_allclose(found, expected)
+    assert_allclose(pool.margin_variances(CODES, *full[::-1]), found)
+    mixed = np.arange(len(CODES)) % 2 == 0  # pairs of classes may differ from record to record
+    first, second = (np.where(mixed, a, b) for a, b in (pair, pair[::-1]))
+    assert_allclose(pool.margin_variances(CODES, first, second), found)
+    nobody = np.zeros(0, dtype=np.int64)
+    assert pool.margin_variances(CODES[:0], nobody, nobody).shape == (0,)
+
+
+def test_classes_keep_their_order_in_both_parts():
+    """Classes turned round in the tree and in the tables are turned round in the pool."""
+    pool = pool_of(3)
+    order = [2, 0, 1]
+    turned = tuple(CellShares(one.shares[:, order], one.weights) for one in pool.tree.evidence)
+    tree = LabelPosterior(pool.tree.attributes, pool.tree.places, pool.tree.cells, turned)
+    blocks = [model.table for model in pool.tables.models]
+    tables = [
+        BlockTable(one.attributes, one.sizes, one.values[:, order], one.variance) for one in blocks
+    ]
+    again = PooledPosterior(tree, product_posterior(tables, [False] * 3))
+    assert_allclose(again.probabilities(CODES), pool.probabilities(CODES)[:, order], rtol=1e-6)
+    half = PooledPosterior(tree, pool.tables)
+    assert np.abs(half.probabilities(CODES) - again.probabilities(CODES)).max() > 0.1
+
+
+def test_a_class_of_no_share_in_a_cell_gives_finite_numbers():
+    pool = pool_of(2)
+    certain = tuple(CellShares(np.array([[1.0, 0.0]]), np.ones(1)) for _ in pool.tree.evidence)
+    tree = LabelPosterior(pool.tree.attributes, pool.tree.places, pool.tree.cells, certain)
+    sure = PooledPosterior(tree, pool.tables)
+    found = sure.probabilities(CODES)
+    assert np.isfinite(found).all()
+    assert found[:, 0].min() > 0.999
+    assert np.isfinite(sure.log_odds(CODES)).all()
+    ones = np.ones(len(CODES), dtype=np.int64)
+    assert np.isfinite(sure.margin_variances(CODES, 0 * ones, ones)).all()
+
+
+def test_averaged_probabilities_take_what_noise_leaves_from_the_tables_alone():
+    """The tree's probabilities are means already; those of tables divide their log odds."""
+    pool = pool_of(2)
+    odds, base = pool.tables.log_odds(CODES), np.log(pool.tables.totals.shares)
+    zeros, ones = np.zeros(len(CODES), dtype=np.int64), np.ones(len(CODES), dtype=np.int64)
+    variances = pool.tables.margin_variances(CODES, ones, zeros)
+    of_tables = (odds[:, 1] - odds[:, 0]) - (base[1] - base[0])
+    of_tables = of_tables / np.array([sqrt(1 + pi * v / 8) for v in variances])
+    of_tree = pool.tree.probabilities(CODES)
+    beyond = np.log(of_tree[:, 1] / of_tree[:, 0]) - (base[1] - base[0])
+    expected = base[1] - base[0] + WEIGHT * (beyond + of_tables)
+    found = pool.probabilities(CODES)
+    assert_allclose(np.log(found[:, 1] / found[:, 0]), expected)
