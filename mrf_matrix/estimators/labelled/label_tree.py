@@ -151,10 +151,10 @@ class LabelTreeClassifier(
             with keeping(self, FITTED, SPENT, plan_=plan):
                 self.tree_, of_cells = draw_tree(plan.cuts, counts, rules)
                 self.tree_ = with_counts(plan, self.tree_, of_cells, self.noise, stream)
-                read_off = is_read_off(self.domain)
-                self.privacy_report_ = report.without_claim() if read_off else report
+                posterior, read_off = label_posterior(plan, self.tree_), is_read_off(self.domain)
                 self.domain_, self.classes_ = data.domain, classes
-                self.posterior_ = label_posterior(plan, self.tree_)
+                self.privacy_report_ = report.without_claim() if read_off else report
+                self.posterior_ = posterior
 
         return bill, release
 

@@ -51,16 +51,18 @@ class LabelVotes(ProbabilityVotes):
         >>> print(tree.fit(monks.X, monks.y).export_text())
         ├── a1 in {1, 2}
         │   ├── a2 = 1
-        │   │   ├── a1 = 1: 1
-        │   │   └── a1 in {2, 3}: 0
+        │   │   ├── a1 = 1: 1 (99%)
+        │   │   └── a1 in {2, 3}: 0 (75%)
         │   └── a2 in {2, 3}
-        │       ├── a5 = 1: 1
-        │       └── a5 in {2, 3, 4}: 0
+        │       ├── a5 = 1: 1 (99%)
+        │       └── a5 in {2, 3, 4}: 0 (75%)
         └── a1 = 3
             ├── a2 in {1, 2}
-            │   ├── a5 = 1: 1
-            │   └── a5 in {2, 3, 4}: 0
-            └── a2 = 3: 1
+            │   ├── a5 = 1: 1 (98%)
+            │   └── a5 in {2, 3, 4}: 0 (99%)
+            └── a2 = 3
+                ├── a4 in {1, 2}: 1 (99%)
+                └── a4 = 3: 1 (97%)
         """
         check_is_fitted(self, self._learned)
         self._check_claim()

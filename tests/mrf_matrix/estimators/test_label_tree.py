@@ -151,7 +151,9 @@ def test_what_is_lost_after_the_charge_is_said(what, epsilon, monkeypatch):
     assert "budget is spent" in getattr(caught.value, "__notes__", [""])[0]
     assert ledger.spent == model.plan_.budget.exact
     assert model.plan_.budget == PureDP(epsilon)
-    assert not hasattr(model, "privacy_report_")
+    assert hasattr(model, "privacy_report_") <= (what == "label_posterior")
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_plans_are_short_to_read():
@@ -349,6 +351,9 @@ def test_a_budget_that_buys_nothing_labels_at_random(changes):
     for k in range(2, 9):
         model = tree(Domain.from_sizes(SIZES, n_classes=k), **changes).fit(X, Y)
         assert model.posterior_.labels.tolist() == model.tree_.labels.tolist()
+        said = model.tree_.labels[model.tree_.cells(X)].tolist()
+        assert model.predict(X).tolist() == model.predict_or_abstain(X).data.tolist() == said
+        assert model.vote_intervals(X)[0].min() >= 0
 
 
 @pytest.mark.parametrize("late", ["rules_of", "label_report", "cut_counts"])

@@ -268,6 +268,17 @@ def test_a_cell_of_another_label_is_the_same_of_other_classes(places):
         assert turned.probabilities[0] != pytest.approx(DRAWN.probabilities[0])
 
 
+@pytest.mark.parametrize("places", range(6))
+def test_a_cell_that_says_another_class_leads_by_it(places):
+    first = label_evidence(3, 2.0)
+    turned = first.turned(places)
+    assert turned.leading == turned.probabilities.argmax() == places % 3
+    assert turned.margin == first.margin > 0
+    again = turned.turned(1)
+    assert again.leading == (places + 1) % 3
+    np.testing.assert_array_equal(again.probabilities, first.turned(places + 1).probabilities)
+
+
 SIDES = (np.array([False, True, True]), np.array([True, False, False, True]))
 LABELS = np.array([[2, 0], [1, 2]])
 
