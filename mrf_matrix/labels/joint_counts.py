@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import AnyInts, Array, Longs
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.forests.sources.cuts import Cut
 from strategies.operators import check_allocation
 
 CHUNK = 1 << 22  # products of sides that are held at once, 32 MB
+
+SINGLE = 2**24  # single precision holds whole numbers up to it
+
+
+Reals = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ def joint_counts(
 
     `attributes`: those that are cut, rising; `codes` (n, m), `counts` (n, k): **Private**: cells of
     these attributes with their records by class. Sums are of whole numbers below 2**53, and so
-    exact.
+    exact; of few records in single precision, below 2**24.
 
     Raises MemoryCapError if they are too large.
     """
@@ -65,25 +71,28 @@ def joint_counts(
     check_allocation("counts above several cuts at once", (*(s,) * order, k))
     above = np.zeros((*(s,) * order, k))
     rows = max(1, CHUNK // s ** max(order - 1, 1))
+    kind = np.float32 if counts.sum(dtype=np.float64) < SINGLE else np.float64
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
-        sides = _sides(cuts, attributes, codes[part])
+        sides = _sides(cuts, attributes, codes[part], kind)
         for c, of_class in enumerate(counts[part].T):
             there = of_class > 0
-            above[..., c] += _above(sides[there], of_class[there].astype(np.float64), order)
+            above[..., c] += _above(sides[there], of_class[there].astype(kind), order)
     return JointCounts(counts.sum(axis=0), above.astype(np.int64), order)
 
 
-def _sides(cuts: Sequence[Cut], attributes: Sequence[int], codes: AnyInts) -> Array:
+def _sides(
+    cuts: Sequence[Cut], attributes: Sequence[int], codes: AnyInts, kind: type[np.floating]
+) -> Reals:
     """Return 1 where a cell lies above a cut and 0 below, (n, s)."""
     columns = {attribute: place for place, attribute in enumerate(attributes)}
-    found = np.empty((len(codes), len(cuts)))
+    found = np.empty((len(codes), len(cuts)), dtype=kind)
     for place, cut in enumerate(cuts):
         found[:, place] = cut.upper[codes[:, columns[cut.attribute]]]
     return found
 
 
-def _above(sides: Array, weights: Array, order: int) -> Array:
+def _above(sides: Reals, weights: Reals, order: int) -> Reals:
     """Return the weight above up to three cuts at once. `sides` (n, s); `weights` (n,)."""
     if order == 1:
         return np.asarray(weights @ sides)
@@ -91,7 +100,7 @@ def _above(sides: Array, weights: Array, order: int) -> Array:
     if order == 2:
         return np.asarray(weighted.T @ sides)
     first, second = np.triu_indices(sides.shape[1])
-    found = np.empty((sides.shape[1],) * 3)
+    found = np.empty((sides.shape[1],) * 3, dtype=sides.dtype)
     found[first, second] = (weighted[:, first] * sides[:, second]).T @ sides
     found[second, first] = found[first, second]
     return found

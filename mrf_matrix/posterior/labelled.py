@@ -20,16 +20,25 @@ class CellShares:
 
     Attributes
     ----------
-    shares : ndarray of shape (draws, k)
+    draws : ndarray of shape (draws, k)
+        Draws of the shares; those of one label serve for all of them.
     weights : ndarray of shape (draws,)
         They sum to one.
     expected : ndarray of shape (k,), or None
-        Their mean, where it is known more exactly than the draws tell.
+        The mean of the shares, where it is known more exactly than the draws tell.
+    turn : int
+        How many classes on the first column of the draws is.
     """
 
-    shares: Array
+    draws: Array
     weights: Array
     expected: Array | None = None
+    turn: int = 0
+
+    @property
+    def shares(self) -> Array:
+        """The draws in the order of the classes, (draws, k): a copy where they are turned."""
+        return np.roll(self.draws, self.turn, axis=1) if self.turn else self.draws
 
     @cached_property
     def probabilities(self) -> Array:
@@ -44,7 +53,7 @@ class CellShares:
     def turned(self, places: int) -> "CellShares":
         """Return the same of the classes so many places on: of class 0 what is said of `places`."""
         expected = np.roll(self.probabilities, places)
-        return CellShares(np.roll(self.shares, places, axis=1), self.weights, expected)
+        return CellShares(self.draws, self.weights, expected, self.turn + places)
 
     def log_odds(self, one: int, other: int) -> float:
         """Return the log odds of the expected shares of two classes."""
@@ -102,7 +111,7 @@ class LabelPosterior:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return int(self.evidence[0].shares.shape[1])
+        return int(self.evidence[0].draws.shape[1])
 
     @cached_property
     def labels(self) -> Longs:

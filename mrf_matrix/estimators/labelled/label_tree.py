@@ -34,7 +34,10 @@ FITTED = (
 )  # fmt: skip
 """What a fit leaves."""
 
-SPENT = "The budget is spent, and the labels are lost; fitting again would spend again."
+SPENT = (
+    "The budget is spent. What was drawn is kept in tree_ of this estimator, if anything was; "
+    "fitting again would spend again."
+)
 
 
 @parameters
@@ -143,7 +146,7 @@ class LabelTreeClassifier(
         classes, order = sorted_classes(data.domain)
         codes, of_classes = _counted(plan, data)
         counts = cut_counts(plan, codes, of_classes[:, order])
-        # all that can fail, but for an interruption, is worked out before it is paid for
+        # what can fail of the data and the draw is worked out before it is paid for
         report, stream = label_report(plan, self.noise), noise_stream(self.noise, bill.noise_state)
         rules = rules_of(plan, counts, Bits(stream))
 

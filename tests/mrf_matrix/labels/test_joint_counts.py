@@ -45,6 +45,25 @@ def test_counts_are_those_above_all_of_the_cuts(order, seed):
         assert found.above[places].tolist() == counts[here].sum(axis=0).tolist()
 
 
+@pytest.mark.parametrize("short", [-1, 0, 7, 2**30])
+def test_many_records_are_counted_to_the_last(short):
+    """Single precision ends at 2**24: odd numbers beyond it would be rounded."""
+    codes = np.array([(1, 1, 3), (2, 1, 3), (2, 1, 2)])
+    counts = np.array([[module.SINGLE + short - 3, 0, 0], [0, 1, 1], [1, 0, 0]])
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, 2)
+    for places in product(range(len(CUTS)), repeat=2):
+        here = above(codes, [CUTS[i] for i in places])
+        assert found.above[places].tolist() == counts[here].sum(axis=0).tolist()
+
+
+def test_single_precision_would_not_do_for_more(monkeypatch):
+    """The negative control."""
+    monkeypatch.setattr(module, "SINGLE", 2**40)
+    codes, counts = np.array([(2, 1, 3)] * 2), np.array([[2**24, 0, 0], [1, 0, 0]])
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, 1)
+    assert found.above.max() == 2**24
+
+
 def assert_node(node, codes, counts):
     """Assert that a node has the counts of some records, above all cuts that are left to it."""
     expected = joint_counts(CUTS, ATTRIBUTES, codes, counts, max(node.order, 1))
