@@ -239,7 +239,7 @@ def test_exact_counts_are_believed_and_noise_leaves_the_label(kind):
     assert against[-1] == pytest.approx(1 - alone, abs=0.04), "and noisy ones do not"
 
 
-@pytest.mark.parametrize(("said", "other"), product(range(2), repeat=2))
+@pytest.mark.parametrize(("said", "other"), [*product(range(2), repeat=2)])
 def test_what_is_said_counts_for_its_class(said, other):
     """Log odds of even counts are those of the label alone, and turn with it."""
     found = evidence([20, 20], said)
