@@ -47,6 +47,14 @@ def object_of(
     return data
 
 
+def part_of(data: JsonObject, key: str) -> JsonObject:
+    """Return an object within an object, whose own keys are for its reader to check."""
+    found = data[key]
+    if not isinstance(found, dict):
+        raise FieldError(f"{key}: expected an object.")
+    return found
+
+
 def versioned_of(
     data: object,
     where: str,

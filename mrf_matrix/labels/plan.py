@@ -175,8 +175,7 @@ def label_plan(
     Raises ValueError if labels do not suit the domain (`why_no_labels`), or the budget is too large
     for exact choices.
     """
-    if (reason := why_no_labels(domain)) is not None:
-        raise ValueError(reason)
+    check_suits_labels(domain)
     checked_neighboring(neighboring)
     least = DEEP_FROM if domain.n_classes <= 1 << FLAT else DEEP_FOR_MORE
     signal = label_signal(budget, n_records, neighboring)
@@ -189,6 +188,12 @@ def label_plan(
         counts = ResidualStep("totals", of_cells, rest, neighboring, domain.n_classes)
     labels = ResidualStep("labels", what, share, neighboring)
     return LabelPlan(domain, budget, neighboring, n_records, cuts, depth, labels, counts, delta)
+
+
+def check_suits_labels(domain: Domain) -> None:
+    """Raise ValueError if no tree of labels can be planned over a domain."""
+    if (reason := why_no_labels(domain)) is not None:
+        raise ValueError(reason)
 
 
 def why_no_labels(domain: Domain) -> str | None:

@@ -86,7 +86,9 @@ class ProductPosterior:
         variances = np.zeros(len(codes))
         for model, fit, beyond in zip(self.models, self.fits, self.interactions, strict=True):
             cells = model.table.cells(codes)
-            asked, own = _distinct((cells * k + first) * k + second, len(beyond.logs) * k * k)
+            asked, own = distinct_numbers(
+                (cells * k + first) * k + second, len(beyond.logs) * k * k
+            )
             cell, one, two = np.unravel_index(asked, (len(beyond.logs), k, k))
             found = _contrast_variances(model, fit, cell, one, two)
             found += beyond.variances[cell, one] + beyond.variances[cell, two]
@@ -156,7 +158,9 @@ def product_posterior(
     return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trusted)
 
 
-def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def distinct_numbers(
+    numbers: NDArray[Any], limit: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the distinct numbers below a limit, and for each number which of them it is.
 
     The largest array has `limit` entries, of a block's table squared in the classes, or where

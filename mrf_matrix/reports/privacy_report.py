@@ -8,7 +8,7 @@ from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release
 from mrf_matrix.mechanisms.measurement.release import READ_OFF, Noise
 
 PUBLIC = (
@@ -54,13 +54,20 @@ class Measurement:
 
         `weight`: how often what is measured counts each record.
         """
+        return cls.by(release.mechanism, measured, release.answers.size, weight=weight)
+
+    @classmethod
+    def by(
+        cls, mechanism: Mechanism, measured: str, n_answers: int, *, weight: int = 1
+    ) -> "Measurement":
+        """Return the figures of a mechanism, released or not, whose answers are so many."""
         return cls(
             measured=measured,
-            budget=repr(release.budget),
-            law=str(release.law),
-            sensitivity=release.sensitivity / weight,
-            n_answers=release.answers.size,
-            column_sum=release.mechanism.rounded.column_sum,
+            budget=repr(mechanism.budget),
+            law=str(mechanism.law),
+            sensitivity=mechanism.sensitivity / weight,
+            n_answers=n_answers,
+            column_sum=mechanism.rounded.column_sum,
         )
 
     @property

@@ -13,16 +13,17 @@ from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
 from mrf_matrix.estimators.shared.given_data import PrivateData, needs_records
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
-    Bill,
     Budget,
     BudgetParameters,
     NoiseParameters,
+    Prepared,
     bill_of,
     noise_stream,
 )
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.draw import cut_counts, draw_tree, rules_of, with_counts
+from mrf_matrix.labels.plan import check_suits_labels
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
@@ -130,14 +131,13 @@ class LabelTreeClassifier(
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         if not is_read_off(self.domain):  # refused before the records are looked at
+            check_suits_labels(required_domain(self.domain))
             bill_of(self, self._budget).check()
-        bill, release = self._prepared(bring())
-        bill.charge()
-        release()
+        self._prepared(bring()).paid()
         return self
 
-    def _prepared(self, data: PrivateData) -> tuple[Bill, Callable[[], None]]:
-        """Return the bill, and what releases and learns once it is paid; nothing is spent yet."""
+    def _prepared(self, data: PrivateData) -> Prepared[None]:
+        """Return what releases and learns, ready to be paid; nothing is spent yet."""
         plan = self._plan(data.domain)
         bill = bill_of(self, plan.budget)
         bill.check()
@@ -159,7 +159,7 @@ class LabelTreeClassifier(
                 self.privacy_report_ = report.without_claim() if read_off else report
                 self.posterior_ = posterior
 
-        return bill, release
+        return Prepared(bill, release)
 
 
 def _counted(plan: LabelPlan, data: PrivateData) -> tuple[AnyInts, Longs]:

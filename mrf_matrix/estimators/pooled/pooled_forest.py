@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes
@@ -23,10 +23,11 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.labels.plan import check_suits_labels
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan
-from mrf_matrix.planning.private.pooled_plan import PooledPlan, shared
+from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
 from mrf_matrix.posterior import PooledPosterior
 
 FITTED = (
@@ -105,8 +106,7 @@ class PooledForestClassifier(
     @property
     def _budget(self) -> Budget:
         """Of the zCDP law, where the claim has one: tables gain more by it than the tree loses."""
-        budgets = claiming_budgets(self.epsilon, self.delta, self.rho)
-        return next((one for one in budgets if one.norm == "l2"), budgets[0])
+        return pooling_budget(claiming_budgets(self.epsilon, self.delta, self.rho))
 
     def plan(self) -> PooledPlan:
         """Return what `fit` would release, without data; the same with an integer `random_state`.
@@ -152,17 +152,18 @@ class PooledForestClassifier(
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        if not is_read_off(self.domain):  # refused before the records are looked at
+            check_suits_labels(required_domain(self.domain))
         bill = bill_of(self, self._budget)
         bill.check()
         data = held(bring(), records=False)
         tree, tables = self._parts(noise_stream(self.noise, bill.noise_state))
-        _, draw = tree._prepared(data)
-        _, measure = tables._prepared_blocks(lambda: data)
+        drawing, measuring = tree._prepared(data), tables._prepared_blocks(lambda: data)
         bill.charge()
         with keeping(self, FITTED, SPENT):
-            draw()
+            drawing.release()
             self.tree_ = tree
-            measured = measure()
+            measured = measuring.release()
             self.tables_ = tables  # with its release, if nothing follows from it
             tables._learn(*measured)
             self.domain_, self.classes_ = tables.domain_, tables.classes_

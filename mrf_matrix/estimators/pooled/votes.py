@@ -5,11 +5,11 @@ from dataclasses import replace
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.labelled.votes import LabelVotes
-from mrf_matrix.estimators.training.posterior_votes import AskedPosterior, PosteriorVotes
+from mrf_matrix.estimators.training.posterior_votes import AskedPosterior, OddsVotes
 from mrf_matrix.posterior import PooledPosterior
 
 
-class PooledVotes(PosteriorVotes):
+class PooledVotes(OddsVotes):
     """A classifier that has a tree and tables; subclasses say where they and the codes come from.
 
     Attributes
@@ -20,7 +20,7 @@ class PooledVotes(PosteriorVotes):
         The tree.
     """
 
-    posterior_: PooledPosterior  # type: ignore[assignment]
+    posterior_: PooledPosterior
     tree_: LabelVotes
 
     def _asked(self) -> PooledPosterior:

@@ -6,7 +6,7 @@ from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.parameters import Records
-from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes, ProbabilityVotes
+from mrf_matrix.estimators.training.posterior_votes import OddsVotes, ProbabilityVotes
 from mrf_matrix.voting.intervals import Margins
 
 
@@ -19,7 +19,7 @@ class PrivateVotes(ProbabilityVotes):
         LabelTreeClassifier: the forest that was taken.
     """
 
-    forest_: PosteriorVotes | ResidualVotes | LabelVotes
+    forest_: OddsVotes | ResidualVotes | LabelVotes
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths, as the forest has them."""

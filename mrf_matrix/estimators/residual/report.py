@@ -30,7 +30,9 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
     """
     noise, left = releases[0].noise, iter(releases)
     made = [
-        of_choice(step) if step.kind in CHOICES else of_table(step, len(next(left).answers))
+        of_choice(step)
+        if step.kind in CHOICES
+        else Measurement.of(next(left), step.measured, weight=step.units)
         for step in plan.steps
     ]
     notes = (
@@ -66,16 +68,9 @@ def report_of_steps(
 
 
 def of_table(step: ResidualStep, n_cells: int) -> Measurement:
-    """Return the figures of a table of so many cells."""
-    mechanism = step.mechanism(n_cells)
-    return Measurement(
-        measured=step.measured,
-        budget=repr(step.budget),
-        law=str(mechanism.law),
-        sensitivity=mechanism.sensitivity / step.units,
-        n_answers=n_cells * step.n_columns,
-        column_sum=mechanism.rounded.column_sum,
-    )
+    """Return the figures of a table of so many cells, before it is released."""
+    mechanism, n_answers = step.mechanism(n_cells), n_cells * step.n_columns
+    return Measurement.by(mechanism, step.measured, n_answers, weight=step.units)
 
 
 def of_choice(step: ResidualStep) -> Measurement:

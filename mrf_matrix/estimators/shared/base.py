@@ -21,6 +21,7 @@ from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
+    Measured,
     PrivateData,
     needs_records,
     tables_for,
@@ -29,19 +30,18 @@ from mrf_matrix.estimators.shared.given_data import (
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
-    Bill,
     Budget,
     BudgetParameters,
     NoiseParameters,
+    Prepared,
     bill_of,
     noise_stream,
 )
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
-from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.planning.kinds.kind import Kind, record_coins
+from mrf_matrix.mechanisms import CellCounts, LeafCounts
+from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import released
-from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
@@ -271,18 +271,10 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
 class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
     """A classifier whose `fit` makes a plan, measures it once, and answers from the releases."""
 
-    def _measured(
-        self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
-    ) -> tuple[Plan, tuple[Release, ...]]:
-        """Return a plan made without data, and its releases; whatever is refused spends nothing."""
-        bill, release = self._prepared(kind, design, bring)
-        bill.charge()
-        return release()
-
     def _prepared(
         self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
-    ) -> tuple[Bill, Callable[[], tuple[Plan, tuple[Release, ...]]]]:
-        """Return the bill, and what makes the releases of a plan once it is paid."""
+    ) -> Prepared[Measured]:
+        """Return a plan made without data, and its releases, ready to be paid: nothing is spent."""
         held = vars(self)
         known = held.get("n_records")
         records = None if known is None else whole_number("n_records", known)
@@ -297,16 +289,11 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
             kind, data.domain, design, measuring, structure, n_records=records,
             use="study" if bill.budget.is_infinite else "release",
         )  # fmt: skip
-        source = tables_for(plan, data)
-        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
-        tables = [
-            kind.table(part.ensemble, source, record_coins(self.noise, part.mechanism.budget, seed))
-            for part, seed in zip(plan.parts, seeds, strict=True)
-        ]
+        tables = tables_for(plan, data, self.noise, structure)
         stream = noise_stream(self.noise, bill.noise_state)
 
-        def release() -> tuple[Plan, tuple[Release, ...]]:
+        def release() -> Measured:
             releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
             return plan, tuple(with_provenance(release, self.domain) for release in releases)
 
-        return bill, release
+        return Prepared(bill, release)

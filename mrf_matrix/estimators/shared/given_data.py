@@ -23,8 +23,8 @@ from mrf_matrix.estimators.shared.schema import validated_training
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts, Release, count_cells
-from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, count_cells
+from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each, record_coins
 from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal import WEIGHING
@@ -177,18 +177,29 @@ def check_before_release(plan: Plan) -> None:
     check_memory(plan.parts, plan.n_classes)
 
 
-def tables_for(plan: Plan, data: PrivateData) -> TableSource:
-    """Return what the tables that a plan measures are taken from; nothing is spent by it.
+Measured = tuple[Plan, tuple[Release, ...]]  # a plan and what was released of it
+
+
+def tables_for(
+    plan: Plan, data: PrivateData, noise: str, structure: np.random.Generator
+) -> list[CellCounts | LeafCounts]:
+    """Return the tables that a plan measures, **private**; nothing is spent by it.
+
+    `noise` {"exact", "research"}: where records toss coins; `structure`: seeds those of research.
 
     Raises MemoryCapError if the release or its answers would not fit in memory, by public numbers
     alone; ValueError if the data are counts that have no answers to what is measured.
     """
     check_before_release(plan)
     tell("Counting the records")
-    tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
+    source = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:
-        tables.check(part.mechanism.rounded.matrix)
-    return tables
+        source.check(part.mechanism.rounded.matrix)
+    seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
+    return [
+        plan.kind.table(part.ensemble, source, record_coins(noise, part.mechanism.budget, seed))
+        for part, seed in zip(plan.parts, seeds, strict=True)
+    ]
 
 
 def _only_leaves(plan: Plan) -> Forest | None:

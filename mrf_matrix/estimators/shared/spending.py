@@ -1,8 +1,9 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
 
 Budget = PureDP | ZCDP
+Found = TypeVar("Found")
 NOISES = ("exact", "research")
 NOISE_KEY = 1
 """Tells the noise's seeds from the structure's, which have no key."""
@@ -161,6 +163,22 @@ class Bill:
     @property
     def _kind(self) -> str:
         return "none" if self.budget.is_infinite else str(self.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared(Generic[Found]):
+    """A release that only waits to be paid: all that it needs of the records is worked out.
+
+    Several are charged together by one bill over all of them, and released one after another.
+    """
+
+    bill: Bill
+    release: Callable[[], Found]
+
+    def paid(self) -> Found:
+        """Spend, or refuse; and release."""
+        self.bill.charge()
+        return self.release()
 
 
 class Spends(Protocol):

@@ -7,9 +7,9 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.given_data import Measured, PrivateData
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import Bill
+from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.planning.blocks.block_design import BlockChoice
@@ -115,15 +115,11 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
         return blocks_budget(claim, self.domain, choice, self.n_records, self.neighboring)
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        bill, release = self._prepared_blocks(bring)
-        bill.charge()
-        self._learn(*release())
+        self._learn(*self._prepared_blocks(bring).paid())
         return self
 
-    def _prepared_blocks(
-        self, bring: Callable[[], PrivateData]
-    ) -> tuple[Bill, Callable[[], tuple[Plan, tuple[Release, ...]]]]:
-        """Return the bill, and what measures the blocks once it is paid; nothing is spent yet."""
+    def _prepared_blocks(self, bring: Callable[[], PrivateData]) -> Prepared[Measured]:
+        """Return the measurement of the blocks, ready to be paid; nothing is spent yet."""
         choice = BlockChoice(self.n_blocks, self.blocks)
         return self._prepared(kind_of("posterior"), choice, bring)
 

@@ -1,5 +1,6 @@
 """Values, probabilities and intervals by a posterior, wherever it comes from."""
 
+from abc import abstractmethod
 from dataclasses import fields
 from functools import cached_property
 from typing import Protocol, Self
@@ -109,14 +110,12 @@ class Asked(Posterior, Protocol):
         """Return the variance of the log odds between two classes, shape (b,)."""
 
 
-class PosteriorVotes(ProbabilityVotes):
-    """A classifier that has a posterior of blocks, and so intervals of log odds."""
+class OddsVotes(ProbabilityVotes):
+    """A classifier whose posterior has log odds and their variances, and so intervals of them."""
 
-    posterior_: ProductPosterior
-
+    @abstractmethod
     def _asked(self) -> Asked:
         """Return the posterior, as one that remembers the last batch."""
-        return AskedPosterior.of(self.posterior_)
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths under the model.
@@ -140,3 +139,12 @@ class PosteriorVotes(ProbabilityVotes):
         ahead = odds[:, 1] - odds[:, 0]
         behind = np.maximum(-ahead, 0.0)
         return first, np.maximum(ahead, 0.0), half_widths + behind
+
+
+class PosteriorVotes(OddsVotes):
+    """A classifier that has a posterior of blocks."""
+
+    posterior_: ProductPosterior
+
+    def _asked(self) -> AskedPosterior:
+        return AskedPosterior.of(self.posterior_)

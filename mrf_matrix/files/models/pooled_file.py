@@ -5,8 +5,7 @@ from functools import reduce
 from operator import add
 
 from mrf_matrix.base.arrays import Values
-from mrf_matrix.base.fields import FieldError, JsonObject, number_of, versioned_of
-from mrf_matrix.domain import Domain
+from mrf_matrix.base.fields import FieldError, JsonObject, number_of, part_of, versioned_of
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.pooled.report import pooled_report
 from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
@@ -50,11 +49,12 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     delta = number_of(data["delta"], "delta", most=LARGEST_DELTA)
     if any(not name.startswith(("tree/", "tables/")) for name in container.names):
         raise FieldError("it has members that are no arrays of its parts.")
-    tree = label_of(container.under(_object(data, "tree"), "tree/"))
-    tables = posterior_of(container.under(_object(data, "tables"), "tables/"))
+    tree = label_of(container.under(part_of(data, "tree"), "tree/"))
+    tables = posterior_of(container.under(part_of(data, "tables"), "tables/"))
     if type(tree.plan.budget) is not type(tables.release.budget):
         raise FieldError("tables: expected a budget of the tree's kind.")
-    _check_one_domain(tree.domain, tables.domain)
+    if tree.domain != tables.domain:
+        raise FieldError("domain: expected the same of the tree and of the tables.")
     of_tree, of_tables = ((one.report.neighboring, one.report.noise) for one in (tree, tables))
     if of_tree != of_tables:
         raise FieldError("tables: expected the neighbours and the noise of the tree.")
@@ -65,19 +65,6 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     expected = pooled_report(tree.report, tables.report, budget, delta)
     report = check_follows(report_of(data["report"]), expected)
     return ReleasedPooledForestClassifier(tree, tables, delta, tables.domain, report)
-
-
-def _object(data: JsonObject, part: str) -> JsonObject:
-    found = data[part]
-    if not isinstance(found, dict):
-        raise FieldError(f"{part}: expected an object.")
-    return found
-
-
-def _check_one_domain(one: Domain, other: Domain) -> None:
-    """Refuse parts over different domains."""
-    if one != other:
-        raise FieldError("domain: expected the same of the tree and of the tables.")
 
 
 def _under(part: str, arrays: Mapping[str, Values]) -> dict[str, Values]:

@@ -16,6 +16,7 @@ from mrf_matrix.base.fields import (
     list_of,
     number_of,
     object_of,
+    part_of,
     versioned_of,
     whole_numbers,
 )
@@ -101,15 +102,12 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     """
     data = versioned_of(container.data, "model.json", PRIVATE_FORMAT, PRIVATE_VERSION, KEYS)
     delta = number_of(data["delta"], "delta", most=LARGEST_DELTA)
-    if not isinstance(data["forest"], dict):
-        raise FieldError("forest: expected an object.")
-    inner = container.under(data["forest"])
-    forest = _forest(inner, data["forest"].get("format"))
+    inside = part_of(data, "forest")
+    forest = _forest(container.under(inside), inside.get("format"))
     choices = _choices(data["choices"], forest)
     screened = _screened(data["screened"], forest, choices)
     claimed = report_of(data["report"])
-    inside = forest.privacy_report_
-    expected = private_report(inside, choices, _whole(forest, choices), delta, ())
+    expected = private_report(forest.privacy_report_, choices, _whole(forest, choices), delta, ())
     report = check_follows(claimed, expected)
     return ReleasedPrivateForestClassifier(forest, choices, screened, delta, forest.domain, report)
 

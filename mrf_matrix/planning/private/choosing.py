@@ -7,6 +7,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
 from mrf_matrix.planning.private.one_scale import Scale
+from mrf_matrix.planning.private.pooled_plan import pooling_budget
 from mrf_matrix.planning.private.private_plan import (
     BY_SIGNAL,
     RESIDUALS_LEAD,
@@ -74,8 +75,8 @@ def private_plan(
     checked_neighboring(neighboring)
     found: list[Forecast] = []
     amplest = max(budgets, key=epsilon_of)
-    pooling = next((one for one in budgets if one.norm == "l2"), amplest)
-    has_gaussian = any(one.norm == "l2" for one in budgets)
+    pooling = pooling_budget(budgets)
+    has_gaussian = pooling.norm == "l2"
     lag = None
     if tables:
         lag = _lag(_considered(Scale(domain, amplest, n_records, neighboring), has_gaussian))

@@ -52,7 +52,7 @@ from mrf_matrix.estimators.pooled import pooled_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
-from mrf_matrix.estimators.shared import base
+from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.labels import draw as label_draw
 from mrf_matrix.labels import label_plan
@@ -212,7 +212,7 @@ class Watch:
         monkeypatch.setattr(label_tree, "draw_tree", self._drawing(label_tree.draw_tree))
         asking = self._asking(private_forest.chosen_balance)
         monkeypatch.setattr(private_forest, "chosen_balance", asking)
-        for module in (private_prediction, base):
+        for module in (private_prediction, given_data):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
             choosing = self._choosing(module.private_labels, name)

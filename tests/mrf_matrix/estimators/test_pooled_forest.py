@@ -515,3 +515,15 @@ def test_every_budget_gives_probabilities(sizes, k, epsilon):
         assert_allclose(shares.sum(axis=1), 1)
         assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(codes))
         assert np.isfinite(model.vote_intervals(codes)).all()
+
+
+@pytest.mark.parametrize("kind", [PooledForestClassifier, LabelTreeClassifier])
+def test_a_domain_that_suits_no_labels_is_refused_before_records_are_read(kind):
+    def batches():
+        raise AssertionError("a batch was read")
+        yield
+
+    domain = Domain.from_sizes([1, 1], n_classes=2)
+    model = kind(domain, epsilon=1, n_records=100)
+    with pytest.raises(ValueError, match="no attribute that can be cut"):
+        model.fit_stream(batches())
