@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.labelled import LabelPosterior
-from mrf_matrix.posterior.pooled import WEIGHT, PooledPosterior
+from mrf_matrix.posterior.pooled import Beside, PooledPosterior
 from mrf_matrix.posterior.product import ProductPosterior
+from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
 from strategies.operators import check_allocation
@@ -93,23 +94,7 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
         return [_of_labels(posterior, one, other)]
     if isinstance(posterior, PooledPosterior):
         return list(_of_pool(posterior, one, other))
-    signed = posterior.between(one, other)
-    found = []
-    for place, block in enumerate(posterior.blocks):
-        parts = [(sign, column.blocks[place]) for sign, column in signed]
-        variances = sum(np.diagonal(part.covariance) for _, part in parts)
-        log_odds = sum(sign * part.mean for sign, part in parts)
-        shares = _independent([posterior.margins[i] for i in block.attributes])
-        shape = block.sizes
-        found.append(
-            Term(
-                block.attributes,
-                np.reshape(log_odds, shape),
-                np.sqrt(variances).reshape(shape),
-                shares,
-            )
-        )
-    return found
+    return list(_of_residuals(posterior, one, other))
 
 
 def constant(posterior: AnyPosterior, one: int, other: int) -> float:
@@ -120,7 +105,9 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
     if isinstance(posterior, LabelPosterior):
         return 0.0
     if isinstance(posterior, PooledPosterior):
-        return float(posterior.base[one] - posterior.base[other])
+        shares, tables = posterior.tables.log_shares, _asked(posterior)
+        ahead = float(shares[one] - shares[other])
+        return ahead + posterior.weights[1] * (constant(tables, one, other) - ahead)
     return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
 
 
@@ -153,22 +140,50 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
 
     Where both have one of the same attributes, it is one term.
     """
+    (v, w), shares = posterior.weights, posterior.tables.log_shares
     of_tree = _of_labels(posterior.tree, one, other)
-    of_tree = replace(of_tree, log_odds=of_tree.log_odds - constant(posterior, one, other))
+    ahead = shares[one] - shares[other]
+    of_tree = _weighed(replace(of_tree, log_odds=of_tree.log_odds - ahead), v)
     rest = []
-    for term in _of_product(posterior.tables, one, other):
+    for term in terms(_asked(posterior), one, other):
         if term.attributes == of_tree.attributes:
-            of_tree = _together(of_tree.over_codes(), term)
+            of_tree = _together(of_tree.over_codes(), _weighed(term, w))
         else:
-            rest.append(term)
-    for term in (of_tree, *rest):
-        yield replace(term, log_odds=WEIGHT * term.log_odds, deviations=WEIGHT * term.deviations)
+            rest.append(_weighed(term, w))
+    yield from (of_tree, *rest)
+
+
+def _asked(posterior: PooledPosterior) -> Beside:
+    """Return what the tables of a pool imply by themselves."""
+    tables = posterior.tables
+    return tables.posterior if isinstance(tables, ResidualEvidence) else tables
+
+
+def _weighed(term: Term, weight: float) -> Term:
+    """Return so much of a term."""
+    return replace(term, log_odds=weight * term.log_odds, deviations=weight * term.deviations)
 
 
 def _together(one: Term, other: Term) -> Term:
     """Return the sum of two terms of the same attributes; shares are those of the second."""
     deviations = np.hypot(one.deviations, other.deviations)
     return replace(other, log_odds=one.log_odds + other.log_odds, deviations=deviations)
+
+
+def _of_residuals(
+    posterior: ResidualPosterior | SeveralPosterior, one: int, other: int
+) -> Iterator[Term]:
+    signed = posterior.between(one, other)
+    for place, block in enumerate(posterior.blocks):
+        parts = [(sign, column.blocks[place]) for sign, column in signed]
+        variances = sum(np.diagonal(part.covariance) for _, part in parts)
+        log_odds = sum(sign * part.mean for sign, part in parts)
+        yield Term(
+            block.attributes,
+            np.reshape(log_odds, block.sizes),
+            np.sqrt(variances).reshape(block.sizes),
+            _independent([posterior.margins[i] for i in block.attributes]),
+        )
 
 
 def _of_product(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:

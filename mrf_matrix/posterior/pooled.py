@@ -1,12 +1,12 @@
-r"""A tree of labels and a posterior forest asked together: a logarithmic pool of both.
+r"""A tree of labels and tables asked together: a logarithmic pool of both.
 
 .. math::
 
-    \log p(c \mid x) = \log \pi_c + w \log \frac{p_\text{tree}(c \mid x)}{\pi_c}
+    \log p(c \mid x) = \log \pi_c + v \log \frac{p_\text{tree}(c \mid x)}{\pi_c}
         + w \log \frac{p_\text{tables}(c \mid x)}{\pi_c} + \text{const}
 
 with the class shares :math:`\pi` that the tables tell. Two that knew nothing in common would have
-w = 1, and two that say the same 1/2.
+v = w = 1, and two that say the same would share a weight of 1.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,16 @@ import numpy as np
 from mrf_matrix.base.arrays import AnyInts, Array
 from mrf_matrix.posterior.labelled import TINY, LabelPosterior
 from mrf_matrix.posterior.product import ProductPosterior, distinct_numbers
+from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
+from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
+from mrf_matrix.posterior.residuals.several import SeveralPosterior
 
-WEIGHT = 0.7
-"""The w of both: .6 and .8 were no better on public sets."""
+BESIDE_TABLES, BESIDE_RESIDUALS = (0.7, 0.7), (0.5, 0.9)
+"""Weights of the tree and of the tables: with .6 or .8 of both, and with .7 of both beside
+residuals, pools were no better on public sets."""
+
+Beside = ProductPosterior | ResidualPosterior | SeveralPosterior
+"""What tables imply by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +36,12 @@ class PooledPosterior:
     Attributes
     ----------
     tree : LabelPosterior
-    tables : ProductPosterior
+    tables : ProductPosterior or ResidualEvidence
+        Of blocks measured at once, or of residuals.
     """
 
     tree: LabelPosterior
-    tables: ProductPosterior
+    tables: ProductPosterior | ResidualEvidence
 
     @property
     def n_classes(self) -> int:
@@ -41,9 +49,10 @@ class PooledPosterior:
         return self.tree.n_classes
 
     @property
-    def base(self) -> Array:
-        """Logarithms of the class shares, (k,)."""
-        return np.asarray(np.log(self.tables.totals.shares))
+    def weights(self) -> tuple[float, float]:
+        """What the tree and the tables count."""
+        residuals = isinstance(self.tables, ResidualEvidence)
+        return BESIDE_RESIDUALS if residuals else BESIDE_TABLES
 
     def log_odds(self, codes: AnyInts) -> Array:
         """Return log probabilities up to a constant of each record, shape (b, k)."""
@@ -64,11 +73,20 @@ class PooledPosterior:
         evidence = self.tree.evidence
         deviations = np.array([evidence[v].deviation(one, other) for v, one, other in places])
         of_tables = self.tables.margin_variances(codes, first, second)
-        return np.asarray(WEIGHT**2 * (deviations[own] ** 2 + of_tables))
+        v, w = self.weights
+        return np.asarray(v**2 * deviations[own] ** 2 + w**2 * of_tables)
 
     def _pool(self, codes: AnyInts, of_tables: Array) -> Array:
         of_tree = np.log(np.maximum(self.tree.probabilities(codes), TINY))
-        return np.asarray(self.base + WEIGHT * (of_tree + of_tables - 2 * self.base))
+        (v, w), shares = self.weights, self.tables.log_shares
+        return np.asarray(shares + v * (of_tree - shares) + w * (of_tables - shares))
 
     def __repr__(self) -> str:
         return f"PooledPosterior({self.tree!r}, {self.tables!r})"
+
+
+def pooled(tree: LabelPosterior, tables: Beside) -> PooledPosterior:
+    """Return a tree and tables as one posterior."""
+    if isinstance(tables, ProductPosterior):
+        return PooledPosterior(tree, tables)
+    return PooledPosterior(tree, ResidualEvidence(tables))

@@ -57,6 +57,11 @@ class ProductPosterior:
     interactions: tuple[Interactions, ...]
     trust: float
 
+    @property
+    def log_shares(self) -> Array:
+        """Logarithms of the class shares, (k,)."""
+        return np.asarray(np.log(self.totals.shares))
+
     def log_odds(self, codes: Codes) -> Array:
         """Return log probabilities up to a constant of each record, shape (b, k).
 

@@ -26,7 +26,7 @@ from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, Resid
 from mrf_matrix.labels import plan as label_plans
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
-from mrf_matrix.planning.private import choosing, screening, trees
+from mrf_matrix.planning.private import choosing, one_scale, screening, trees
 from mrf_matrix.posterior import pooled
 from mrf_matrix.residual import residual_signal, settings
 
@@ -66,7 +66,11 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "residuals beside wide tables": {"WIDE": 1.0},
 }
-NO_TREES: dict[str, Any] = {"LABELS_UP_TO": 0, "POOLED": {"l1": (0, 0), "l2": (0, 0)}}
+NO_TREES: dict[str, Any] = {
+    "LABELS_UP_TO": 0,
+    "POOLED": {"l1": (0, 0), "l2": (0, 0)},
+    "RESIDUALS_UP_TO": 0,
+}
 NO_POOLS: dict[str, Any] = {"POOLED": {"l1": (10_000, 0), "l2": (10_000, 0)}}
 FEW_CHANGES: dict[str, dict[str, Any]] = {
     "no trees of labels": {},
@@ -85,8 +89,8 @@ LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "no trees of labels": NO_TREES,
     "trees of labels where pools are": NO_POOLS,
     "no class counts": {"COUNTED_FROM": float("inf")},
-    "a pool's parts weigh .5": {"WEIGHT": 0.5},
-    "they weigh .9": {"WEIGHT": 0.9},
+    "a pool's parts weigh .5": {"BESIDE_TABLES": (0.5, 0.5)},
+    "they weigh .9": {"BESIDE_TABLES": (0.9, 0.9)},
     "always four cells": {"DEEP_FROM": float("inf"), "DEEP_FOR_MORE": float("inf")},
     "always eight cells": {"DEEP_FROM": 0, "DEEP_FOR_MORE": 0},
     "5 cuts to choose from": {"MOST_CUTS": 5},
@@ -125,7 +129,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, trees, settings, label_plans, pooled)
+    places = (screening, choosing, one_scale, trees, settings, label_plans, pooled)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

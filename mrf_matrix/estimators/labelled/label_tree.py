@@ -130,14 +130,15 @@ class LabelTreeClassifier(
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        self._prepared(bring).paid()
+        return self
+
+    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
+        """Return what releases and learns, ready to be paid; nothing is spent yet."""
         if not is_read_off(self.domain):  # refused before the records are looked at
             check_suits_labels(required_domain(self.domain))
             bill_of(self, self._budget).check()
-        self._prepared(bring()).paid()
-        return self
-
-    def _prepared(self, data: PrivateData) -> Prepared[None]:
-        """Return what releases and learns, ready to be paid; nothing is spent yet."""
+        data = bring()
         plan = self._plan(data.domain)
         bill = bill_of(self, plan.budget)
         bill.check()

@@ -1,15 +1,16 @@
-"""A tree of labels and a posterior forest of the same records, asked together."""
+"""A tree of labels and tables of the same records, asked together."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import one_word, whole_number
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
 from mrf_matrix.estimators.shared.given_data import PrivateData
@@ -28,7 +29,8 @@ from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
-from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.posterior.pooled import pooled
+from mrf_matrix.residual import ResidualPlan
 
 FITTED = (
     "domain_", "classes_", "plan_", "tree_", "tables_", "posterior_", "privacy_report_",
@@ -40,23 +42,32 @@ SPENT = (
     "fitting again would spend again."
 )
 
+Tables = PosteriorForestClassifier | ResidualForestClassifier
+
+BESIDE: dict[str, type[Tables]] = {
+    "tables": PosteriorForestClassifier,
+    "residuals": ResidualForestClassifier,
+}
+"""What may be beside a tree."""
+
 
 @parameters
 class PooledForestClassifier(
     SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PooledVotes
 ):
-    r"""Tree of labels and posterior forest of the same records, whose evidence is pooled.
+    r"""Tree of labels and tables of the same records, whose evidence is pooled.
 
-    A tree sees what several attributes say together, and few of them; tables of blocks see what
-    many attributes say each. With few records neither is clear. The tree gets half of the budget,
-    or less where N ε is above 1000. Log odds are
+    A tree sees what several attributes say together, and few of them; tables see what many
+    attributes say each. With few records neither is clear. The tree gets half of the budget, or
+    less where N ε is above 1000. Log odds are
 
     .. math::
 
-        \log\pi_c + w \log\frac{p_\text{tree}(c \mid x)}{\pi_c}
-            + w \log\frac{p_\text{tables}(c \mid x)}{\pi_c}, \qquad w = 0.7,
+        \log\pi_c + v \log\frac{p_\text{tree}(c \mid x)}{\pi_c}
+            + w \log\frac{p_\text{tables}(c \mid x)}{\pi_c},
 
-    :math:`\pi` the class shares that the tables tell.
+    :math:`\pi` the class shares that the tables tell; v = w = 0.7, and v = 0.5, w = 0.9 beside
+    tables of residuals.
 
     Parameters
     ----------
@@ -64,10 +75,13 @@ class PooledForestClassifier(
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the zCDP budget that
         implies it.
     n_records : int
-        The number of records, where it is public: the tree's depth, the blocks and the
+        The number of records, where it is public: the tree's depth, the tables and the
         probabilities rest on it.
+    beside : {"tables", "residuals"}
+        What is beside the tree: tables of blocks of attributes, a `PosteriorForestClassifier`, or
+        tables of residuals, a `ResidualForestClassifier`, which need records.
     random_state : int, RandomState or None
-        Seed of the public cuts and of the blocks.
+        Seed of the public cuts, and of the blocks or the order of visits.
 
     Attributes
     ----------
@@ -75,8 +89,8 @@ class PooledForestClassifier(
         What was announced and released.
     tree_ : LabelTreeClassifier
         The tree; `export_text` draws it.
-    tables_ : PosteriorForestClassifier
-        The posterior forest.
+    tables_ : PosteriorForestClassifier or ResidualForestClassifier
+        The tables.
     posterior_ : PooledPosterior
         What both imply.
     privacy_report_ : PrivacyReport
@@ -102,6 +116,7 @@ class PooledForestClassifier(
     """
 
     n_records: int | None = None
+    beside: str = "tables"
 
     @property
     def _budget(self) -> Budget:
@@ -121,23 +136,23 @@ class PooledForestClassifier(
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> PooledPlan:
-        tree, _ = self._parts(None)
-        _, of_tables = self._shared()
-        settings: dict[str, Any] = {of_tables.parameter: of_tables.amount}
-        for name in ("neighboring", "n_records", "random_state"):
-            settings[name] = getattr(self, name)
-        tables = plan(domain, mode="posterior", **settings)
-        assert isinstance(tables, Plan)
-        return PooledPlan(self._budget, tree._plan(domain), tables, float(self.delta))
+        tree, tables = self._parts(None)
+        of_tables: Plan | ResidualPlan
+        if isinstance(tables, ResidualForestClassifier):
+            of_tables = tables._plan(domain)
+        else:
+            names = ("epsilon", "rho", "neighboring", "n_records", "random_state")
+            settings: dict[str, Any] = {name: getattr(tables, name) for name in names}
+            made = plan(domain, mode="posterior", **settings)
+            assert isinstance(made, Plan)
+            of_tables = made
+        return PooledPlan(self._budget, tree._plan(domain), of_tables, float(self.delta))
 
-    def _shared(self) -> tuple[Budget, Budget]:
-        """Return the budgets of the tree and of the tables."""
-        known = None if self.n_records is None else whole_number("n_records", self.n_records)
-        return shared(self._budget, known, self.neighboring)
-
-    def _parts(self, noise_state: Seed) -> tuple[LabelTreeClassifier, PosteriorForestClassifier]:
+    def _parts(self, noise_state: Seed) -> tuple[LabelTreeClassifier, Tables]:
         """Return the tree and the tables, not yet fitted."""
-        of_tree, of_tables = self._shared()
+        beside = BESIDE[one_word("beside", self.beside, tuple(BESIDE))]
+        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        of_tree, of_tables = shared(self._budget, known, self.neighboring)
         common: dict[str, Any] = {
             "domain": self.domain,
             "n_records": self.n_records,
@@ -148,7 +163,7 @@ class PooledForestClassifier(
         }
         return (
             LabelTreeClassifier(**common | {of_tree.parameter: of_tree.amount}),
-            PosteriorForestClassifier(**common | {of_tables.parameter: of_tables.amount}),
+            beside(**common | {of_tables.parameter: of_tables.amount}),
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
@@ -156,16 +171,14 @@ class PooledForestClassifier(
             check_suits_labels(required_domain(self.domain))
         bill = bill_of(self, self._budget)
         bill.check()
-        data = held(bring(), records=False)
         tree, tables = self._parts(noise_stream(self.noise, bill.noise_state))
-        drawing, measuring = tree._prepared(data), tables._prepared_blocks(lambda: data)
+        data = held(bring(), records=isinstance(tables, ResidualForestClassifier))
+        drawing, measuring = (part._prepared(lambda: data) for part in (tree, tables))
         bill.charge()
         with keeping(self, FITTED, SPENT):
             drawing.release()
-            self.tree_ = tree
-            measured = measuring.release()
-            self.tables_ = tables  # with its release, if nothing follows from it
-            tables._learn(*measured)
+            self.tree_, self.tables_ = tree, tables  # with their releases, whatever follows
+            measuring.release()
             self.domain_, self.classes_ = tables.domain_, tables.classes_
             self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
             reports = tree.privacy_report_, tables.privacy_report_
@@ -173,5 +186,5 @@ class PooledForestClassifier(
             for part, report in zip((tree, tables), reports, strict=True):
                 part.n_features_in_ = data.domain.n_attributes  # which `fit` itself would set
                 part.privacy_report_ = replace(report, notes=(*report.notes, A_PART))
-            self.posterior_ = PooledPosterior(tree.posterior_, tables.posterior_)
+            self.posterior_ = pooled(tree.posterior_, tables.posterior_)
         return self

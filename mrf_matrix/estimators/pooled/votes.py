@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.training.posterior_votes import AskedPosterior, OddsVotes
 from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 
 
 class PooledVotes(OddsVotes):
@@ -24,7 +25,10 @@ class PooledVotes(OddsVotes):
     tree_: LabelVotes
 
     def _asked(self) -> PooledPosterior:
-        return replace(self.posterior_, tables=AskedPosterior.of(self.posterior_.tables))
+        tables = self.posterior_.tables
+        if isinstance(tables, ResidualEvidence):
+            return self.posterior_
+        return replace(self.posterior_, tables=AskedPosterior.of(tables))
 
     def export_text(self) -> str:
         """Draw the tree as text, without what the tables add."""

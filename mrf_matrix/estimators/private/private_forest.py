@@ -31,6 +31,7 @@ from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
+from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
 from mrf_matrix.residual import ResidualPlan
 
 FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
@@ -142,7 +143,7 @@ class PrivateForestClassifier(
         for name in FITTED:  # they belong to an earlier fit
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
-        residuals = plan.chosen.measured == "residuals"
+        residuals = plan.chosen.measured in OF_RESIDUALS
         chooses = plan.balance or plan.chosen.screening
         if residuals or chooses is not None:
             later = plan.balance is not None and plan.left_out is None
@@ -244,8 +245,9 @@ class PrivateForestClassifier(
         }
         if plan.chosen.measured == "labels":
             return LabelTreeClassifier(**common)
-        if plan.chosen.measured == "pool":
-            return PooledForestClassifier(**common)
+        if plan.chosen.measured in POOLS:
+            beside = "residuals" if plan.chosen.measured in OF_RESIDUALS else "tables"
+            return PooledForestClassifier(beside=beside, **common)
         if chosen is None and plan.chosen.measured == "residuals":
             forest = ResidualForestClassifier(**common)
             forest._even_records = plan.even_records

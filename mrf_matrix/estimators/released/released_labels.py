@@ -8,6 +8,7 @@ from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.residual.settings import Budget
 
 
 @released
@@ -44,6 +45,11 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
         self.plan_, self.tree_ = self.plan, self.tree
         self.posterior_ = label_posterior(self.plan, self.tree)
         self.classes_, _ = sorted_classes(self.domain)
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent on it."""
+        return self.plan.budget
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{self.tree.n_cells} cells")

@@ -1,13 +1,18 @@
 """A pooled forest that was released: it predicts, and knows nothing of the records."""
 
+from functools import reduce
+from operator import add
+
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.pooled.votes import PooledVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.posterior.pooled import pooled
 from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.residual.settings import Budget
 
 
 @released
@@ -21,8 +26,8 @@ class ReleasedPooledForestClassifier(Released, PooledVotes):
     ----------
     tree : ReleasedLabelTreeClassifier
         The tree.
-    tables : ReleasedPosteriorForestClassifier
-        The posterior forest.
+    tables : ReleasedPosteriorForestClassifier or ReleasedResidualForestClassifier
+        The tables.
     delta : float
         The δ that the claim is stated for; 0 for none.
 
@@ -38,15 +43,20 @@ class ReleasedPooledForestClassifier(Released, PooledVotes):
     _claim_rests_on = ("tree", "tables", "report")
 
     tree: ReleasedLabelTreeClassifier
-    tables: ReleasedPosteriorForestClassifier
+    tables: ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
     delta: float
     domain: Domain
     report: PrivacyReport
 
     def _keep(self) -> None:
         self.tree_, self.tables_ = self.tree, self.tables
-        self.posterior_ = PooledPosterior(self.tree.posterior_, self.tables.posterior_)
+        self.posterior_ = pooled(self.tree.posterior_, self.tables.posterior_)
         self.classes_, _ = sorted_classes(self.domain)
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent on it."""
+        return reduce(add, (self.tree.spent, self.tables.spent))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{self.tree!r}, {self.tables!r}")

@@ -10,6 +10,7 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockPart, tables_of
 from mrf_matrix.posterior import ProductPosterior, product_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.residual.settings import Budget
 
 
 @released
@@ -54,6 +55,11 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
         _, order = sorted_classes(self.domain)
         tables, totals = tables_of(self.measurement, self.release, order)
         return product_posterior(tables, self.domain.ordered, totals)
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent on it."""
+        return self.release.budget
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{len(self.measurement.blocks)} blocks")

@@ -10,6 +10,7 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual import ResidualPlan
+from mrf_matrix.residual.settings import Budget
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +64,11 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
         self.scale_, self.choices_ = self.scale, self.choices
         self.posterior_ = self.posterior
         self.classes_, _ = sorted_classes(self.domain)
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent on it."""
+        return self.plan.budget
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{len(self.posterior.blocks)} tables")

@@ -12,7 +12,7 @@ from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
+from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
 from mrf_matrix.estimators.shared.given_data import (
     EncodedRecords,
     GivenRecords,
@@ -25,11 +25,13 @@ from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
     NoiseParameters,
+    Prepared,
     bill_of,
     noise_stream,
 )
 from mrf_matrix.planning.plans.planner import sequence_plan
 from mrf_matrix.planning.plans.signal import WEIGHING
+from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
@@ -41,6 +43,11 @@ FITTED = (
     "privacy_report_",
 )  # fmt: skip
 """What a fit leaves."""
+
+SPENT = (
+    "The budget is spent. What was released before is kept in releases_, scale_ and choices_ of "
+    "this estimator, beside plan_; fitting again would spend again."
+)
 
 
 @parameters
@@ -159,44 +166,44 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
+        self._prepared(bring).paid()
+        return self
+
+    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
+        """Return what releases and learns, ready to be paid; nothing is spent yet."""
         if not is_read_off(self.domain):  # refused before the records are looked at
             bill_of(self, self._budget_by_law(required_domain(self.domain))).check()
         data = bring()
-        domain = data.domain
-        plan = self._plan(domain)
+        plan = self._plan(data.domain)
         bill = bill_of(self, plan.budget)
         bill.check()
         data.check_records("a residual forest")
         encoded = data.tables([])
         if not isinstance(encoded, EncodedRecords):
             raise needs_records("a residual forest")
-        classes, order = sorted_classes(domain)
+        classes, order = sorted_classes(data.domain)
         labels = np.argsort(order)[encoded.labels]
-        records = ResidualRecords(encoded.codes, labels, domain.sizes, domain.n_classes)
+        records = ResidualRecords(encoded.codes, labels, data.domain.sizes, len(classes))
         releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
-        for name in FITTED:  # they belong to an earlier fit
-            self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         if (weigh := WEIGHING.get()) is not None:
             weigh(plan)
-        bill.charge()
-        self.plan_ = plan
-        keep_if_fit_fails(self)
+
+        def release() -> None:
+            with keeping(self, FITTED, SPENT, plan_=plan):
+                self.posterior_ = self._learned_from(releases)
+                self.domain_, self.classes_ = data.domain, classes
+                self.privacy_report_ = residual_report(plan, self.releases_)
+
+        return Prepared(bill, release)
+
+    def _learned_from(self, releases: ResidualReleases) -> ResidualPosterior | SeveralPosterior:
+        """Return what the steps of the plan tell; what was paid for is kept, whatever fails."""
         try:
-            posterior = learned(plan, releases)
-        except BaseException as error:
-            error.add_note(
-                "The budget is spent. What was released before is kept in releases_, scale_ and "
-                "choices_ of this estimator, beside plan_; fitting again would spend again."
-            )
-            raise
-        finally:  # what was paid for is kept, whatever fails
+            return learned(self.plan_, releases)
+        finally:
             self.releases_ = tuple(
                 with_provenance(release, self.domain) for _, release in releases.releases
             )
             self.choices_ = tuple(found for _, found in releases.choices)
             if releases.chosen_scale is not None:
                 self.scale_ = releases.chosen_scale
-        self.domain_, self.classes_ = domain, classes
-        self.posterior_ = posterior
-        self.privacy_report_ = residual_report(plan, self.releases_)
-        return self

@@ -271,7 +271,7 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
 class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
     """A classifier whose `fit` makes a plan, measures it once, and answers from the releases."""
 
-    def _prepared(
+    def _prepared_measurement(
         self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
     ) -> Prepared[Measured]:
         """Return a plan made without data, and its releases, ready to be paid: nothing is spent."""

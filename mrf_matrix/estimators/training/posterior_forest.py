@@ -7,7 +7,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
-from mrf_matrix.estimators.shared.given_data import Measured, PrivateData
+from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
@@ -115,13 +115,14 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
         return blocks_budget(claim, self.domain, choice, self.n_records, self.neighboring)
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        self._learn(*self._prepared_blocks(bring).paid())
+        self._prepared(bring).paid()
         return self
 
-    def _prepared_blocks(self, bring: Callable[[], PrivateData]) -> Prepared[Measured]:
-        """Return the measurement of the blocks, ready to be paid; nothing is spent yet."""
+    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
+        """Return what releases and learns, ready to be paid; nothing is spent yet."""
         choice = BlockChoice(self.n_blocks, self.blocks)
-        return self._prepared(kind_of("posterior"), choice, bring)
+        measuring = self._prepared_measurement(kind_of("posterior"), choice, bring)
+        return Prepared(measuring.bill, lambda: self._learn(*measuring.release()))
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
         """Keep what follows from the release of a plan: post-processing."""

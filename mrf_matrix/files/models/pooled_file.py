@@ -8,25 +8,39 @@ from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject, number_of, part_of, versioned_of
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.pooled.report import pooled_report
+from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
+from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.label_file import label_content, label_of
 from mrf_matrix.files.models.posterior_file import posterior_content, posterior_of
 from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
+from mrf_matrix.files.models.residual_file import (
+    RESIDUAL_FORMAT,
+    ResidualModel,
+    residual_content,
+    residual_of,
+)
 from mrf_matrix.planning.private.pooled_plan import shared
 
 POOLED_FORMAT = "mrf_matrix.pooled_model"
 POOLED_VERSION = 1
 KEYS = {"format", "schema_version", "delta", "tree", "tables", "report"}
 
+ReleasedTables = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
 PooledModel = PooledForestClassifier | ReleasedPooledForestClassifier
 
 
 def pooled_content(model: PooledModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted pooled forest."""
     tree, of_tree = label_content(model.tree_)
-    tables, of_tables = posterior_content(model.tables_)
+    beside = model.tables_
+    if isinstance(beside, ResidualModel):
+        tables, of_tables = residual_content(beside)
+    else:
+        tables, of_tables = posterior_content(beside)
     released = isinstance(model, ReleasedPooledForestClassifier)
     content: JsonObject = {
         "format": POOLED_FORMAT,
@@ -50,21 +64,34 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     if any(not name.startswith(("tree/", "tables/")) for name in container.names):
         raise FieldError("it has members that are no arrays of its parts.")
     tree = label_of(container.under(part_of(data, "tree"), "tree/"))
-    tables = posterior_of(container.under(part_of(data, "tables"), "tables/"))
-    if type(tree.plan.budget) is not type(tables.release.budget):
+    tables = _tables(container, part_of(data, "tables"), tree)
+    if type(tree.spent) is not type(tables.spent):
         raise FieldError("tables: expected a budget of the tree's kind.")
     if tree.domain != tables.domain:
         raise FieldError("domain: expected the same of the tree and of the tables.")
     of_tree, of_tables = ((one.report.neighboring, one.report.noise) for one in (tree, tables))
     if of_tree != of_tables:
         raise FieldError("tables: expected the neighbours and the noise of the tree.")
-    budget = reduce(add, (tree.plan.budget, tables.release.budget))
-    of_both = shared(budget, tree.plan.n_records, tree.plan.neighboring)
-    if of_both != (tree.plan.budget, tables.release.budget):
+    parts = tree.spent, tables.spent
+    budget = reduce(add, parts)
+    if shared(budget, tree.plan.n_records, tree.plan.neighboring) != parts:
         raise FieldError("tables: expected the budget that the tree leaves.")
     expected = pooled_report(tree.report, tables.report, budget, delta)
     report = check_follows(report_of(data["report"]), expected)
     return ReleasedPooledForestClassifier(tree, tables, delta, tables.domain, report)
+
+
+def _tables(
+    container: Container, data: JsonObject, tree: ReleasedLabelTreeClassifier
+) -> ReleasedTables:
+    """Return the tables that are beside a tree, of whichever kind."""
+    part = container.under(data, "tables/")
+    if data.get("format") != RESIDUAL_FORMAT:
+        return posterior_of(part)
+    tables = residual_of(part)
+    if tables.plan.n_records != tree.plan.n_records or tables.plan.even_records is not None:
+        raise FieldError("tables: expected the number of records of the tree.")
+    return tables
 
 
 def _under(part: str, arrays: Mapping[str, Values]) -> dict[str, Values]:

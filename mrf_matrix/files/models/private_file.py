@@ -22,7 +22,6 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private.report import private_report
-from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import (
     ReleasedForest,
@@ -128,7 +127,7 @@ def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
         kind = one_word("choices: kind", described.get("kind", USUAL_KIND), BEFORE_A_FOREST)
         words = line_of_text(described["measured"], "choices: measured", 200)
         budget = budget_of(described["budget"])
-        if type(budget) is not type(_budget(forest)):
+        if type(budget) is not type(forest.spent):
             raise FieldError("choices: expected budgets of the forest's kind.")
         found.append(ResidualStep(kind, words, budget, neighboring))
     return tuple(found)
@@ -150,14 +149,6 @@ def _screened(
     return kept
 
 
-def _budget(forest: ReleasedForest) -> Budget:
-    if isinstance(forest, ReleasedPosteriorForestClassifier):
-        return forest.release.budget
-    if isinstance(forest, ReleasedPooledForestClassifier):
-        return reduce(add, (forest.tree.plan.budget, forest.tables.release.budget))
-    return forest.plan.budget
-
-
 def _whole(forest: ReleasedForest, choices: tuple[ResidualStep, ...]) -> Budget:
     """Return what the forest and the choices cost together."""
-    return reduce(add, (step.budget for step in choices), _budget(forest))
+    return reduce(add, (step.budget for step in choices), forest.spent)

@@ -10,21 +10,14 @@ from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import pooling_budget
 from mrf_matrix.planning.private.private_plan import (
     BY_SIGNAL,
+    POOLS,
     RESIDUALS_LEAD,
     Forecast,
     PrivatePlan,
 )
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, planned_screening
 from mrf_matrix.planning.private.trees import has_trees, of_labels, of_pool
-from mrf_matrix.residual.sequence import most_codes
-from mrf_matrix.residual.settings import Budget, suits_residual_forest
-
-WIDE = 0.35
-"""Part of the attributes in one table from which it sees what sums of single attributes do not."""
-
-LEAST_BESIDE_WIDE = 500
-"""Signal from which residuals are considered where a posterior forest would have such a table:
-below they were behind on public sets, on average and by up to 30 points."""
+from mrf_matrix.residual.settings import Budget
 
 SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 """Screening is taken up to so much behind; the second where there are one or two choices. It finds
@@ -85,14 +78,14 @@ def private_plan(
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
         if labels and tables and has_trees(scale):
-            found += of_pool(scale) if budget == pooling else []
+            found += of_pool(scale, records=records) if budget == pooling else []
             found += of_labels(scale, pooling) if budget == amplest else []
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:
         left_out = "residuals" if tables else "residuals and screening"
     balance = None
-    if tables and found[0].measured != "pool":
+    if tables and found[0].measured not in POOLS:
         balance = planned_balance(
             domain, found[0].budget, n_records=n_records, neighboring=neighboring
         )
@@ -170,9 +163,7 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), "tables")]
     if scale.width == 1:
         return found
-    suits = suits_residual_forest(known, budget, domain.n_attributes, domain.n_classes)
-    suits = suits and (scale.width <= WIDE or scale.signal >= LEAST_BESIDE_WIDE)
-    if records and suits and max(domain.sizes) <= most_codes(domain.n_classes):
+    if records and scale.suits_residuals:
         right = scale.right(scale.residual)
         found.append(Forecast(f"residual forest{law}", budget, right, "residuals"))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)

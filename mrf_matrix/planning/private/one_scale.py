@@ -19,10 +19,22 @@ from mrf_matrix.planning.blocks.block_design import (
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, share_right
 from mrf_matrix.planning.private.forecasts import alike_codes, residuals_explain, tables_explain
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
-from mrf_matrix.residual.sequence import residual_plan
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget, residual_signal
+from mrf_matrix.residual.sequence import most_codes, residual_plan
+from mrf_matrix.residual.settings import (
+    ASSUMED_RECORDS,
+    Budget,
+    residual_signal,
+    suits_residual_forest,
+)
 
 Explained = Callable[[int, Budget], Array]
+
+WIDE = 0.35
+"""Part of the attributes in one table from which it sees what sums of single attributes do not."""
+
+LEAST_BESIDE_WIDE = 500
+"""Signal from which residuals are considered where a posterior forest would have such a table:
+below they were behind on public sets, on average and by up to 30 points."""
 
 
 @cache
@@ -72,6 +84,16 @@ class Scale:
         """How far records outweigh noise, see `residual_signal`; 0 where N is not public."""
         d, k = self.domain.n_attributes, self.domain.n_classes
         return residual_signal(self.n_records or 0, self.budget, d, k)
+
+    @property
+    def suits_residuals(self) -> bool:
+        """Whether a residual forest is considered, where the records will be there."""
+        domain, wide = self.domain, self.width > WIDE
+        suits = suits_residual_forest(
+            self.n_records, self.budget, domain.n_attributes, domain.n_classes
+        )
+        suits = suits and (not wide or self.signal >= LEAST_BESIDE_WIDE)
+        return suits and max(domain.sizes) <= most_codes(domain.n_classes)
 
     def posterior(self, n_records: int, budget: Budget) -> Array:
         """Return what a posterior forest of this budget explains in each draw."""

@@ -1,4 +1,4 @@
-"""The plan of a tree of labels and a posterior forest that share a budget."""
+"""The plan of a tree of labels and tables that share a budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from math import isfinite
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.residual.sequence import ResidualPlan
 from mrf_matrix.residual.settings import Budget
 
 LARGEST_SHARE, CLEAR_SIGNAL = Fraction(1, 2), 500
@@ -27,15 +28,15 @@ class PooledPlan:
     budget : PureDP or ZCDP
         The whole.
     tree : LabelPlan
-    tables : Plan
-        Of the posterior forest.
+    tables : Plan or ResidualPlan
+        Of blocks measured at once, or of residuals.
     delta : float
         The δ that the claim is stated for; 0 for none.
     """
 
     budget: Budget
     tree: LabelPlan
-    tables: Plan
+    tables: Plan | ResidualPlan
     delta: float = 0.0
 
     @property

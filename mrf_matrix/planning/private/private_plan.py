@@ -13,11 +13,16 @@ RESIDUALS_LEAD = 0.002
 
 PRIOR = "a public prior of effects that repeat each other"
 
-Measured = Literal["tables", "residuals", "labels", "pool"]
+Measured = Literal["tables", "residuals", "labels", "pool", "residual pool"]
 """What a kind measures: tables at once, tables of residuals, a tree of labels, or such a tree
-beside tables."""
+beside either."""
 
-BY_SIGNAL: tuple[Measured, ...] = ("labels", "pool")
+OF_RESIDUALS: tuple[Measured, ...] = ("residuals", "residual pool")
+"""Kinds that need every record by itself."""
+
+POOLS: tuple[Measured, ...] = ("pool", "residual pool")
+
+BY_SIGNAL: tuple[Measured, ...] = ("labels", *POOLS)
 """Kinds that are taken at some signals, whatever the scale says."""
 
 
@@ -32,7 +37,7 @@ class Forecast:
         Of the noise that it would use.
     accuracy : float
         Expected share of right labels, of two classes against each other, under the prior.
-    measured : {"tables", "residuals", "labels", "pool"}
+    measured : {"tables", "residuals", "labels", "pool", "residual pool"}
         What is measured, where attributes are screened first: if all of them are kept.
     screening : Screening or None
         How attributes would be chosen first.

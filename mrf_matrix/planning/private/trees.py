@@ -10,7 +10,7 @@ from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import shared
-from mrf_matrix.planning.private.private_plan import Forecast
+from mrf_matrix.planning.private.private_plan import Forecast, Measured
 from mrf_matrix.residual.settings import Budget
 
 LABELS_UP_TO, LABELS_AN_ATTRIBUTE = 300, 50
@@ -26,8 +26,12 @@ POOLED = {"l1": (200, 3000), "l2": (300, 1500)}
 """Signals between which a tree of labels and tables are pooled, of two classes, by the norm of the
 noise. On public sets either alone was 1 to 4 points behind both."""
 
+RESIDUALS_UP_TO = 6000
+"""Signal up to which a tree and residuals are pooled from there on, under Laplace noise: residuals
+alone were 1.2 points behind at 3500, and .4 at 6000."""
+
 POOLED_RATE = 2
-"""Signal a record up to which they are: of few records at large budgets tables led."""
+"""Signal a record up to which trees are pooled: of few records at large budgets tables led."""
 
 
 def has_trees(scale: Scale) -> bool:
@@ -53,16 +57,27 @@ def of_labels(scale: Scale, pooling: Budget) -> list[Forecast]:
     return [Forecast(f"labels of {plan.n_cells} cells", scale.budget, right, "labels")]
 
 
-def of_pool(scale: Scale) -> list[Forecast]:
-    """Return what is expected of a tree beside tables: what the better of both would have."""
+def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
+    """Return what is expected of a tree beside tables: what the better of both would have.
+
+    `records`: whether the records themselves will be there.
+    """
     signal, (least, most) = _signal(scale), POOLED[scale.budget.norm]
-    if not _pools(scale) or not least < signal <= min(most, POOLED_RATE * (scale.n_records or 0)):
+    if not _pools(scale) or not least < signal <= POOLED_RATE * (scale.n_records or 0):
         return []
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring)
-    plan, right = _planned(scale, of_tree)
     tables = replace(scale, budget=of_tables)
-    right = max(right, tables.right(tables.posterior))
-    return [Forecast(f"tree of {plan.n_cells} cells beside tables", scale.budget, right, "pool")]
+    measured: Measured = "pool"
+    if signal > most:
+        pure = scale.budget.norm == "l1"
+        if signal > RESIDUALS_UP_TO or not (pure and records and tables.suits_residuals):
+            return []
+        measured = "residual pool"
+    plan, right = _planned(scale, of_tree)
+    residuals = measured == "residual pool"
+    right = max(right, tables.right(tables.residual if residuals else tables.posterior))
+    name = f"tree of {plan.n_cells} cells beside {'residuals' if residuals else 'tables'}"
+    return [Forecast(name, scale.budget, right, measured)]
 
 
 def _pools(scale: Scale) -> bool:

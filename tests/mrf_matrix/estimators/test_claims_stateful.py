@@ -315,6 +315,7 @@ VALUES = {
     "voting": ["weight", "hard"],
     "keep_records_in_pickle": [True, False],
     "disjoint": [True, False],
+    "beside": ["tables", "residuals"],
     "label_rule": ["count", "smooth"],
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
@@ -623,6 +624,7 @@ def test_the_accountant_catches_screening_that_is_too_dear_under_pure_privacy(ma
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["the tree", "the tables"])
+@pytest.mark.parametrize("beside", ["tables", "residuals"])
 @pytest.mark.parametrize(
     "changes",
     [{"epsilon": 1}, {"epsilon": 4}, {"epsilon": None, "rho": 0.5}, {"epsilon": 1, "delta": 0.1}],
@@ -630,8 +632,9 @@ def test_the_accountant_catches_screening_that_is_too_dear_under_pure_privacy(ma
 )
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
-    which, changes, relation, machine, monkeypatch
+    which, beside, changes, relation, machine, monkeypatch
 ):
+    changes = {"beside": beside} | changes
     put(machine, PooledForestClassifier, neighboring=relation, **changes)
     machine.no_claim_is_less_than_the_loss()
 

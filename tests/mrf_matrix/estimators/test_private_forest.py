@@ -56,10 +56,11 @@ def research(domain, n, **changes):
 KINDS = {  # n, d, k, epsilon: each kind once
     "posterior forest": (400, 3, 3, 1.0),
     "residual forest": (20_000, 10, 2, 2.0),
-    "screened attributes": (8000, 20, 2, 0.5),  # the classes are even enough for it
+    "screened attributes": (8000, 20, 2, 1.0),  # the classes are even enough for it
     "screened attributes of several": (800, 20, 4, 0.5),
     "labels": (400, 20, 2, 0.1),  # four cells
     "tree of 8 cells beside tables": (1000, 20, 2, 0.8),
+    "tree of 8 cells beside residuals": (5000, 20, 2, 0.8),
     "labels of several": (400, 8, 4, 0.5),  # eight
 }
 
@@ -80,7 +81,7 @@ def test_each_kind_is_taken_where_it_is_expected_to_be_best(fitted):
 
 def test_screening_finds_the_attributes_that_tell():
     codes, labels = records(8000, 20)
-    model = research(domain_of(20), 8000, epsilon=0.5).fit(codes, labels)
+    model = research(domain_of(20), 8000, epsilon=1).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
     inner = model.forest_.privacy_report_  # states its own part only, and says so
     assert inner.budget != model.privacy_report_.budget
@@ -322,6 +323,7 @@ def test_every_step_is_told(fitted):
     assert told[0] == "Planning every kind of forest"
     last = {
         "residual forest": "Measuring pass 1",
+        "tree of 8 cells beside residuals": "Measuring pass 1",
         "labels": "Drawing a tree of 4 cells",
         "labels of several": "Drawing a tree of 8 cells",
     }

@@ -18,7 +18,8 @@ from mrf_matrix.planning.private.pooled_plan import (
     SMALLEST_SHARE,
     shared,
 )
-from mrf_matrix.planning.private.trees import POOLED, POOLED_RATE, UNDER_ZCDP
+from mrf_matrix.planning.private.trees import POOLED, POOLED_RATE, RESIDUALS_UP_TO, UNDER_ZCDP
+from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
 FRACTIONS = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
@@ -114,7 +115,7 @@ def test_trees_are_asked_beside_tables_between_two_signals(n_records, budget, ch
     made = private_plan(domain, [budget], n_records=n_records, **changes)
     pools = [one for one in made.forecasts if one.measured == "pool"]
     assert (made.chosen.measured == "pool") == taken == bool(pools)
-    assert ("cells beside tables" in made.reason) == taken
+    assert made.reason.count("cells beside tables") == taken
     if taken:
         assert made.balance is None, "no budget for how rare a class is"
         assert made.chosen.screening is None
@@ -123,9 +124,48 @@ def test_trees_are_asked_beside_tables_between_two_signals(n_records, budget, ch
         assert 0.5 < made.chosen.accuracy < 1
 
 
+BESIDE_RESIDUALS = [
+    (10 * PURE_UP_TO, TENTH, {}, False),  # tables are beside it
+    (10 * PURE_UP_TO + 10, TENTH, {}, True),
+    (10 * RESIDUALS_UP_TO, TENTH, {}, True),
+    (10 * RESIDUALS_UP_TO + 10, TENTH, {}, False),
+    (20 * RESIDUALS_UP_TO, TENTH, TWICE, True),
+    (20 * PURE_UP_TO, TENTH, TWICE, False),
+    (10 * RESIDUALS_UP_TO, TENTH, {"records": False}, False),
+    (10 * RESIDUALS_UP_TO, TENTH, {"tables": False}, False),
+    (10 * RESIDUALS_UP_TO, TENTH, {"labels": False}, False),
+    (10 * RESIDUALS_UP_TO, TENTH, THREE, False),
+    (2000, PureDP(POOLED_RATE), {}, True),
+    (2000, PureDP(POOLED_RATE * Fraction(1001, 1000)), {}, False),
+    (OF_RHO * 2 * UP_TO, TENTH_OF_RHO, {}, False),  # under Gaussian noise residuals alone lead
+]
+
+
+@pytest.mark.parametrize(("n_records", "budget", "changes", "taken"), BESIDE_RESIDUALS)
+def test_trees_are_asked_beside_residuals_above(n_records, budget, changes, taken):
+    domain, changes = DOMAIN, dict(changes)
+    if "n_classes" in changes:
+        domain = Domain.from_sizes(domain.sizes, n_classes=changes.pop("n_classes"))
+    made = private_plan(domain, [budget], n_records=n_records, **changes)
+    pools = [one for one in made.forecasts if one.measured == "residual pool"]
+    assert (made.chosen.measured == "residual pool") == taken == bool(pools)
+    assert ("cells beside residuals" in made.reason) == taken
+    if taken:
+        assert made.balance is None
+        assert made.budget == made.rest == budget
+        assert 0.5 < made.chosen.accuracy < 1
+
+
+def test_a_domain_that_does_not_suit_residuals_has_no_tree_beside_them():
+    wide = Domain.from_sizes([MOST_CODES + 1, *[4] * 11], n_classes=2)
+    for domain, taken in ((DOMAIN, True), (wide, False)):
+        made = private_plan(domain, [TENTH], n_records=50_000)
+        assert (made.chosen.measured == "residual pool") == taken
+
+
 def test_without_a_pool_the_same_records_are_asked_how_rare_a_class_is():
     """The control of what is None above."""
-    n = 10 * PURE_UP_TO
+    n = 10 * RESIDUALS_UP_TO
     assert private_plan(DOMAIN, [TENTH], n_records=n).balance is None
     for other in ({"n_records": n + 10}, {"n_records": n, "labels": False}):
         assert private_plan(DOMAIN, [TENTH], **other).balance is not None

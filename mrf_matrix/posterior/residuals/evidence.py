@@ -1,0 +1,52 @@
+r"""What a residual forest says of every class, as a pool asks for it.
+
+Of two classes its log odds are those of the second, of several there is a score for each. Here both
+are log probabilities up to a constant, beside the class shares that its first release tells.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+from mrf_matrix.posterior.residuals.posterior import Codes, Floats, ResidualPosterior
+from mrf_matrix.posterior.residuals.several import SeveralPosterior
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualEvidence:
+    """Log probabilities of all classes by tables of residuals.
+
+    Attributes
+    ----------
+    posterior : ResidualPosterior or SeveralPosterior
+        What the releases imply.
+    """
+
+    posterior: ResidualPosterior | SeveralPosterior
+
+    @property
+    def log_shares(self) -> Floats:
+        """Logarithms of the released class shares, (k,)."""
+        bases = [one.base for one in self.posterior.columns]
+        return np.asarray(log_softmax(bases if len(bases) > 1 else [0.0, *bases]))
+
+    def log_odds(self, codes: Codes) -> Floats:
+        """Return log probabilities up to a constant of each record, shape (b, k)."""
+        scores = [one.log_odds(codes) for one in self.posterior.columns]
+        return np.stack(scores if len(scores) > 1 else [np.zeros(len(codes)), *scores], axis=1)
+
+    def probabilities(self, codes: Codes) -> Floats:
+        """Return class probabilities, shape (b, k)."""
+        return self.posterior.probabilities(codes)
+
+    def margin_variances(self, codes: Codes, first: Codes, second: Codes) -> Floats:
+        """Return the variance of the log odds between two classes, shape (b,)."""
+        variances = np.stack([one.variances(codes) for one in self.posterior.columns], axis=1)
+        if variances.shape[1] == 1:
+            return np.asarray(np.where(first == second, 0.0, variances[:, 0]))
+        rows = np.arange(len(codes))
+        return np.asarray(variances[rows, first] + variances[rows, second])
+
+    def __repr__(self) -> str:
+        return f"ResidualEvidence({len(self.posterior.columns[0].blocks)} tables)"

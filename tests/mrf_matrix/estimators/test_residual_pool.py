@@ -1,0 +1,202 @@
+"""A pooled forest whose tables are of residuals: what both parts share, take and keep."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from mrf_matrix import (
+    Domain,
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    partial_counts,
+)
+from mrf_matrix.estimators.pooled import pooled_forest
+from mrf_matrix.estimators.residual import residual_forest
+from mrf_matrix.mechanisms import BudgetError, PureDP
+from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
+from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.study import effect, explained, importance
+
+SIZES = (3, 2, 4, 2, 3)
+DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
+GENERATOR = np.random.default_rng(0)
+N = 600
+X = GENERATOR.integers(0, SIZES, size=(N, 5))
+Y = (GENERATOR.random(N) < np.where(X[:, 0] + X[:, 1] > 1, 0.8, 0.3)).astype(int)
+BUDGETS = [
+    {},
+    {"epsilon": Fraction(1, 3)},
+    {"epsilon": 8},  # the tree has less than half
+    {"rho": 0.5},
+    {"epsilon": 2, "delta": 1e-6},
+    {"epsilon": 2, "neighboring": "replace_one"},
+]
+
+
+def pooled(domain=DOMAIN, **changes):
+    usual = {"n_records": N, "random_state": 0, "beside": "residuals"}
+    return PooledForestClassifier(domain, **usual | changes)
+
+
+def research(**changes):
+    return pooled(**{"noise": "research", "noise_state": 0} | changes)
+
+
+@pytest.mark.parametrize("changes", BUDGETS, ids=str)
+def test_every_step_of_both_parts_adds_up_and_the_ledger_pays_once(changes):
+    model = pooled(**changes)
+    announced = model.plan()
+    whole = announced.budget.exact
+    kind = {"epsilon" if isinstance(announced.budget, PureDP) else "rho": whole}
+    ledger = model.ledger = PrivacyLedger(**kind, neighboring=model.neighboring)
+    model.fit(X, Y)
+    plan, report = model.plan_, model.privacy_report_
+    assert [charge.budget.exact for charge in ledger.charges] == [whole]
+    assert announced.tree == plan.tree
+    assert announced.tables == plan.tables
+    assert repr(announced) == repr(plan)
+    steps = (*plan.tree.steps, *plan.tables.steps)
+    assert sum(step.budget.exact for step in steps) == whole
+    assert [one.measured for one in report.measurements] == [step.measured for step in steps]
+    stated = [stated_budget(one.budget) for one in report.measurements]
+    assert total_budget(stated) == stated_budget(report.budget) == plan.budget
+    assert report.statement.startswith("Private release")
+    assert f"{len(steps)} adaptive releases" in report.statement
+    with pytest.raises(BudgetError):
+        model.fit(X, Y)
+    assert ledger.spent == whole
+
+
+def test_what_is_beside_the_tree_is_the_residual_forest_of_its_share():
+    model = research(epsilon=6).fit(X, Y)
+    assert isinstance(model.posterior_.tables, ResidualEvidence)
+    assert model.tables_.posterior_ is model.posterior_.tables.posterior
+    share = {"domain": DOMAIN, "epsilon": model.plan_.tree.budget.exact, "n_records": N}
+    share |= {"noise": "research", "noise_state": 0, "random_state": 0}
+    tree = LabelTreeClassifier(**share).fit(X, Y).tree_
+    assert tree.cuts == model.tree_.tree_.cuts, "the tree comes first"
+    again = research(epsilon=6).fit(X, Y)
+    assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    other = research(epsilon=6, noise_state=1).fit(X, Y)
+    assert not np.array_equal(model.predict_proba(X), other.predict_proba(X))
+    tables = research(epsilon=6, beside="tables").fit(X, Y)
+    assert tables.tree_.tree_.cuts == model.tree_.tree_.cuts
+    assert not np.array_equal(model.predict_proba(X), tables.predict_proba(X))
+
+
+def test_it_learns_and_explains_itself():
+    model = research(epsilon=20).fit(X, Y)
+    odds = model.predict_log_proba(X)[:, 1] - model.predict_log_proba(X)[:, 0]
+    assert model.score(X, Y) > 0.74, "the rule is right on three of four"
+    strengths = importance(model)
+    single = {key: size for key, size in strengths.items() if isinstance(key, str)}
+    assert max(single, key=single.get) in {DOMAIN.names[0], DOMAIN.names[1]}
+    shown = effect(model, DOMAIN.names[0])
+    assert shown.log_odds.shape == (SIZES[0],)
+    names, added = explained(model, X)
+    assert names[0] == "constant"
+    np.testing.assert_allclose(added.sum(axis=1), odds, atol=1e-9)
+    margins, half_widths = model.vote_intervals(X, level=0.9)
+    assert (half_widths > 0).all()
+    assert np.ptp(margins) > 0
+    assert "├" in model.export_text()
+    assert "residuals" in str(model.report_)
+
+
+def test_counts_and_streams_are_read_as_records():
+    by_records = research(epsilon=6).fit(X, Y)
+    counted = research(epsilon=6).fit_counts(partial_counts(X, Y, DOMAIN))
+    streamed = research(epsilon=6).fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
+    for other in (counted, streamed):
+        assert_array_equal(other.predict_proba(X), by_records.predict_proba(X))
+        assert other.privacy_report_ == by_records.privacy_report_
+
+
+def test_copies_predict_the_same_and_hold_no_record():
+    model = pooled().fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    more = np.repeat(X, 20, axis=0), np.repeat(Y, 20)
+    larger = len(pickle.dumps(pooled().fit(*more)))
+    assert abs(larger - len(pickle.dumps(model))) < 8000
+    assert clone(model).get_params() == model.get_params()
+
+
+REFUSED = [
+    ({"beside": "residual"}, "beside='residual': expected one of 'tables', 'residuals'"),
+    ({"beside": None}, "beside=None"),
+    ({"domain": Domain.from_sizes(SIZES, n_classes=1)}, "1 classes"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=str)
+def test_what_is_refused_costs_nothing_and_reads_nothing(changes, message):
+    ledger = PrivacyLedger(epsilon=10**10)
+    model = pooled(**{"epsilon": 1, "ledger": ledger} | changes)
+    with pytest.raises(ValueError, match=message):
+        model.fit(None, None)
+    assert not ledger.charges
+
+
+LOST = {
+    "the draw": (pooled_forest.LabelTreeClassifier, "_prepared", ()),
+    "a later step": (residual_forest, "learned", ("tree_", "tables_")),
+    "the pool": (pooled_forest, "pooled", ("tree_", "tables_")),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatch):
+    """Of residuals: the releases that were made before the step that failed."""
+    place, name, kept = LOST[what]
+    before = getattr(place, name)
+
+    def interrupted(*args, **keywords):
+        if what == "a later step":  # some of the steps were taken
+            releases = args[1]
+            releases.totals(args[0].totals)
+        raise KeyboardInterrupt
+
+    ledger = PrivacyLedger(epsilon=1)
+    model = pooled(ledger=ledger)
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.fit(X, Y)
+    assert getattr(place, name) is before
+    assert len(ledger.charges) == len(kept[:1])
+    assert tuple(one for one in ("tree_", "tables_") if hasattr(model, one)) == kept
+    if kept:
+        assert "budget is spent" in caught.value.__notes__[-1]
+        assert model.tables_.releases_
+        assert not hasattr(model, "posterior_")
+
+
+# Where it is taken ---------------------------------------------------------------------------
+
+WIDE = Domain.from_sizes([4] * 12, n_classes=2)
+CODES = GENERATOR.integers(0, 4, size=(4000, 12))
+CLASSES = (GENERATOR.random(4000) < np.where(CODES[:, 0] + CODES[:, 1] > 2, 0.8, 0.2)).astype(int)
+
+
+def test_the_private_forest_takes_it_and_says_why():
+    common = {"epsilon": 1, "n_records": 4000, "noise": "research", "random_state": 0}
+    model = PrivateForestClassifier(WIDE, noise_state=0, **common).fit(CODES, CLASSES)
+    assert model.plan_.chosen.measured == "residual pool"
+    assert "cells beside residuals" in model.plan_.reason
+    assert model.plan_.balance is None
+    assert isinstance(model.forest_, PooledForestClassifier)
+    assert model.forest_.beside == "residuals"
+    alone = PooledForestClassifier(WIDE, noise_state=0, beside="residuals", **common)
+    assert_array_equal(model.predict(CODES), alone.fit(CODES, CLASSES).predict(CODES))
+    assert model.score(CODES, CLASSES) > 0.77
+    streamed = PrivateForestClassifier(WIDE, noise_state=0, **common)
+    streamed.fit_stream([(CODES, CLASSES)])
+    assert_array_equal(streamed.predict(CODES), model.predict(CODES))

@@ -1,0 +1,120 @@
+"""A tree beside tables of residuals: the pool's formula, its terms, and what noise leaves of it."""
+
+from math import exp, log, prod
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mrf_matrix.posterior import CellShares, LabelPosterior, ResidualPosterior, SeveralPosterior
+from mrf_matrix.posterior.effects import constant, contributions, terms
+from mrf_matrix.posterior.pooled import BESIDE_RESIDUALS, pooled
+from mrf_matrix.posterior.residuals.block import EffectBlock
+from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
+
+SIZES = (2, 3, 2)
+CODES = np.stack(np.unravel_index(np.arange(prod(SIZES)), SIZES), axis=1)
+OF_TREE, OF_TABLES = 0.5, 0.9
+PAIRS = {2: [(1, 0), (0, 1)], 3: [(0, 1), (2, 0), (1, 2)]}
+CASES = [(k, pair) for k, pairs in PAIRS.items() for pair in pairs]
+
+
+def column_of(seed):
+    """Return a sum of tables of single attributes and of a pair."""
+    rng, blocks = np.random.default_rng(seed), []
+    for attributes in ((0,), (1,), (0, 2)):
+        n = prod(SIZES[i] for i in attributes)
+        root = rng.normal(size=(n, n))
+        fans = tuple(SIZES[i] for i in attributes)
+        blocks.append(EffectBlock(attributes, fans, (), rng.normal(size=n), root @ root.T))
+    margins = tuple(rng.dirichlet(np.ones(n)) for n in SIZES)
+    return ResidualPosterior(rng.normal(), rng.normal(), tuple(blocks), margins)
+
+
+def tables_of(k):
+    if k == 2:
+        return column_of(0)
+    return SeveralPosterior(tuple(column_of(seed) for seed in range(k)))
+
+
+def tree_of(k, attributes=(0, 1)):
+    rng = np.random.default_rng(9)
+    places = tuple({2: np.array([0, 1]), 3: np.array([1, 0, 1])}[SIZES[i]] for i in attributes)
+    shape = (2,) * len(attributes)
+    evidence = tuple(
+        CellShares(rng.dirichlet(np.full(k, 0.8), size=9), rng.dirichlet(np.ones(9)))
+        for _ in range(prod(shape))
+    )
+    return LabelPosterior(attributes, places, np.arange(prod(shape)).reshape(shape), evidence)
+
+
+def shares_of(k):
+    """Return the class shares that totals tell: of two classes the log odds of the second."""
+    bases = [0.0, column_of(0).base] if k == 2 else [column_of(seed).base for seed in range(k)]
+    return [exp(one) / sum(map(exp, bases)) for one in bases]
+
+
+@pytest.mark.parametrize("k", PAIRS)
+def test_probabilities_are_the_pool_of_both_parts(k):
+    tree, tables = tree_of(k), tables_of(k)
+    pool = pooled(tree, tables)
+    of_tree, of_tables = tree.probabilities(CODES), tables.probabilities(CODES)
+    raw = np.array(
+        [
+            [
+                exp(log(s) + OF_TREE * (log(p) - log(s)) + OF_TABLES * (log(q) - log(s)))
+                for s, p, q in zip(shares_of(k), *both, strict=True)
+            ]
+            for both in zip(of_tree, of_tables, strict=True)
+        ]
+    )
+    expected = raw / raw.sum(axis=1, keepdims=True)
+    found = pool.probabilities(CODES)
+    assert_allclose(found, expected, rtol=1e-10)
+    odds = np.exp(pool.log_odds(CODES))  # nothing is averaged: means of effects are all there is
+    assert_allclose(odds / odds.sum(axis=1, keepdims=True), expected, rtol=1e-10)
+    assert pool.weights == BESIDE_RESIDUALS == (OF_TREE, OF_TABLES)
+    for other in (of_tree, of_tables):
+        assert np.abs(found - other).max() > 0.02, "the case tells the pool from either part"
+
+
+@pytest.mark.parametrize("k", PAIRS)
+def test_evidence_says_what_the_residual_forest_says(k):
+    tables = tables_of(k)
+    evidence = ResidualEvidence(tables)
+    assert_allclose(np.exp(evidence.log_shares), shares_of(k))
+    shares = np.exp(evidence.log_odds(CODES))
+    assert_allclose(
+        shares / shares.sum(axis=1, keepdims=True), tables.probabilities(CODES), rtol=1e-10
+    )
+    first, ahead, variances = tables.leading(CODES)
+    logs = np.sort(evidence.log_odds(CODES), axis=1)
+    assert_allclose(ahead, logs[:, -1] - logs[:, -2])
+    second = np.argsort(evidence.log_odds(CODES), axis=1)[:, -2]
+    assert_allclose(evidence.margin_variances(CODES, first, second), variances)
+    assert_allclose(evidence.margin_variances(CODES, second, first), variances)
+
+
+@pytest.mark.parametrize("attributes", [(0, 1), (0, 2), (1,)], ids=["apart", "a pair", "single"])
+@pytest.mark.parametrize(("k", "pair"), CASES)
+def test_terms_and_the_constant_add_up_to_the_log_odds(k, pair, attributes):
+    pool, (one, other) = pooled(tree_of(k, attributes), tables_of(k)), pair
+    found, logs = terms(pool, one, other), pool.log_odds(CODES)
+    added = contributions(found, CODES).sum(axis=1) + constant(pool, one, other)
+    assert_allclose(added, logs[:, one] - logs[:, other], atol=1e-10)
+    names = [term.attributes for term in found]
+    assert len(set(names)) == len(names) == 4 - (attributes in ((0, 2), (1,)))
+
+
+@pytest.mark.parametrize(("k", "pair"), CASES)
+def test_margin_variances_are_those_of_both_parts_as_they_weigh(k, pair):
+    tree, tables, (one, other) = tree_of(k), tables_of(k), pair
+    pool = pooled(tree, tables)
+    full = [np.full(len(CODES), c) for c in pair]
+    columns = [column_of(0)] if k == 2 else [column_of(c) for c in pair]
+    of_tables = sum(column.variances(CODES) for column in columns)
+    cells = tree.cells_at(CODES)
+    of_tree = np.array([tree.evidence[cell].deviation(one, other) ** 2 for cell in cells])
+    expected = OF_TREE**2 * of_tree + OF_TABLES**2 * of_tables
+    assert_allclose(pool.margin_variances(CODES, *full), expected)
+    assert_allclose(pool.margin_variances(CODES, *full[::-1]), expected)
