@@ -9,16 +9,15 @@ independent given the tree above them, so that
     Z(\text{cell}) = \sum_c \exp(r\,n(c)) .
 
 Cuts are drawn from the root down in proportion to their terms, then labels to theirs. With whole
-numbers in place of the exponentials (`weights`) all of this is exact. One record more raises the
-number of records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
+numbers in place of the exponentials (`weights`) all of this is exact, and rounded ones are looked
+at only where the whole ones would say the same (`rules`). One record more raises the number of
+records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 
@@ -29,76 +28,12 @@ from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
 from mrf_matrix.labels.plan import LabelPlan
-from mrf_matrix.labels.weights import Numbers, bytes_of, weights
+from mrf_matrix.labels.rules import Arithmetic, Exponential, MostRight, Rules, Worth
+from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts, measure
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 
-Worth = Numbers | Longs
-"""What labels, or trees, are worth: integers of any size, or records that are right."""
-
 MOST_SUMMED = 2**53  # doubles are whole numbers below
-
-
-class Rules(Protocol):
-    """What trees are worth, and how one is drawn."""
-
-    def labels(self, counts: Longs) -> Worth:
-        """Return what each label of a cell is worth, (..., k)."""
-
-    def either(self, worth: Worth) -> Worth:
-        """Return what several together are worth, along the last axis."""
-
-    def both(self, one: Worth, other: Worth) -> Worth:
-        """Return what two trees side by side are worth."""
-
-    def draw(self, worth: Sequence[int]) -> int:
-        """Return the place of one of several."""
-
-
-@dataclass(frozen=True, eq=False)
-class Exponential:
-    """The exponential mechanism: whole numbers, products and sums."""
-
-    weights: Numbers  # of 0 to all records
-    bits: Bits
-
-    def labels(self, counts: Longs) -> Numbers:
-        """Return the weights of counts."""
-        return np.asarray(self.weights[counts])
-
-    def either(self, worth: Worth) -> Numbers:
-        """Return the sum."""
-        return np.asarray(worth.sum(axis=-1))
-
-    def both(self, one: Worth, other: Worth) -> Numbers:
-        """Return the product."""
-        return np.asarray(one * other)
-
-    def draw(self, worth: Sequence[int]) -> int:
-        """Draw a place with probability proportional to its number."""
-        upto = list(accumulate(worth))
-        return bisect_right(upto, self.bits.number_below(upto[-1]))
-
-
-@dataclass(frozen=True)
-class MostRight:
-    """Without noise: the first of the trees that are right on the most records."""
-
-    def labels(self, counts: Longs) -> Longs:
-        """Return the records that are right."""
-        return counts
-
-    def either(self, worth: Worth) -> Longs:
-        """Return the best."""
-        return np.asarray(worth.max(axis=-1))
-
-    def both(self, one: Worth, other: Worth) -> Longs:
-        """Return the records that are right on both sides."""
-        return np.asarray(one + other)
-
-    def draw(self, worth: Sequence[int]) -> int:
-        """Return the first of the best."""
-        return worth.index(max(worth))
 
 
 def cut_counts(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
@@ -149,11 +84,11 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[L
         below = []
         for node in nodes:
             lower, upper = node.split()
-            place = rules.draw(_of_each_cut(lower, upper, rules))
+            place = rules.draw(partial(_of_each_cut, lower, upper))
             drawn.append(cuts[place])
             below += [lower.at(place), upper.at(place)]
         nodes = below
-    labels = [rules.draw(rules.labels(cell.total).tolist()) for cell in nodes]
+    labels = [rules.draw(partial(_of_each_label, cell)) for cell in nodes]
     tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
     return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
 
@@ -179,18 +114,23 @@ def with_counts(
     return replace(tree, counts=release.answers)
 
 
-def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Rules) -> list[int]:
+def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Arithmetic[Worth]) -> list[Worth]:
     """Return what the trees that begin with each cut are worth.
 
     One cut at a time: the largest arrays hold a number for all that may follow one.
     """
     return [
-        int(rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules)))
+        rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules))
         for place in range(len(lower.total))
     ]
 
 
-def _worth(node: JointCounts, rules: Rules) -> Worth:
+def _of_each_label(cell: JointCounts, rules: Arithmetic[Worth]) -> list[Worth]:
+    """Return what each label of a cell is worth."""
+    return [rules.labels(count) for count in cell.total]
+
+
+def _worth(node: JointCounts, rules: Arithmetic[Worth]) -> Worth:
     """Return what all trees of the nodes are worth together, and the labels of their cells."""
     if node.order == 0:
         return rules.either(rules.labels(node.total))

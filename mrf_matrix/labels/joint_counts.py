@@ -10,7 +10,7 @@ from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.forests.sources.cuts import Cut
 from strategies.operators import check_allocation
 
-CHUNK = 1 << 22  # products of sides that are held at once, 32 MB
+CHUNK = 1 << 20  # sides that are held at once, 8 MB, and parts of them three times
 
 SINGLE = 2**24  # single precision holds whole numbers up to it
 
@@ -69,8 +69,8 @@ def joint_counts(
     """
     s, k = len(cuts), counts.shape[1]
     check_allocation("counts above several cuts at once", (*(s,) * order, k))
-    above = np.zeros((*(s,) * order, k))
-    rows = max(1, CHUNK // s ** max(order - 1, 1))
+    above = np.moveaxis(np.zeros((k, *(s,) * order)), 0, -1)  # sums over few classes are quicker
+    rows = max(1, CHUNK // s)
     kind = np.float32 if counts.sum(dtype=np.float64) < SINGLE else np.float64
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
@@ -96,13 +96,15 @@ def _above(sides: Reals, weights: Reals, order: int) -> Reals:
     """Return the weight above up to three cuts at once. `sides` (n, s); `weights` (n,)."""
     if order == 1:
         return np.asarray(weights @ sides)
-    weighted = sides * weights[:, None]
     if order == 2:
-        return np.asarray(weighted.T @ sides)
-    first, second = np.triu_indices(sides.shape[1])
+        return np.asarray((sides * weights[:, None]).T @ sides)
     found = np.empty((sides.shape[1],) * 3, dtype=sides.dtype)
-    found[first, second] = (weighted[:, first] * sides[:, second]).T @ sides
-    found[second, first] = found[first, second]
+    for first in range(sides.shape[1]):  # the others are no earlier: orders make no difference
+        there = sides[:, first] > 0
+        pairs = _above(sides[there, first:], weights[there], 2)
+        found[first, first:, first:] = pairs
+        found[first:, first, first:] = pairs
+        found[first:, first:, first] = pairs
     return found
 
 

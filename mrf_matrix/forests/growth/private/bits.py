@@ -69,12 +69,15 @@ class Bits:
             pending = pending[~accepted]
         return result
 
+    def number(self, bits: int) -> int:
+        """Return a uniform whole number of so many bits, however many they are."""
+        count = -(-bits // 64)
+        return int.from_bytes(self.words(count).tobytes(), "little") >> (64 * count - bits)
+
     def number_below(self, limit: int) -> int:
         """Return a uniform integer in [0, limit), exactly, however large the limit is."""
-        size = limit.bit_length()
-        count = -(-size // 64)
         while True:
-            number = int.from_bytes(self.words(count).tobytes(), "little") >> (64 * count - size)
+            number = self.number(limit.bit_length())
             if number < limit:
                 return number
 
