@@ -69,7 +69,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 NO_TREES: dict[str, Any] = {
     "LABELS_UP_TO": 0,
     "POOLED": {"l1": (0, 0), "l2": (0, 0)},
-    "RESIDUALS_UP_TO": 0,
+    "RESIDUALS_UP_TO": {"l1": 0, "l2": 0},
 }
 NO_POOLS: dict[str, Any] = {"POOLED": {"l1": (10_000, 0), "l2": (10_000, 0)}}
 FEW_CHANGES: dict[str, dict[str, Any]] = {

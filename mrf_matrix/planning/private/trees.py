@@ -26,9 +26,9 @@ POOLED = {"l1": (200, 3000), "l2": (300, 1500)}
 """Signals between which a tree of labels and tables are pooled, of two classes, by the norm of the
 noise. On public sets either alone was 1 to 4 points behind both."""
 
-RESIDUALS_UP_TO = 6000
-"""Signal up to which a tree and residuals are pooled from there on, under Laplace noise: residuals
-alone were 1.2 points behind at 3500, and .4 at 6000."""
+RESIDUALS_UP_TO = {"l1": 6000, "l2": 5000}
+"""Signals up to which a tree and residuals are pooled from there on. What led without trees was 1.2
+points behind at first, at these signals as right, and ahead at 10000."""
 
 POOLED_RATE = 2
 """Signal a record up to which trees are pooled: of few records at large budgets tables led."""
@@ -62,22 +62,22 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
 
     `records`: whether the records themselves will be there.
     """
-    signal, (least, most) = _signal(scale), POOLED[scale.budget.norm]
-    if not _pools(scale) or not least < signal <= POOLED_RATE * (scale.n_records or 0):
+    if not _pools(scale):
         return []
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring)
-    tables = replace(scale, budget=of_tables)
-    measured: Measured = "pool"
-    if signal > most:
-        pure = scale.budget.norm == "l1"
-        if signal > RESIDUALS_UP_TO or not (pure and records and tables.suits_residuals):
-            return []
-        measured = "residual pool"
+    tables, norm = replace(scale, budget=of_tables), scale.budget.norm
+    signal, (least, most) = _signal(scale), POOLED[norm]
+    largest = RESIDUALS_UP_TO[norm] if records and tables.suits_residuals else most
+    if not least < signal <= min(largest, POOLED_RATE * (scale.n_records or 0)):
+        return []
+    residuals = signal > most
     plan, right = _planned(scale, of_tree)
-    residuals = measured == "residual pool"
     right = max(right, tables.right(tables.residual if residuals else tables.posterior))
-    name = f"tree of {plan.n_cells} cells beside {'residuals' if residuals else 'tables'}"
-    return [Forecast(name, scale.budget, right, measured)]
+    beside = "residuals" if residuals else "tables"
+    measured: Measured = "residual pool" if residuals else "pool"
+    return [
+        Forecast(f"tree of {plan.n_cells} cells beside {beside}", scale.budget, right, measured)
+    ]
 
 
 def _pools(scale: Scale) -> bool:

@@ -124,20 +124,24 @@ def test_trees_are_asked_beside_tables_between_two_signals(n_records, budget, ch
         assert 0.5 < made.chosen.accuracy < 1
 
 
+BY_LAPLACE, BY_GAUSS = RESIDUALS_UP_TO["l1"], RESIDUALS_UP_TO["l2"]
 BESIDE_RESIDUALS = [
     (10 * PURE_UP_TO, TENTH, {}, False),  # tables are beside it
     (10 * PURE_UP_TO + 10, TENTH, {}, True),
-    (10 * RESIDUALS_UP_TO, TENTH, {}, True),
-    (10 * RESIDUALS_UP_TO + 10, TENTH, {}, False),
-    (20 * RESIDUALS_UP_TO, TENTH, TWICE, True),
+    (10 * BY_LAPLACE, TENTH, {}, True),
+    (10 * BY_LAPLACE + 10, TENTH, {}, False),
+    (20 * BY_LAPLACE, TENTH, TWICE, True),
     (20 * PURE_UP_TO, TENTH, TWICE, False),
-    (10 * RESIDUALS_UP_TO, TENTH, {"records": False}, False),
-    (10 * RESIDUALS_UP_TO, TENTH, {"tables": False}, False),
-    (10 * RESIDUALS_UP_TO, TENTH, {"labels": False}, False),
-    (10 * RESIDUALS_UP_TO, TENTH, THREE, False),
+    (10 * BY_LAPLACE, TENTH, {"records": False}, False),
+    (10 * BY_LAPLACE, TENTH, {"tables": False}, False),
+    (10 * BY_LAPLACE, TENTH, {"labels": False}, False),
+    (10 * BY_LAPLACE, TENTH, THREE, False),
     (2000, PureDP(POOLED_RATE), {}, True),
     (2000, PureDP(POOLED_RATE * Fraction(1001, 1000)), {}, False),
-    (OF_RHO * 2 * UP_TO, TENTH_OF_RHO, {}, False),  # under Gaussian noise residuals alone lead
+    (OF_RHO * UP_TO, TENTH_OF_RHO, {}, False),
+    (OF_RHO * UP_TO + 10, TENTH_OF_RHO, {}, True),
+    (OF_RHO * BY_GAUSS, TENTH_OF_RHO, {}, True),
+    (OF_RHO * BY_GAUSS + 10, TENTH_OF_RHO, {}, False),
 ]
 
 
@@ -165,7 +169,7 @@ def test_a_domain_that_does_not_suit_residuals_has_no_tree_beside_them():
 
 def test_without_a_pool_the_same_records_are_asked_how_rare_a_class_is():
     """The control of what is None above."""
-    n = 10 * RESIDUALS_UP_TO
+    n = 10 * BY_LAPLACE
     assert private_plan(DOMAIN, [TENTH], n_records=n).balance is None
     for other in ({"n_records": n + 10}, {"n_records": n, "labels": False}):
         assert private_plan(DOMAIN, [TENTH], **other).balance is not None
