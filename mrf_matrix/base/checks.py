@@ -22,13 +22,15 @@ Word = TypeVar("Word", bound=str)
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number of at least ``least``, or refuse by name.
+    """Return a whole number of at least ``least``, below 2**63, or refuse by name.
 
     Raises ValueError naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise ValueError(f"{name}={shown(value)}: expected {kind}.")
+    if value >= 1 << 63:
+        raise ValueError(f"{name}={shown(value)}: expected an integer below 2**63.")
     return int(value)
 
 

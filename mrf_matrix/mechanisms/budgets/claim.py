@@ -22,12 +22,16 @@ from reprlib import repr as short
 from typing import Literal, TypeVar, get_args
 
 from mrf_matrix.base.checks import BudgetError, exact_positive, one_word
+from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 
 Given = TypeVar("Given")
 
 Neighboring = Literal["add_remove", "replace_one"]
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
+
+LARGEST_CLAIMED = 10**200
+"""Finite ε and ρ up to which a claim is reckoned with: times numbers of records they are floats."""
 
 
 def checked_neighboring(neighboring: object) -> Neighboring:
@@ -111,8 +115,8 @@ def claiming_budgets(
     in this order. ρ-zCDP holds of discrete Gaussian noise as it is drawn (Canonne, Kamath and
     Steinke 2020, Theorem 14); the closed form for the continuous Gaussian understates δ of it.
 
-    Raises BudgetError if δ is not between 0 and 1, stands beside ρ, or beside an infinite ε;
-    TypeError if a number is none.
+    Raises BudgetError if δ is not between 0 and 1, stands beside ρ, or beside an infinite ε, or a
+    finite ε or ρ is above `LARGEST_CLAIMED`; TypeError if a number is none.
 
     >>> claiming_budgets(), claiming_budgets(rho=0.5)
     ((PureDP(epsilon=1),), (ZCDP(rho=0.5),))
@@ -121,18 +125,28 @@ def claiming_budgets(
     (PureDP(epsilon=1), 0.0244)
     """
     if isinstance(delta, Real) and delta == 0:
-        return (as_budget(epsilon_or_default(epsilon, rho), rho),)
+        return (_within_floats(as_budget(epsilon_or_default(epsilon, rho), rho)),)
     if rho is not None:
         raise BudgetError(
             f"delta={short(delta)} and rho={short(rho)}: expected delta= beside epsilon= only."
         )
-    pure = as_budget(epsilon_or_default(epsilon, rho))
+    pure = _within_floats(as_budget(epsilon_or_default(epsilon, rho)))
     if pure.is_infinite:
         raise BudgetError(
             f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
             f"delta=0, or a finite epsilon."
         )
     return pure, _gaussian(pure.exact, exact_positive("delta", delta))
+
+
+def _within_floats(budget: PureDP | ZCDP) -> PureDP | ZCDP:
+    """Return a budget that can be reckoned with, or refuse it."""
+    if not budget.is_infinite and budget.exact > LARGEST_CLAIMED:
+        raise BudgetError(
+            f"{budget.parameter}={shown(budget.amount)}: expected at most 1e200, or float('inf') "
+            f"for no noise."
+        )
+    return budget
 
 
 def claimed_budget(epsilon: object = None, delta: object = 0, rho: object = None) -> PureDP | ZCDP:

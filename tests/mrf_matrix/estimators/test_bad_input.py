@@ -72,8 +72,10 @@ LABELS = {
 }
 # parameter -> values that every classifier that has it refuses by its name, on fit
 PARAMETERS = {
-    "epsilon": ["1", -1, 0, float("nan"), True],
+    "epsilon": ["1", -1, 0, float("nan"), True, 10**400],
     "rho": [1, "1"],
+    "n_records": ["1", 0, 1.5, True, 2**63, 10**400],
+    "beside": ["residual", None, ["tables"]],
     "delta": ["0", -1, 1, float("nan"), True, None],
     "neighboring": ["twins", None, 1],
     "noise": ["loud", None, ["exact"]],
