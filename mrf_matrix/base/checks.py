@@ -29,7 +29,7 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise ValueError(f"{name}={shown(value)}: expected {kind}.")
-    if value >= 1 << 63:
+    if int(value) >= 1 << 63:
         raise ValueError(f"{name}={shown(value)}: expected an integer below 2**63.")
     return int(value)
 
