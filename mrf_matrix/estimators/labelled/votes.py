@@ -27,12 +27,12 @@ class LabelVotes(ProbabilityVotes):
     tree_: LabelTree
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths of the records' cells."""
+        """Return leading classes, margins in log odds, and widths of the records' cells."""
         cells = self.posterior_.cells_at(self._codes(X))
         evidence = self.posterior_.evidence
         margins = np.array([one.margin for one in evidence])
-        half_widths = np.array([one.half_width(level) for one in evidence])
-        return self.posterior_.labels[cells], margins[cells], half_widths[cells]
+        below, above = np.transpose([one.margin_widths(level) for one in evidence])
+        return self.posterior_.labels[cells], margins[cells], below[cells], above[cells]
 
     def export_text(self) -> str:
         """Draw the tree as text: where it is cut, and the label of each cell.
