@@ -64,7 +64,7 @@ class PooledPosterior:
 
         of the widths :math:`u` of either side (Zou and Donner, Statistics in Medicine 2008): exact
         where one part has all of the width or both are normal. Draws of the tree may be far above
-        and hardly below, or the other way round; tails of .025 then had .018 to .032.
+        and hardly below, or the other way round; tails of .025 then had .014 to .033.
         """
         k, cells = self.n_classes, self.tree.cells_at(codes)
         shape = (len(self.tree.evidence), k, k)
