@@ -15,7 +15,8 @@ class LabelVotes(ProbabilityVotes):
     """A classifier that has labels of cells; subclasses say where they and the codes come from.
 
     Without counts all labels are worth the same, so that margins and intervals are those of every
-    record alike: `predict_or_abstain` withholds all or none, and at the usual level all.
+    record alike: `predict_or_abstain` withholds all or none, and of two classes at the usual level
+    all. With counts it gives those of cells that are sure.
 
     Attributes
     ----------
