@@ -122,8 +122,9 @@ class OddsVotes(ProbabilityVotes):
         """Return leading classes, margins in log odds, and widths under the model.
 
         Averaging pulls log odds toward those of the class totals, so that the class of the largest
-        probability may be behind by log odds. The margin is 0 then, and its interval the least
-        that holds the one of the log odds: it covers as often or more, and the label is withheld.
+        probability may be behind by log odds. The margin is 0 then, and either side wider by as
+        much as it is behind, to hold the interval of the log odds: it covers as often or more, and
+        the label is withheld.
         The margin of averaged probabilities would not do: its sign is not that of the log odds.
         """
         codes = self._codes(X)
