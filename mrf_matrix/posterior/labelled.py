@@ -62,9 +62,15 @@ class CellShares:
 
     def deviation(self, one: int, other: int) -> float:
         """Return the root mean square of log odds of two classes around `log_odds`."""
-        logs = np.log(np.maximum(self.shares[:, [one, other]], TINY))
-        away = logs[:, 0] - logs[:, 1] - self.log_odds(one, other)
+        away = self._odds_drawn(one, other) - self.log_odds(one, other)
         return float(np.sqrt(self.weights @ away**2))
+
+    def odds_widths(self, one: int, other: int, level: float) -> tuple[float, float]:
+        """Return how far log odds of two classes are below `log_odds`, and above.
+
+        Of each side as in `margin_widths`.
+        """
+        return self._widths(self._odds_drawn(one, other), self.log_odds(one, other), level)
 
     @property
     def margin(self) -> float:
@@ -72,17 +78,27 @@ class CellShares:
         rest = np.delete(self.probabilities, self.leading)
         return float(np.log(self.probabilities[self.leading]) - np.log(max(rest.max(), TINY)))
 
-    def half_width(self, level: float) -> float:
-        """Return how far the log odds of the leading class against the next are from `margin`.
+    def margin_widths(self, level: float) -> tuple[float, float]:
+        """Return how far log odds of the leading class against the next are below `margin`, above.
 
-        So far they are, at most, with probability `level`.
+        They are beyond with probability ``(1 - level) / 2`` on each side. In a cell of nearly one
+        class they may be far above `margin`, but hardly below: one width for both sides would
+        reach 0 though the label is sure. No width is negative: an interval that would leave out
+        `margin` is extended to it, and covers more.
         """
         logs = np.log(np.maximum(self.shares, TINY))
         ahead = logs[:, self.leading] - np.delete(logs, self.leading, axis=1).max(axis=1)
-        away = np.abs(ahead - self.margin)
-        order = np.argsort(away)
-        reached = np.searchsorted(np.cumsum(self.weights[order]), level)
-        return float(away[order[min(int(reached), len(order) - 1)]])
+        return self._widths(ahead, self.margin, level)
+
+    def _odds_drawn(self, one: int, other: int) -> Array:
+        logs = np.log(np.maximum(self.shares[:, [one, other]], TINY))
+        return np.asarray(logs[:, 0] - logs[:, 1])
+
+    def _widths(self, drawn: Array, middle: float, level: float) -> tuple[float, float]:
+        """Return how far the quantiles of draws that leave out equal tails are from a number."""
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(drawn, tails, weights=self.weights, method="inverted_cdf")
+        return max(middle - float(low), 0.0), max(float(high) - middle, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

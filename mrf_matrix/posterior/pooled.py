@@ -64,17 +64,28 @@ class PooledPosterior:
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def margin_variances(self, codes: AnyInts, first: AnyInts, second: AnyInts) -> Array:
-        """Return the posterior variance of the log odds between two classes, shape (b,)."""
+    def margin_widths(
+        self, codes: AnyInts, first: AnyInts, second: AnyInts, level: float
+    ) -> tuple[Array, Array]:
+        r"""Return how far the log odds between two classes may be below theirs, and above, (b,).
+
+        .. math:: \sqrt{(v\,u_\text{tree})^2 + (w\,u_\text{tables})^2}
+
+        of the widths :math:`u` of either side (Zou and Donner, Statistics in Medicine 2008): exact
+        where one part has all of the width or both are normal. Draws of the tree may be far above
+        and hardly below, or the other way round; tails of .025 then had .014 to .033.
+        """
         k, cells = self.n_classes, self.tree.cells_at(codes)
         shape = (len(self.tree.evidence), k, k)
         asked, own = distinct_numbers((cells * k + first) * k + second, prod(shape))
         places = np.transpose(np.unravel_index(asked, shape)).tolist()
         evidence = self.tree.evidence
-        deviations = np.array([evidence[v].deviation(one, other) for v, one, other in places])
-        of_tables = self.tables.margin_variances(codes, first, second)
+        of_tree = [evidence[cell].odds_widths(*pair, level) for cell, *pair in places]
+        sides = np.array(of_tree).reshape(-1, 2)[own].T
+        of_tables = np.stack(self.tables.margin_widths(codes, first, second, level))
         v, w = self.weights
-        return np.asarray(v**2 * deviations[own] ** 2 + w**2 * of_tables)
+        below, above = np.hypot(v * sides, w * of_tables)
+        return below, above
 
     def _pool(self, codes: AnyInts, of_tables: Array) -> Array:
         of_tree = np.log(np.maximum(self.tree.probabilities(codes), TINY))

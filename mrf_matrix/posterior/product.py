@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
@@ -101,6 +102,17 @@ class ProductPosterior:
         relative = self.totals.error / self.totals.values
         totals = relative[first] ** 2 + relative[second] ** 2
         return np.asarray(np.where(k > 1, totals, 0.0) + self.trust**2 * variances)
+
+    def margin_widths(
+        self, codes: Codes, first: NDArray[Any], second: NDArray[Any], level: float
+    ) -> tuple[Array, Array]:
+        """Return how far the log odds between two classes may be below their mean, and above.
+
+        Both are the same, (b,): normal quantiles at `level`. The rest as in `margin_variances`.
+        """
+        quantile = float(norm.ppf(0.5 + level / 2))
+        widths = quantile * np.sqrt(self.margin_variances(codes, first, second))
+        return widths, widths
 
     def probabilities(self, codes: Codes) -> Array:
         r"""Return class probabilities, averaged over the posterior of the log odds, (b, k).

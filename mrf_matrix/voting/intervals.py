@@ -20,17 +20,18 @@ from mrf_matrix.voting.margin_widths import VotingEnsemble, half_widths
 from mrf_matrix.voting.redrawn_votes import RedrawableEnsemble, agreements, checked_draws
 from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
-Margins = tuple[NDArray[np.intp], Array, Array]
-"""The number of the leading class, its margin over the next, and the half-width, each (b,)."""
+Margins = tuple[NDArray[np.intp], Array, Array, Array]
+"""The number of the leading class, its margin over the next, and how far the interval goes below
+it and above, each (b,)."""
 
 
 def leading_margins(votes: Array, half_width: Array) -> Margins:
-    """Return margins of votes (b, k) with their half-widths; a single class is always ahead."""
+    """Return margins of votes (b, k), with one width for both sides; one class is always ahead."""
     best = votes.argmax(axis=1)
     if votes.shape[1] == 1:
-        return best, np.full(len(votes), np.inf), np.zeros(len(votes))
+        return best, np.full(len(votes), np.inf), np.zeros(len(votes)), np.zeros(len(votes))
     leading = np.sort(votes, axis=1)
-    return best, leading[:, -1] - leading[:, -2], half_width
+    return best, leading[:, -1] - leading[:, -2], half_width, half_width
 
 
 class VoteIntervals:
@@ -39,11 +40,11 @@ class VoteIntervals:
     classes_: Values
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins and half-widths at a checked level."""
+        """Return leading classes, margins and widths at a checked level."""
         raise NotImplementedError
 
-    def vote_intervals(self, X: Records, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the margin of the leading class over the next, and its interval's half-width.
+    def vote_intervals(self, X: Records, level: float = 0.95) -> tuple[Array, Array, Array]:
+        """Return the margin of the leading class over the next, and how far its interval goes.
 
         Parameters
         ----------
@@ -57,10 +58,12 @@ class VoteIntervals:
 
         Returns
         -------
-        margin, half_width : ndarrays of shape (b,)
-            In votes, by `mrf_matrix.voting.margin_widths`, shared among all pairs of classes. Of
-            a posterior forest in log odds, 0 where a class leads by its averaged probability only.
-            Margins are not negative.
+        margin, below, above : ndarrays of shape (b,)
+            The interval goes from ``margin - below`` to ``margin + above``. In votes, by
+            `mrf_matrix.voting.margin_widths`, shared among all pairs of classes. Of a posterior
+            forest in log odds, with a margin of 0 where a class leads by its averaged probability
+            only. No number is negative. Both sides are alike but those of a tree of labels and of
+            tables beside one, whose intervals leave out as much below as above.
 
         Raises
         ------
@@ -68,10 +71,14 @@ class VoteIntervals:
             If the level is not between 0 and 1, the votes have no intervals (other than weight
             votes of a forest, or one class of a posterior), or new queries cannot be paid.
         """
-        return self._margins(X, checked_level(level))[1:]
+        _, margin, below, above = self._margins(X, checked_level(level))
+        return margin, below, above
 
     def predict_or_abstain(self, X: Records, level: float = 0.95) -> Values:
         """Return labels, masked where the interval of the margin holds 0: noise may have chosen.
+
+        Of a posterior, a label that is given leads with a probability of ``(1 + level) / 2`` or
+        more under its model, for the interval leaves out as much on either side.
 
         Parameters
         ----------
@@ -83,8 +90,8 @@ class VoteIntervals:
         numpy.ma.MaskedArray of shape (b,)
             Predicted classes; masked is withheld.
         """
-        best, margin, half_width = self._margins(X, checked_level(level))
-        return np.ma.masked_array(self.classes_[best], mask=(margin <= half_width))
+        best, margin, below, _ = self._margins(X, checked_level(level))
+        return np.ma.masked_array(self.classes_[best], mask=(margin <= below))
 
 
 class KnownEnsemble(VotingEnsemble, RedrawableEnsemble, Protocol):

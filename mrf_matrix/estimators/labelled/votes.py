@@ -15,7 +15,8 @@ class LabelVotes(ProbabilityVotes):
     """A classifier that has labels of cells; subclasses say where they and the codes come from.
 
     Without counts all labels are worth the same, so that margins and intervals are those of every
-    record alike: `predict_or_abstain` withholds all or none, and at the usual level all.
+    record alike: `predict_or_abstain` withholds all or none, and of two classes at the usual level
+    all. With counts it gives those of cells that are sure.
 
     Attributes
     ----------
@@ -27,12 +28,12 @@ class LabelVotes(ProbabilityVotes):
     tree_: LabelTree
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths of the records' cells."""
+        """Return leading classes, margins in log odds, and widths of the records' cells."""
         cells = self.posterior_.cells_at(self._codes(X))
         evidence = self.posterior_.evidence
         margins = np.array([one.margin for one in evidence])
-        half_widths = np.array([one.half_width(level) for one in evidence])
-        return self.posterior_.labels[cells], margins[cells], half_widths[cells]
+        below, above = np.transpose([one.margin_widths(level) for one in evidence])
+        return self.posterior_.labels[cells], margins[cells], below[cells], above[cells]
 
     def export_text(self) -> str:
         """Draw the tree as text: where it is cut, and the label of each cell.

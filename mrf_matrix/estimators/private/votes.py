@@ -22,7 +22,7 @@ class PrivateVotes(ProbabilityVotes):
     forest_: OddsVotes | ResidualVotes | LabelVotes
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths, as the forest has them."""
+        """Return leading classes, margins in log odds, and widths, as the forest has them."""
         check_is_fitted(self, self._learned)
         check_claim(self)
         return self.forest_._margins(X, level)

@@ -52,10 +52,11 @@ class ResidualVotes(VoteIntervals, BaseForestClassifier):
         return self.posterior_.log_odds(codes)
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths under the model."""
+        """Return leading classes, margins in log odds, and widths under the model."""
         codes = self._codes(X)
         first, ahead, variances = self.posterior_.leading(codes)
-        return first, ahead, float(norm.ppf(0.5 + level / 2)) * np.sqrt(variances)
+        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(variances)
+        return first, ahead, widths, widths
 
     def _votes(self, X: Records) -> Array:
         odds = self.decision_function(X)

@@ -7,7 +7,6 @@ from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from mrf_matrix.base.arrays import AnyInts, Array, Codes
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
@@ -101,31 +100,33 @@ class ProbabilityVotes(VoteIntervals, BaseForestClassifier):
 
 
 class Asked(Posterior, Protocol):
-    """A posterior that has log odds and their variances, too."""
+    """A posterior that has log odds and the widths of their intervals, too."""
 
     def log_odds(self, codes: AnyInts) -> Array:
         """Return log probabilities up to a constant of each record, shape (b, k)."""
 
-    def margin_variances(self, codes: AnyInts, first: AnyInts, second: AnyInts) -> Array:
-        """Return the variance of the log odds between two classes, shape (b,)."""
+    def margin_widths(
+        self, codes: AnyInts, first: AnyInts, second: AnyInts, level: float
+    ) -> tuple[Array, Array]:
+        """Return how far the log odds between two classes may be below and above, each (b,)."""
 
 
 class OddsVotes(ProbabilityVotes):
-    """A classifier whose posterior has log odds and their variances, and so intervals of them."""
+    """A classifier whose posterior has log odds, and intervals of them."""
 
     @abstractmethod
     def _asked(self) -> Asked:
         """Return the posterior, as one that remembers the last batch."""
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths under the model.
+        """Return leading classes, margins in log odds, and widths under the model.
 
         Averaging pulls log odds toward those of the class totals, so that the class of the largest
-        probability may be behind by log odds. The margin is 0 then, and its interval the least
-        that holds the one of the log odds: it covers as often or more, and the label is withheld.
+        probability may be behind by log odds. The margin is 0 then, and either side wider by as
+        much as it is behind, to hold the interval of the log odds: it covers as often or more, and
+        the label is withheld.
         The margin of averaged probabilities would not do: its sign is not that of the log odds.
         """
-        quantile = float(norm.ppf(0.5 + level / 2))
         codes = self._codes(X)
         posterior = self._asked()
         shares = posterior.probabilities(codes)
@@ -135,10 +136,10 @@ class OddsVotes(ProbabilityVotes):
         order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
         first, second = order[:, -1], order[:, -2]
         odds = np.take_along_axis(posterior.log_odds(codes), order[:, -2:], axis=1)
-        half_widths = quantile * np.sqrt(posterior.margin_variances(codes, first, second))
+        below, above = posterior.margin_widths(codes, first, second, level)
         ahead = odds[:, 1] - odds[:, 0]
         behind = np.maximum(-ahead, 0.0)
-        return first, np.maximum(ahead, 0.0), half_widths + behind
+        return first, np.maximum(ahead, 0.0), below + behind, above + behind
 
 
 class PosteriorVotes(OddsVotes):

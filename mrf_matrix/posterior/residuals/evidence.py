@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_softmax
+from scipy.stats import norm
 
 from mrf_matrix.posterior.residuals.posterior import Codes, Floats, ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
@@ -40,13 +41,18 @@ class ResidualEvidence:
         """Return class probabilities, shape (b, k)."""
         return self.posterior.probabilities(codes)
 
-    def margin_variances(self, codes: Codes, first: Codes, second: Codes) -> Floats:
-        """Return the variance of the log odds between two classes, shape (b,)."""
+    def margin_widths(
+        self, codes: Codes, first: Codes, second: Codes, level: float
+    ) -> tuple[Floats, Floats]:
+        """Return how far the log odds between two classes may be below their mean, and above.
+
+        Both are the same, (b,): normal quantiles at `level`, as if tables were apart.
+        """
         variances = np.stack([one.variances(codes) for one in self.posterior.columns], axis=1)
-        if variances.shape[1] == 1:
-            return np.asarray(np.where(first == second, 0.0, variances[:, 0]))
-        rows = np.arange(len(codes))
-        return np.asarray(variances[rows, first] + variances[rows, second])
+        rows, two = np.arange(len(codes)), variances.shape[1] > 1
+        found = variances[rows, first] + variances[rows, second] if two else variances[:, 0]
+        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(found)
+        return widths, widths
 
     def __repr__(self) -> str:
         return f"ResidualEvidence({len(self.posterior.columns[0].blocks)} tables)"

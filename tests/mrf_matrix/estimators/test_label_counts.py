@@ -133,25 +133,24 @@ def test_cells_differ_in_how_sure_they_are():
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
 def test_what_is_unsure_is_withheld(level):
     model = tree(epsilon=6).fit(X, Y)
-    answers, (margins, half_widths) = (
+    answers, (margins, below, above) = (
         ask(X, level=level) for ask in (model.predict_or_abstain, model.vote_intervals)
     )
     assert 0 < answers.mask.mean() < 1
-    assert_array_equal(answers.mask, margins <= half_widths)
+    assert_array_equal(answers.mask, margins <= below)
     assert_array_equal(answers.data, model.predict(X))
     cells = model.posterior_.cells_at(X)
     for cell in np.unique(cells):
         evidence, here = model.posterior_.evidence[cell], cells == cell
         assert set(margins[here]) == {evidence.margin}
-        assert set(half_widths[here]) == {evidence.half_width(level)}
+        assert {*zip(below[here], above[here], strict=True)} == {evidence.margin_widths(level)}
         ahead = evidence.shares.argmax(axis=1) == evidence.leading
-        if evidence.weights @ ahead < level:
-            assert answers.mask[here].all()
+        sure = evidence.weights @ ahead > (1 + level) / 2
+        assert (answers.mask[here] != sure).all(), "what is sure is given, and nothing else"
     alone = tree(epsilon=1.9 * COUNTED_FROM / 400).fit(X, Y)
     assert alone.predict_or_abstain(X, level=level).mask.mean() in (0, 1), "labels are all alike"
 
 
-@pytest.mark.xfail(reason="log odds of a pure cell may be far above their mean, and so are wide")
 def test_a_pure_cell_is_not_withheld_where_a_mixed_one_is_answered():
     model = tree(epsilon=INFINITE).fit(X, Y)
     counts = np.tile([57, 5], (8, 1))
@@ -160,8 +159,12 @@ def test_a_pure_cell_is_not_withheld_where_a_mixed_one_is_answered():
         model, counts=counts, labels=np.zeros(8, dtype=int)
     ).posterior_.evidence[3:5]
     assert pure.probabilities[0] > mixed.probabilities[0]
-    assert mixed.margin > mixed.half_width(0.95)
-    assert pure.margin > pure.half_width(0.95)
+    for cell in (mixed, pure):
+        assert cell.margin > cell.margin_widths(0.95)[0]
+    # the negative control: one width for both sides, which reaches above the margin, holds 0
+    logs = np.log(pure.shares)
+    away = np.abs(logs[:, 0] - logs[:, 1] - pure.margin)
+    assert pure.weights @ (away < pure.margin) < 0.95
 
 
 def test_effects_are_weighed_by_the_sizes_of_cells():

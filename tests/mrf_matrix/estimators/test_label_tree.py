@@ -114,10 +114,12 @@ def test_intervals_are_as_wide_as_labels_are_worth():
     few, many = (tree(epsilon=e).fit(X, Y) for e in (0.01, BELOW))
     assert many.tree_.counts is None
     assert few.predict_or_abstain(X, level=0.9).mask.all()
-    margins, half_widths = many.vote_intervals(X, level=0.9)
-    assert np.ptp(margins) == np.ptp(half_widths) == 0
+    margins, below, above = many.vote_intervals(X, level=0.9)
+    assert np.ptp(margins) == np.ptp(below) == np.ptp(above) == 0
     assert margins[0] > few.vote_intervals(X)[0][0] > 0
-    assert half_widths[0] < many.vote_intervals(X, level=0.95)[1][0]
+    _, *wider = many.vote_intervals(X, level=0.95)
+    assert below[0] < wider[0][0]
+    assert above[0] < wider[1][0]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, BELOW, ABOVE, 1])

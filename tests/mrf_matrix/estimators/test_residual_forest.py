@@ -269,7 +269,8 @@ def test_several_classes_are_told_apart(k, budget):
     odds = model.decision_function(test)
     assert np.allclose(odds, np.log(found / (1 - found)))
     assert np.array_equal(model.predict(test), model.classes_[odds.argmax(axis=1)])
-    margin, width = model.vote_intervals(test)
+    margin, width, above = model.vote_intervals(test)
+    np.testing.assert_array_equal(above, width)
     assert (margin >= 0).all()
     assert 0 < np.mean(model.predict_or_abstain(test).mask == (margin <= width)) <= 1
 

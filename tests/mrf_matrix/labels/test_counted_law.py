@@ -192,7 +192,7 @@ def test_whatever_is_read_shares_are_finite_and_sum_to_one(noisy, name):
         assert found.weights.sum() == pytest.approx(1)
         assert found.probabilities.sum() == pytest.approx(1)
         assert found.probabilities.min() >= 0
-        figures = [found.margin, found.half_width(0.95), *map(found.deviation, (0, 1), (1, 0))]
+        figures = [found.margin, *found.margin_widths(0.95), *map(found.deviation, (0, 1), (1, 0))]
         assert np.isfinite([*figures, found.log_odds(1, 0)]).all()
         assert min(figures) >= 0
 

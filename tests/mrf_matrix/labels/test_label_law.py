@@ -66,10 +66,11 @@ def test_two_classes_agree_with_quadrature(signal):
     second = found.weights @ found.shares[:, 0] ** 2
     assert second == pytest.approx(by_quadrature(lambda p: p * p, signal), rel=1e-6)
     for level in (0.5, 0.8, 0.95):
-        width, middle = found.half_width(level), found.margin
-        ends = expit(middle - width), expit(middle + width)
-        within = by_quadrature(partial(is_within, ends), signal)
-        assert within == pytest.approx(level, abs=2e-3)
+        below, above = found.margin_widths(level)
+        ends = expit(found.margin - below), expit(found.margin + above)
+        for tail in ((0.0, ends[0]), (ends[1], 1.0)):
+            outside = by_quadrature(partial(is_within, tail), signal)
+            assert outside == pytest.approx((1 - level) / 2, abs=2e-3)
 
 
 @pytest.mark.parametrize("concentration", sorted(CONCENTRATIONS.values()))
@@ -186,9 +187,11 @@ def test_cells_that_are_labelled_have_these_shares(k, signal):
     if k < 5:  # the negative control; of more classes there are fewer draws
         assert away(seen[:, 0], right(other), other) > 4.5
     for level in (0.5, 0.9):
-        odds = np.log(seen[:, 0]) - np.log(seen[:, 1:].max(axis=1))
-        within = np.abs(odds - found.margin) <= found.half_width(level)
-        assert within.mean() == pytest.approx(level, abs=0.02)
+        odds = np.log(seen[:, 0]) - np.log(seen[:, 1:].max(axis=1)) - found.margin
+        below, above = found.margin_widths(level)
+        tail = pytest.approx((1 - level) / 2, abs=0.012)
+        assert (odds < -below).mean() == tail
+        assert (odds > above).mean() == tail or above == 0  # extended to the margin, and beyond
 
 
 def test_many_classes_stay_within_memory():
@@ -209,17 +212,19 @@ def test_many_classes_stay_within_memory():
 
 @pytest.mark.parametrize("k", [2, 3, 20])
 @pytest.mark.parametrize("signal", [0.0, 2.0, 50.0])
-def test_half_widths_rise_with_the_level_and_cover(k, signal):
+def test_widths_rise_with_the_level_and_leave_out_equal_tails(k, signal):
     found = label_evidence(k, signal)
     odds = np.log(found.shares[:, 0]) - np.log(found.shares[:, 1:].max(axis=1)) - found.margin
     levels = np.linspace(0.02, 0.995, 40)
-    widths = [found.half_width(level) for level in levels]
-    assert np.diff(widths).min() >= 0
-    for level, width in zip(levels, widths, strict=True):
-        covered = found.weights[np.abs(odds) <= width].sum()
-        below = found.weights[np.abs(odds) < width].sum()
-        assert covered >= level - 1e-9
-        assert below <= level + 1e-9  # and no wider than it must be
+    widths = np.array([found.margin_widths(level) for level in levels])
+    assert np.diff(widths, axis=0).min() >= 0
+    assert widths.min() >= 0
+    for level, sides in zip(levels, widths, strict=True):
+        for width, beyond in zip(sides, (-odds, odds), strict=True):
+            tail = (1 - level) / 2
+            assert found.weights[beyond > width].sum() <= tail + 1e-9
+            if width:  # and no wider than it must be
+                assert found.weights[beyond >= width * (1 - 1e-9)].sum() >= tail - 1e-9
 
 
 def test_shares_of_nothing_have_finite_odds():
@@ -228,7 +233,7 @@ def test_shares_of_nothing_have_finite_odds():
     assert found.log_odds(0, 1) == found.margin == pytest.approx(np.log(0.625 / 0.375))
     nothing = CellShares(np.array([[1.0, 0.0, 0.0]]), np.ones(1))
     for one in (found, nothing):
-        figures = [one.margin, one.half_width(1.0), one.deviation(0, 1), one.log_odds(1, 0)]
+        figures = [one.margin, *one.margin_widths(1.0), one.deviation(0, 1), one.log_odds(1, 0)]
         assert np.isfinite(figures).all()
     assert nothing.log_odds(1, 2) == nothing.deviation(1, 2) == 0
 
@@ -258,12 +263,16 @@ def test_a_cell_of_another_label_is_the_same_of_other_classes(places):
     turned = DRAWN.turned(places)
     assert turned.leading == (DRAWN.leading + places) % 4
     assert turned.margin == pytest.approx(DRAWN.margin)
-    assert turned.half_width(0.9) == pytest.approx(DRAWN.half_width(0.9))
+    assert turned.margin_widths(0.9) == pytest.approx(DRAWN.margin_widths(0.9))
     for one, other in [(0, 1), (3, 1), (2, 0)]:
         here, there = (one + places) % 4, (other + places) % 4
         assert turned.probabilities[here] == pytest.approx(DRAWN.probabilities[one])
         assert turned.log_odds(here, there) == pytest.approx(DRAWN.log_odds(one, other))
         assert turned.deviation(here, there) == pytest.approx(DRAWN.deviation(one, other))
+        widths = DRAWN.odds_widths(one, other, 0.8)
+        assert turned.odds_widths(here, there, 0.8) == pytest.approx(widths)
+        assert turned.odds_widths(there, here, 0.8) == pytest.approx(widths[::-1])
+        assert widths[0] != pytest.approx(widths[1]), "the case tells the sides apart"
     if places % 4:  # the negative control
         assert turned.probabilities[0] != pytest.approx(DRAWN.probabilities[0])
 

@@ -5,6 +5,7 @@ from math import exp, log, pi, prod, sqrt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from mrf_matrix.posterior import (
     BlockTable,
@@ -140,7 +141,8 @@ def test_deviations_of_terms_are_those_of_both_parts(arranged):
 
 
 @pytest.mark.parametrize(("k", "pair"), CASES)
-def test_margin_variances_are_those_of_both_parts(k, pair):
+def test_margin_widths_are_those_of_both_parts(k, pair):
+    """Each side in quadrature: weighted quantiles of the tree, normal ones of the tables."""
     pool, (one, other) = pool_of(k), pair
     expected = []
     for code in CODES:
@@ -149,21 +151,27 @@ def test_margin_variances_are_those_of_both_parts(k, pair):
         draws, weights = pool.tree.evidence[cell].shares, pool.tree.evidence[cell].weights
         mean = [float(weights @ draws[:, c]) for c in range(k)]
         around = log(mean[one]) - log(mean[other])
-        spread = sum(
-            weight * (log(share[one]) - log(share[other]) - around) ** 2
+        odds = sorted(
+            (log(share[one]) - log(share[other]), weight)
             for weight, share in zip(weights, draws, strict=True)
         )
+        upto = np.cumsum([weight for _, weight in odds])
+        low, high = (odds[int((upto < tail).sum())][0] for tail in (0.1, 0.9))
         asked = code[None], np.array([one]), np.array([other])
-        expected.append(WEIGHT**2 * (spread + pool.tables.margin_variances(*asked)[0]))
+        [variance] = pool.tables.margin_variances(*asked)
+        of_tree = np.maximum([around - low, high - around], 0)
+        expected.append(WEIGHT * np.sqrt(of_tree**2 + norm.ppf(0.9) ** 2 * variance))
     full = [np.full(len(CODES), c) for c in pair]
-    found = pool.margin_variances(CODES, *full)
-    assert_allclose(found, expected)
-    assert_allclose(pool.margin_variances(CODES, *full[::-1]), found)
+    below, above = found = pool.margin_widths(CODES, *full, 0.8)
+    assert_allclose(np.transpose(found), expected)
+    assert np.abs(below / above - 1).max() > 0.1, "the case tells the sides apart"
+    assert_allclose(pool.margin_widths(CODES, *full[::-1], 0.8), (above, below))
     mixed = np.arange(len(CODES)) % 2 == 0  # pairs of classes may differ from record to record
     first, second = (np.where(mixed, a, b) for a, b in (pair, pair[::-1]))
-    assert_allclose(pool.margin_variances(CODES, first, second), found)
+    swapped = np.where(mixed, found, found[::-1])
+    assert_allclose(pool.margin_widths(CODES, first, second, 0.8), swapped)
     nobody = np.zeros(0, dtype=np.int64)
-    assert pool.margin_variances(CODES[:0], nobody, nobody).shape == (0,)
+    assert np.shape(pool.margin_widths(CODES[:0], nobody, nobody, 0.8)) == (2, 0)
 
 
 def test_classes_keep_their_order_in_both_parts():
@@ -192,7 +200,7 @@ def test_a_class_of_no_share_in_a_cell_gives_finite_numbers():
     assert found[:, 0].min() > 0.999
     assert np.isfinite(sure.log_odds(CODES)).all()
     ones = np.ones(len(CODES), dtype=np.int64)
-    assert np.isfinite(sure.margin_variances(CODES, 0 * ones, ones)).all()
+    assert np.isfinite(sure.margin_widths(CODES, 0 * ones, ones, 0.95)).all()
 
 
 def test_averaged_probabilities_take_what_noise_leaves_from_the_tables_alone():

@@ -5,6 +5,7 @@ from math import exp, log, prod
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from mrf_matrix.posterior import CellShares, LabelPosterior, ResidualPosterior, SeveralPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
@@ -91,8 +92,9 @@ def test_evidence_says_what_the_residual_forest_says(k):
     logs = np.sort(evidence.log_odds(CODES), axis=1)
     assert_allclose(ahead, logs[:, -1] - logs[:, -2])
     second = np.argsort(evidence.log_odds(CODES), axis=1)[:, -2]
-    assert_allclose(evidence.margin_variances(CODES, first, second), variances)
-    assert_allclose(evidence.margin_variances(CODES, second, first), variances)
+    for pair in ((first, second), (second, first)):
+        for side in evidence.margin_widths(CODES, *pair, 0.9):
+            assert_allclose(side, norm.ppf(0.95) * np.sqrt(variances))
 
 
 @pytest.mark.parametrize("attributes", [(0, 1), (0, 2), (1,)], ids=["apart", "a pair", "single"])
@@ -107,14 +109,14 @@ def test_terms_and_the_constant_add_up_to_the_log_odds(k, pair, attributes):
 
 
 @pytest.mark.parametrize(("k", "pair"), CASES)
-def test_margin_variances_are_those_of_both_parts_as_they_weigh(k, pair):
+def test_widths_are_those_of_both_parts_as_they_weigh(k, pair):
     tree, tables, (one, other) = tree_of(k), tables_of(k), pair
-    pool = pooled(tree, tables)
-    full = [np.full(len(CODES), c) for c in pair]
     columns = [column_of(0)] if k == 2 else [column_of(c) for c in pair]
-    of_tables = sum(column.variances(CODES) for column in columns)
+    of_tables = norm.ppf(0.9) * np.sqrt(sum(column.variances(CODES) for column in columns))
     cells = tree.cells_at(CODES)
-    of_tree = np.array([tree.evidence[cell].deviation(one, other) ** 2 for cell in cells])
-    expected = OF_TREE**2 * of_tree + OF_TABLES**2 * of_tables
-    assert_allclose(pool.margin_variances(CODES, *full), expected)
-    assert_allclose(pool.margin_variances(CODES, *full[::-1]), expected)
+    of_tree = np.array([tree.evidence[cell].odds_widths(one, other, 0.8) for cell in cells]).T
+    full = [np.full(len(CODES), c) for c in pair]
+    found = pooled(tree, tables).margin_widths(CODES, *full, 0.8)
+    for side, own in zip(found, of_tree, strict=True):
+        assert_allclose(side, np.sqrt((OF_TREE * own) ** 2 + (OF_TABLES * of_tables) ** 2))
+    assert np.abs(found[0] - found[1]).max() > 1e-3, "the case tells the sides apart"

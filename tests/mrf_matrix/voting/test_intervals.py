@@ -30,7 +30,8 @@ def test_intervals_cover_the_margin_without_noise(budget, kind):
         votes = model._votes(CAR.codes)
         first, second = np.argsort(-votes, axis=1, kind="stable")[:, :2].T
         rows = np.arange(len(votes))
-        margin, half_width = model.vote_intervals(CAR.codes, level)
+        margin, half_width, above = model.vote_intervals(CAR.codes, level)
+        np.testing.assert_array_equal(above, half_width)
         np.testing.assert_allclose(margin, votes[rows, first] - votes[rows, second])
         off = np.abs(margin - (true[rows, first] - true[rows, second]))
         covered.append((off <= half_width).mean())
@@ -56,7 +57,7 @@ def test_the_wider_quantile_covers_sums_of_laplace_draws(level, weights):
 def test_labels_are_withheld_where_noise_may_have_chosen():
     model = fitted(noise="research", noise_state=0)
     labels = model.predict_or_abstain(CAR.codes, level=0.95)
-    margin, half_width = model.vote_intervals(CAR.codes, level=0.95)
+    margin, half_width, _ = model.vote_intervals(CAR.codes, level=0.95)
     np.testing.assert_array_equal(np.ma.getmaskarray(labels), margin <= half_width)
     np.testing.assert_array_equal(np.asarray(labels.data), model.predict(CAR.codes))
     stricter = model.predict_or_abstain(CAR.codes, level=0.999)

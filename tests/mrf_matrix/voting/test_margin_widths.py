@@ -44,7 +44,7 @@ def errors_and_widths(draws=24, **parameters):
         votes = model._votes(CODES)
         margin = np.abs(votes[:, 0] - votes[:, 1])
         errors.append(np.abs(margin - np.where(votes[:, 0] >= votes[:, 1], 1.0, -1.0)))
-    found, width = model.vote_intervals(CODES, LEVEL)
+    found, width, _ = model.vote_intervals(CODES, LEVEL)
     np.testing.assert_allclose(found, margin)
     return np.concatenate(errors), np.tile(width, draws)
 

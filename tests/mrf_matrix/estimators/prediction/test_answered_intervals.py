@@ -50,7 +50,7 @@ def test_intervals_cover_the_margin_without_noise(mode, budget):
     for seed in range(12):
         model = fitted(mode, noise="research", noise_state=seed, **budget)
         votes = model._votes(QUERIES)
-        margin, width = model.vote_intervals(QUERIES, level)
+        margin, width, _ = model.vote_intervals(QUERIES, level)
         np.testing.assert_allclose(margin, np.abs(votes[:, 0] - votes[:, 1]))
         off = np.abs((votes[:, 0] - votes[:, 1]) - (true[:, 0] - true[:, 1]))
         covered.append((off <= width + 1e-9).mean())
@@ -82,7 +82,8 @@ def test_each_batch_has_the_noise_of_its_own_share():
 def test_labels_are_withheld_where_the_interval_holds_zero():
     model = fitted("leaves", epsilon=0.5, noise="research", noise_state=1)
     labels = model.predict_or_abstain(QUERIES, 0.8)
-    margin, width = model.vote_intervals(QUERIES, 0.8)
+    margin, width, above = model.vote_intervals(QUERIES, 0.8)
+    np.testing.assert_array_equal(above, width)
     np.testing.assert_array_equal(labels.mask, margin <= width)
     np.testing.assert_array_equal(labels.data, model.predict(QUERIES))
     assert 0 < labels.mask.mean() < 1

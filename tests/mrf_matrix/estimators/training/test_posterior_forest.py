@@ -334,7 +334,8 @@ def test_a_small_zcdp_budget(car):
 
 def test_intervals_and_abstention(car):
     model = research(car, epsilon=1.0).fit(car.X, car.y)
-    margins, widths = model.vote_intervals(car.X)
+    margins, widths, above = model.vote_intervals(car.X)
+    np.testing.assert_array_equal(above, widths)
     narrow = model.vote_intervals(car.X, level=0.5)[1]
     assert (narrow < widths).all()
     labels = model.predict_or_abstain(car.X)
@@ -369,7 +370,7 @@ def test_a_margin_is_computed_once(car, monkeypatch):
             return right(self, codes, *classes)
 
         monkeypatch.setattr(ProductPosterior, name, counted)
-    margins, widths = model.vote_intervals(car.X, level=0.9)
+    margins, widths, _ = model.vote_intervals(car.X, level=0.9)
     assert asked == {"log_odds": [len(codes)], "margin_variances": [len(codes), differ.sum()]}
     rows = np.arange(len(codes))
     ahead = odds[rows, first] - odds[rows, second]
@@ -391,10 +392,10 @@ def test_labels_that_averaging_reversed_have_no_margin_and_are_withheld(car, eps
     assert (ahead + norm.ppf(0.505) * errors < 0).any()  # at the first level, wholly below zero
     for level in (0.01, 0.5, 0.95):
         half = norm.ppf(0.5 + level / 2) * errors
-        margins, widths = model.vote_intervals(car.X, level)
+        margins, widths, above = model.vote_intervals(car.X, level)
         assert margins.min() == 0
         assert (margins - widths <= ahead - half + 1e-12).all()
-        assert (margins + widths >= ahead + half - 1e-12).all()
+        assert (margins + above >= ahead + half - 1e-12).all()
         np.testing.assert_allclose(widths[~reversed_], half[~reversed_])
         withheld = model.predict_or_abstain(car.X, level).mask
         np.testing.assert_array_equal(withheld, ahead <= half)
