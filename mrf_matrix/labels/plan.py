@@ -26,8 +26,8 @@ DEEP_FROM, DEEP_FOR_MORE = 60, 30
 """Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
 have cells."""
 
-COUNTED_FROM = 50
-"""Signal a class from which class counts of the cells are released too."""
+COUNTED_FROM, COUNTED_A_CLASS = 100, 30
+"""Signal, in all and a class, from which class counts of the cells are released too."""
 
 SHARE_OF_COUNTS = Fraction(1, 4)
 """Of the budget, for them."""
@@ -182,7 +182,7 @@ def label_plan(
     depth = DEEP if signal >= least else FLAT
     cuts = public_cuts(domain, most_cuts(depth, domain.n_classes), structure)
     what, share, counts = f"a tree of {1 << depth} cells and their labels", budget, None
-    if signal >= COUNTED_FROM * domain.n_classes:
+    if signal >= counted_from(domain.n_classes):
         share, rest = budget * (1 - SHARE_OF_COUNTS), budget * SHARE_OF_COUNTS
         of_cells = f"class counts of {1 << depth} cells"
         counts = ResidualStep("totals", of_cells, rest, neighboring, domain.n_classes)
@@ -221,6 +221,15 @@ def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> flo
     if budget.is_infinite:
         return float("inf")
     return float(min(Fraction(rate) * (n_records or ASSUMED_RECORDS), Fraction(LARGEST_FLOAT)))
+
+
+def counted_from(n_classes: int) -> int:
+    """Return the signal from which class counts are released.
+
+    >>> counted_from(2), counted_from(10)
+    (100, 300)
+    """
+    return max(COUNTED_FROM, COUNTED_A_CLASS * n_classes)
 
 
 def most_cuts(depth: int, n_classes: int) -> int:

@@ -68,6 +68,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 NO_TREES: dict[str, Any] = {
     "LABELS_UP_TO": 0,
+    "LABELS_OF_SEVERAL": 0,
     "POOLED": {"l1": (0, 0), "l2": (0, 0)},
     "RESIDUALS_UP_TO": {"l1": 0, "l2": 0},
 }

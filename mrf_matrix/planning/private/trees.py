@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
 from mrf_matrix.mechanisms import PureDP
@@ -13,10 +14,14 @@ from mrf_matrix.planning.private.pooled_plan import shared
 from mrf_matrix.planning.private.private_plan import Forecast, Measured
 from mrf_matrix.residual.settings import Budget
 
-LABELS_UP_TO, LABELS_AN_ATTRIBUTE = 300, 50
-"""Signal (`label_signal`) up to which a tree of labels is taken where none is pooled, in all and an
-attribute. There tables were 2 to 10 points behind it on public sets, though the prior, which knows
-neither rough codes nor classes of their own size, may expect tables ahead."""
+LABELS_UP_TO, LABELS_OF_SEVERAL = 300, 500
+"""Signals (`label_signal`) up to which a tree of labels is taken where none is pooled; the second
+of five classes or more, between them by steps of `LABELS_A_CLASS`. There tables were 2 to 10 points
+behind it on public sets, though the prior, which knows neither rough codes nor classes of their own
+size, may expect tables ahead."""
+
+LABELS_A_CLASS, LABELS_AN_ATTRIBUTE = 100, 50
+"""Signals a class and an attribute up to which it is: three classes have `LABELS_UP_TO`."""
 
 UNDER_ZCDP = 0.4
 """Part of that signal, and of those below, under zCDP: tables have the smaller noise there for the
@@ -47,14 +52,25 @@ def of_labels(scale: Scale, pooling: Budget) -> list[Forecast]:
 
     `pooling`: of the law under which trees are pooled, where there is more.
     """
-    most = min(LABELS_UP_TO, LABELS_AN_ATTRIBUTE * scale.domain.n_attributes)
-    signal = _signal(scale)
+    signal, most = _signal(scale), labels_up_to(scale.domain)
     if _pools(scale):
         signal, (most, _) = _signal(replace(scale, budget=pooling)), POOLED[pooling.norm]
     if signal > most:
         return []
     plan, right = _planned(scale, scale.budget)
     return [Forecast(f"labels of {plan.n_cells} cells", scale.budget, right, "labels")]
+
+
+def labels_up_to(domain: Domain) -> int:
+    """Return the signal up to which a tree of labels is taken where none is pooled.
+
+    >>> [labels_up_to(Domain.from_sizes([4] * 12, n_classes=k)) for k in (2, 3, 4, 5, 10)]
+    [300, 300, 400, 500, 500]
+    >>> labels_up_to(Domain.from_sizes([4] * 3, n_classes=10))
+    150
+    """
+    of_classes = min(LABELS_A_CLASS * domain.n_classes, LABELS_OF_SEVERAL)
+    return min(max(LABELS_UP_TO, of_classes), LABELS_AN_ATTRIBUTE * domain.n_attributes)
 
 
 def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:

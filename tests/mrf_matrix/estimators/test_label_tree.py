@@ -30,7 +30,7 @@ DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.integers(0, SIZES, size=(300, 4))
 Y = (X[:, 0] > 1).astype(int)
-BELOW, ABOVE = (Fraction(2 * COUNTED_FROM + change, len(X)) for change in (-1, 1))
+BELOW, ABOVE = (Fraction(COUNTED_FROM + change, len(X)) for change in (-1, 1))
 """The largest budgets whose cells have no counts, and the smallest whose have."""
 
 

@@ -57,7 +57,7 @@ KINDS = {  # n, d, k, epsilon: each kind once
     "posterior forest": (400, 3, 3, 1.0),
     "residual forest": (20_000, 10, 2, 2.0),
     "screened attributes": (8000, 20, 2, 1.0),  # the classes are even enough for it
-    "screened attributes of several": (800, 20, 4, 0.5),
+    "screened attributes of several": (1020, 20, 6, 0.5),
     "labels": (400, 20, 2, 0.1),  # four cells
     "tree of 8 cells beside tables": (1000, 20, 2, 0.8),
     "tree of 8 cells beside residuals": (5000, 20, 2, 0.8),

@@ -8,13 +8,13 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.labels.plan import (
-    COUNTED_FROM,
     DEEP,
     FLAT,
     MOST_CLASSES,
     MOST_COUNTS,
     MOST_CUTS,
     SHARE_OF_COUNTS,
+    counted_from,
     label_plan,
     label_signal,
     most_cuts,
@@ -38,7 +38,7 @@ def planned(budget, n_records=300, domain=DOMAIN, seed=0, **options):
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
     plan = planned(budget, n_records, neighboring=neighboring)
-    if label_signal(budget, n_records, neighboring) < COUNTED_FROM * plan.n_classes:
+    if label_signal(budget, n_records, neighboring) < counted_from(plan.n_classes):
         assert plan.counts is None
         assert plan.steps == (plan.labels,)
         assert plan.labels.budget == budget
@@ -56,15 +56,15 @@ def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
 @pytest.mark.parametrize("k", [2, 3, 10])
 @pytest.mark.parametrize(("neighboring", "times"), [("add_remove", 10), ("replace_one", 20)])
 def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
-    budget, records = PureDP(Fraction(1, 10)), times * COUNTED_FROM * k
+    budget, records = PureDP(Fraction(1, 10)), times * counted_from(k)
     domain = Domain.from_sizes([4, 3, 5], n_classes=k)
     below, above = (
         planned(budget, n, domain, neighboring=neighboring) for n in (records - 1, records)
     )
-    assert label_signal(budget, records, neighboring) == COUNTED_FROM * k
+    assert label_signal(budget, records, neighboring) == counted_from(k)
     assert (below.counts, len(above.steps)) == (None, 2)
     assert above.labels.choice_rate == below.labels.choice_rate * (1 - SHARE_OF_COUNTS)
-    assert above.cell_signal == pytest.approx(COUNTED_FROM * k / 8 * float(1 - SHARE_OF_COUNTS))
+    assert above.cell_signal == pytest.approx(counted_from(k) / 8 * float(1 - SHARE_OF_COUNTS))
     assert (below.depth, below.cuts) == (above.depth, above.cuts)
 
 

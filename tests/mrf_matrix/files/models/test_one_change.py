@@ -82,7 +82,7 @@ LABELS = {
     "no noise": {"noise": "none"},
     "research noise": {"noise": "research"},
     "fewer records": {"n_records": 10},
-    "too few records for counts": {"n_records": 2 * COUNTED_FROM - 1},
+    "too few records for counts": {"n_records": COUNTED_FROM - 1},
     "no records": {"n_records": 0},
     "delta of one": {"delta": 1.0},
     "cuts of a flat tree": {"cuts": [{"attribute": 0, "upper": [1]}] * 3},
@@ -93,7 +93,7 @@ LABELS = {
     "labels false": {"labels": [0, 1, 0, 1, 0, 1, 0, True]},
     "no labels": {"labels": None},
     "an earlier version": {"schema_version": 2},
-    "a later version": {"schema_version": 4},
+    "a later version": {"schema_version": 5},
 }
 SAME = {
     "residual": {"n_records": 1500},

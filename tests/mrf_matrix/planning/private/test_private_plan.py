@@ -159,8 +159,8 @@ TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
         (10 * POOLED_FROM + 10, TENTH, 2, {}, False),  # tables are asked beside them
         (3000, TENTH, 3, {}, True),
         (3010, TENTH, 3, {}, False),
-        (3000, TENTH, 10, {}, True),
-        (3010, TENTH, 10, {}, False),
+        (5000, TENTH, 10, {}, True),
+        (5010, TENTH, 10, {}, False),
         (1200, TENTH_OF_RHO, 2, {}, True),
         (1210, TENTH_OF_RHO, 2, {}, False),
         (1200, TENTH_OF_RHO, 3, {}, True),
@@ -203,6 +203,19 @@ def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
     most = 10 * LABELS_AN_ATTRIBUTE
     assert private_plan(one, [TENTH], n_records=most).chosen.measured == "labels"
     assert private_plan(one, [TENTH], n_records=most + 10).chosen.measured == "tables"
+
+
+SEVERAL = [(3, 300), (4, 400), (5, 500), (10, 500)]
+
+
+@pytest.mark.parametrize(("k", "most"), SEVERAL)
+def test_of_more_classes_labels_are_taken_further(k, most):
+    domain = Domain.from_sizes((4,) * 12, n_classes=k)
+    for n, kind in ((10 * most, True), (10 * most + 10, False)):
+        assert (private_plan(domain, [TENTH], n_records=n).chosen.measured == "labels") == kind
+    few = Domain.from_sizes((4,) * 5, n_classes=k)
+    for n, kind in ((2500, True), (2510, False)):
+        assert (private_plan(few, [TENTH], n_records=n).chosen.measured == "labels") == kind
 
 
 def test_labels_are_forecast_between_chance_and_what_tables_know():
