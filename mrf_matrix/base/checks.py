@@ -22,16 +22,27 @@ Word = TypeVar("Word", bound=str)
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number of at least ``least``, below 2**63, or refuse by name.
+    """Return a whole number of at least ``least``, or refuse by name.
 
     Raises ValueError naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise ValueError(f"{name}={shown(value)}: expected {kind}.")
-    if int(value) >= 1 << 63:
-        raise ValueError(f"{name}={shown(value)}: expected an integer below 2**63.")
     return int(value)
+
+
+def public_records(n_records: object) -> int | None:
+    """Return the public number of records, None where it is not public, or refuse by name.
+
+    Raises ValueError if it is none from 1 to 2**63 - 1.
+    """
+    if n_records is None:
+        return None
+    found = whole_number("n_records", n_records)
+    if found >= 1 << 63:
+        raise ValueError(f"n_records={shown(n_records)}: expected an integer below 2**63.")
+    return found
 
 
 def check_integer(name: str, value: object, least: int) -> None:

@@ -79,7 +79,8 @@ class Exponential:
         whose rounded sums are `MARGIN` below it or more, and none whose are further above: if none
         lies between, the place is known. Else the same number is compared with the whole sums, as
         it is from the start where the last may be a power of two: in nodes without records, and
-        less than once in a million trees. What is drawn never depends on how anything is rounded.
+        less than once in a million trees of two classes. What is drawn never depends on how
+        anything is rounded.
         """
         number = None
         upto, size, sure = running_sums(options(self.rounding))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.labelled import LabelPosterior
-from mrf_matrix.posterior.pooled import Beside, PooledPosterior
+from mrf_matrix.posterior.pooled import PooledPosterior, TablesPosterior
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
@@ -105,7 +105,7 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
     if isinstance(posterior, LabelPosterior):
         return 0.0
     if isinstance(posterior, PooledPosterior):
-        shares, tables = posterior.tables.log_shares, _asked(posterior)
+        shares, tables = posterior.tables.log_shares, _of_tables(posterior)
         ahead = float(shares[one] - shares[other])
         return ahead + posterior.weights[1] * (constant(tables, one, other) - ahead)
     return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
@@ -145,7 +145,7 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
     ahead = shares[one] - shares[other]
     of_tree = _weighed(replace(of_tree, log_odds=of_tree.log_odds - ahead), v)
     rest = []
-    for term in terms(_asked(posterior), one, other):
+    for term in terms(_of_tables(posterior), one, other):
         if term.attributes == of_tree.attributes:
             of_tree = _together(of_tree.over_codes(), _weighed(term, w))
         else:
@@ -153,7 +153,7 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
     yield from (of_tree, *rest)
 
 
-def _asked(posterior: PooledPosterior) -> Beside:
+def _of_tables(posterior: PooledPosterior) -> TablesPosterior:
     """Return what the tables of a pool imply by themselves."""
     tables = posterior.tables
     return tables.posterior if isinstance(tables, ResidualEvidence) else tables

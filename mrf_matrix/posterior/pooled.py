@@ -21,11 +21,11 @@ from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
 
-BESIDE_TABLES, BESIDE_RESIDUALS = (0.7, 0.7), (0.5, 0.9)
+WEIGHTS_BESIDE_TABLES, WEIGHTS_BESIDE_RESIDUALS = (0.7, 0.7), (0.5, 0.9)
 """Weights of the tree and of the tables: with .6 or .8 of both, and with .7 of both beside
 residuals, pools were no better on public sets."""
 
-Beside = ProductPosterior | ResidualPosterior | SeveralPosterior
+TablesPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior
 """What tables imply by themselves."""
 
 
@@ -52,7 +52,7 @@ class PooledPosterior:
     def weights(self) -> tuple[float, float]:
         """What the tree and the tables count."""
         residuals = isinstance(self.tables, ResidualEvidence)
-        return BESIDE_RESIDUALS if residuals else BESIDE_TABLES
+        return WEIGHTS_BESIDE_RESIDUALS if residuals else WEIGHTS_BESIDE_TABLES
 
     def log_odds(self, codes: AnyInts) -> Array:
         """Return log probabilities up to a constant of each record, shape (b, k)."""
@@ -96,7 +96,7 @@ class PooledPosterior:
         return f"PooledPosterior({self.tree!r}, {self.tables!r})"
 
 
-def pooled(tree: LabelPosterior, tables: Beside) -> PooledPosterior:
+def pooled(tree: LabelPosterior, tables: TablesPosterior) -> PooledPosterior:
     """Return a tree and tables as one posterior."""
     if isinstance(tables, ProductPosterior):
         return PooledPosterior(tree, tables)

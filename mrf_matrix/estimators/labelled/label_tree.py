@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Self
 
 from mrf_matrix.base.arrays import AnyInts, Longs
-from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.labelled.votes import LabelVotes
@@ -119,7 +119,7 @@ class LabelTreeClassifier(
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> LabelPlan:
-        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        known = public_records(self.n_records)
         structure = structure_generator(self.random_state)
         return label_plan(
             domain,
@@ -131,7 +131,7 @@ class LabelTreeClassifier(
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        self._prepared(bring).paid()
+        self._prepared(bring).pay()
         return self
 
     def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
-from mrf_matrix.base.checks import one_word, whole_number
+from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
@@ -151,7 +151,7 @@ class PooledForestClassifier(
     def _parts(self, noise_state: Seed) -> tuple[LabelTreeClassifier, Tables]:
         """Return the tree and the tables, not yet fitted."""
         beside = BESIDE[one_word("beside", self.beside, tuple(BESIDE))]
-        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        known = public_records(self.n_records)
         of_tree, of_tables = shared(self._budget, known, self.neighboring)
         common: dict[str, Any] = {
             "domain": self.domain,

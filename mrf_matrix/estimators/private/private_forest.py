@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
@@ -122,7 +122,7 @@ class PrivateForestClassifier(
     def _plan(self, domain: Domain, serving: Serving = ALL) -> PrivatePlan:
         domain.required_target()
         tell("Planning every kind of forest")
-        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        known = public_records(self.n_records)
         return private_plan(
             domain,
             list(claiming_budgets(self.epsilon, self.delta, self.rho)),
@@ -137,7 +137,7 @@ class PrivateForestClassifier(
         if not is_read_off(self.domain):  # refused before the records are looked at
             bill_of(self, self._plan(required_domain(self.domain)).budget).check()
         data = bring()
-        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        known = public_records(self.n_records)
         plan = self._plan(data.domain, Serving.by(data, known))
         bill_of(self, plan.budget).check()
         for name in FITTED:  # they belong to an earlier fit

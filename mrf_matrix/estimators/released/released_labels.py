@@ -4,11 +4,11 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
-from mrf_matrix.residual.settings import Budget
 
 
 @released

@@ -1,8 +1,5 @@
 """A pooled forest that was released: it predicts, and knows nothing of the records."""
 
-from functools import reduce
-from operator import add
-
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.pooled.votes import PooledVotes
 from mrf_matrix.estimators.released.released import Released, released
@@ -10,9 +7,10 @@ from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClas
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.posterior.pooled import pooled
 from mrf_matrix.reports.privacy_report import PrivacyReport
-from mrf_matrix.residual.settings import Budget
 
 
 @released
@@ -56,7 +54,7 @@ class ReleasedPooledForestClassifier(Released, PooledVotes):
     @property
     def spent(self) -> Budget:
         """What was spent on it."""
-        return reduce(add, (self.tree.spent, self.tables.spent))
+        return total_budget((self.tree.spent, self.tables.spent))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{self.tree!r}, {self.tables!r}")

@@ -5,12 +5,12 @@ from functools import cached_property
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockPart, tables_of
 from mrf_matrix.posterior import ProductPosterior, product_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
-from mrf_matrix.residual.settings import Budget
 
 
 @released

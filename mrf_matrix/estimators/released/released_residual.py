@@ -6,11 +6,11 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual import ResidualPlan
-from mrf_matrix.residual.settings import Budget
 
 
 @dataclass(eq=False, repr=False)

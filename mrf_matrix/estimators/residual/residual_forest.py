@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import public_records
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
@@ -135,7 +135,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         )
 
     def _public_records(self) -> int | None:
-        return None if self.n_records is None else whole_number("n_records", self.n_records)
+        return public_records(self.n_records)
 
     def _budget_by_law(self, domain: Domain) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
@@ -166,7 +166,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
-        self._prepared(bring).paid()
+        self._prepared(bring).pay()
         return self
 
     def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:

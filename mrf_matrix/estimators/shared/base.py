@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
-    Measured,
+    MeasuredPlan,
     PrivateData,
     needs_records,
     tables_for,
@@ -273,11 +273,11 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
 
     def _prepared_measurement(
         self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
-    ) -> Prepared[Measured]:
+    ) -> Prepared[MeasuredPlan]:
         """Return a plan made without data, and its releases, ready to be paid: nothing is spent."""
         held = vars(self)
         known = held.get("n_records")
-        records = None if known is None else whole_number("n_records", known)
+        records = public_records(known)
         measuring, bill = self._measuring(self._budget), bill_of(self, self._budget)
         measuring.check()
         bill.check()
@@ -292,7 +292,7 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
         tables = tables_for(plan, data, self.noise, structure)
         stream = noise_stream(self.noise, bill.noise_state)
 
-        def release() -> Measured:
+        def release() -> MeasuredPlan:
             releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
             return plan, tuple(with_provenance(release, self.domain) for release in releases)
 

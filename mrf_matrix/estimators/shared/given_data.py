@@ -57,6 +57,10 @@ def needs_records(what: str) -> TypeError:
     )
 
 
+MeasuredPlan = tuple[Plan, tuple[Release, ...]]
+"""A plan, and what was released of it."""
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedRecords:
     """Records in memory, as codes."""
@@ -175,9 +179,6 @@ def check_before_release(plan: Plan) -> None:
     if (weigh := WEIGHING.get()) is not None:
         weigh(plan)
     check_memory(plan.parts, plan.n_classes)
-
-
-Measured = tuple[Plan, tuple[Release, ...]]  # a plan and what was released of it
 
 
 def tables_for(

@@ -175,7 +175,7 @@ class Prepared(Generic[Found]):
     bill: Bill
     release: Callable[[], Found]
 
-    def paid(self) -> Found:
+    def pay(self) -> Found:
         """Spend, or refuse; and release."""
         self.bill.charge()
         return self.release()

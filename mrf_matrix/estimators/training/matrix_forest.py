@@ -107,7 +107,7 @@ class MatrixForestClassifier(
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of(self._mode, self.allocation, self.voting)
         one_word("shrinkage", self.shrinkage, SHRINKAGES)
-        self._learn(*self._prepared_measurement(kind, self._design(), bring).paid())
+        self._learn(*self._prepared_measurement(kind, self._design(), bring).pay())
         return self
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:

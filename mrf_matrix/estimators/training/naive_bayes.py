@@ -83,9 +83,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         _checked_alpha(self.alpha)
-        self._learn(
-            *self._prepared_measurement(kind_of("naive_bayes"), BlockChoice(), bring).paid()
-        )
+        self._learn(*self._prepared_measurement(kind_of("naive_bayes"), BlockChoice(), bring).pay())
         return self
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:

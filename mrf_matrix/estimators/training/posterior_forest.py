@@ -115,7 +115,7 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
         return blocks_budget(claim, self.domain, choice, self.n_records, self.neighboring)
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        self._prepared(bring).paid()
+        self._prepared(bring).pay()
         return self
 
     def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:

@@ -1,8 +1,6 @@
 """A pooled forest as a file: the file of its tree and the file of its tables within it."""
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import add
 
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject, number_of, part_of, versioned_of
@@ -23,6 +21,7 @@ from mrf_matrix.files.models.residual_file import (
     residual_content,
     residual_of,
 )
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.private.pooled_plan import shared
 
 POOLED_FORMAT = "mrf_matrix.pooled_model"
@@ -73,7 +72,7 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     if of_tree != of_tables:
         raise FieldError("tables: expected the neighbours and the noise of the tree.")
     parts = tree.spent, tables.spent
-    budget = reduce(add, parts)
+    budget = total_budget(parts)
     if shared(budget, tree.plan.n_records, tree.plan.neighboring) != parts:
         raise FieldError("tables: expected the budget that the tree leaves.")
     expected = pooled_report(tree.report, tables.report, budget, delta)
@@ -89,8 +88,10 @@ def _tables(
     if data.get("format") != RESIDUAL_FORMAT:
         return posterior_of(part)
     tables = residual_of(part)
-    if tables.plan.n_records != tree.plan.n_records or tables.plan.even_records is not None:
+    if tables.plan.n_records != tree.plan.n_records:
         raise FieldError("tables: expected the number of records of the tree.")
+    if tables.plan.even_records is not None:
+        raise FieldError("tables: expected no choice of how rare a class is before them.")
     return tables
 
 

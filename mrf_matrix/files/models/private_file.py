@@ -4,9 +4,6 @@ Budgets of the choices and of the forest add up to the whole. Which attributes w
 writer's word, as every release is; the forest's blocks must lie within them.
 """
 
-from functools import reduce
-from operator import add
-
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
@@ -44,7 +41,7 @@ from mrf_matrix.files.models.posterior_file import (
 from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
-from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.mechanisms.budgets.budget import budget_of, total_budget
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import Kind, ResidualStep
 
@@ -151,4 +148,4 @@ def _screened(
 
 def _whole(forest: ReleasedForest, choices: tuple[ResidualStep, ...]) -> Budget:
     """Return what the forest and the choices cost together."""
-    return reduce(add, (step.budget for step in choices), forest.spent)
+    return total_budget((forest.spent, *(step.budget for step in choices)))

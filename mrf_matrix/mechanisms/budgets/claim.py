@@ -125,12 +125,12 @@ def claiming_budgets(
     (PureDP(epsilon=1), 0.0244)
     """
     if isinstance(delta, Real) and delta == 0:
-        return (_within_floats(as_budget(epsilon_or_default(epsilon, rho), rho)),)
+        return (_reckoned(as_budget(epsilon_or_default(epsilon, rho), rho)),)
     if rho is not None:
         raise BudgetError(
             f"delta={short(delta)} and rho={short(rho)}: expected delta= beside epsilon= only."
         )
-    pure = _within_floats(as_budget(epsilon_or_default(epsilon, rho)))
+    pure = _reckoned(as_budget(epsilon_or_default(epsilon, rho)))
     if pure.is_infinite:
         raise BudgetError(
             f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
@@ -139,12 +139,12 @@ def claiming_budgets(
     return pure, _gaussian(pure.exact, exact_positive("delta", delta))
 
 
-def _within_floats(budget: PureDP | ZCDP) -> PureDP | ZCDP:
+def _reckoned(budget: PureDP | ZCDP) -> PureDP | ZCDP:
     """Return a budget that can be reckoned with, or refuse it."""
     if not budget.is_infinite and budget.exact > LARGEST_CLAIMED:
         raise BudgetError(
-            f"{budget.parameter}={shown(budget.amount)}: expected at most 1e200, or float('inf') "
-            f"for no noise."
+            f"{budget.parameter}={shown(budget.amount)}: expected at most "
+            f"{float(LARGEST_CLAIMED):g}, or float('inf') for no noise."
         )
     return budget
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import public_records, whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
@@ -126,7 +126,7 @@ def block_part(
 
     `structure`: shuffles attributes: public; `n_records`: None where it is not public.
     """
-    known = None if n_records is None else whole_number("n_records", n_records)
+    known = public_records(n_records)
     design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
     weights = row_weights(budget, len(design.blocks))
     part = weighted_blocks(

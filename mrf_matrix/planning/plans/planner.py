@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.base.checks import public_records, structure_generator, whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
@@ -203,7 +203,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     made = plan_of(
         kind, schema, design, measuring, structure_generator(random_state), queries=queries,
         n_classes=_classes(schema, n_classes),
-        n_records=None if n_records is None else whole_number("n_records", n_records),
+        n_records=public_records(n_records),
     )  # fmt: skip
     if made.target_rms is not None:
         made = made.within_targets(made.target_rms)
@@ -222,7 +222,7 @@ def sequence_plan(
     even_records: int | None = None,
 ) -> ResidualPlan:
     """Return the sequence of steps of a residual forest; parameters as `plan`, `residual_plan`."""
-    records = None if n_records is None else whole_number("n_records", n_records)
+    records = public_records(n_records)
     d, k = domain.n_attributes, domain.required_target().size
     budget = sequence_budget(epsilon, delta, rho, d, records, k)
     return residual_plan(

@@ -158,7 +158,7 @@ class PrivatePlan:
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
         elif second.accuracy > first.accuracy and first.measured in BY_SIGNAL:
-            told += " (at such a signal it is taken: tables lagged on public data)"
+            told += " (at such a signal it is taken: kinds without a tree lagged on public data)"
         elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import norm
 
 from mrf_matrix import Domain, PooledForestClassifier
-from mrf_matrix.posterior.pooled import BESIDE_TABLES
+from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_TABLES
 
 SIZES = (4, 3, 5, 2)
 GENERATOR = np.random.default_rng(0)
@@ -25,7 +25,7 @@ def variances_of_both(model):
     posterior, classes = model.posterior_, np.zeros(len(X), dtype=np.int64)
     evidence = posterior.tree.evidence
     of_tree = np.array([evidence[v].deviation(0, 1) for v in posterior.tree.cells_at(X)]) ** 2
-    return BESIDE_TABLES[0] ** 2 * (
+    return WEIGHTS_BESIDE_TABLES[0] ** 2 * (
         of_tree + posterior.tables.margin_variances(X, classes, 1 - classes)
     )
 

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from mrf_matrix.labels.counted_law import counted_evidence
 from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
-from mrf_matrix.posterior.pooled import BESIDE_TABLES
+from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_TABLES
 
 CELLS = 800
 TERMS = {"rate": 0.375, "records": 75.0, "concentration": 0.45}
@@ -39,6 +39,9 @@ def drawn(k, believed=SCALE):
         counted_evidence(one, c, law=law, **TERMS) for one, c in zip(noisy, said, strict=True)
     ]
     return np.array([generator.dirichlet(a + one) for one in counts]), evidence
+
+
+WEIGHT = WEIGHTS_BESIDE_TABLES[0]
 
 
 def ahead(shares, leading):
@@ -143,9 +146,9 @@ def pooled_tails(sides, deviation):
     found = []
     for cell, one, ends in zip(drawn(2)[1], FIRST, sides.T, strict=False):
         logs = np.log(cell.shares)
-        off = BESIDE_TABLES[0] * (logs[:, one] - logs[:, 1 - one] - cell.log_odds(one, 1 - one))
+        off = WEIGHT * (logs[:, one] - logs[:, 1 - one] - cell.log_odds(one, 1 - one))
         beyond = np.stack([-off, off]) - ends[:, None]
-        found.append(ndtr(beyond / (BESIDE_TABLES[0] * deviation)) @ cell.weights)
+        found.append(ndtr(beyond / (WEIGHT * deviation)) @ cell.weights)
     return np.transpose(found)
 
 
@@ -160,7 +163,7 @@ def test_intervals_of_pools_leave_out_equal_tails(level, deviation):
     assert found.max() < 1.5 * tail
     assert pooled_tails(sides / 2, deviation).mean() > 2 * tail, "the first negative control"
     alike = [cell.deviation(0, 1) for cell in drawn(2)[1][: len(PLACES)]]
-    both = BESIDE_TABLES[0] * norm.ppf(1 - tail) * np.hypot(alike, deviation)
+    both = WEIGHT * norm.ppf(1 - tail) * np.hypot(alike, deviation)
     found = pooled_tails(np.stack([both, both]), deviation)
     if deviation < 5:  # the second; where tables are much wider, there is nothing to tell
         assert found.min() < 0.5 * tail

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from mrf_matrix.posterior import CellShares, LabelPosterior, ResidualPosterior, SeveralPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
-from mrf_matrix.posterior.pooled import BESIDE_RESIDUALS, pooled
+from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_RESIDUALS, pooled
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 
@@ -74,7 +74,7 @@ def test_probabilities_are_the_pool_of_both_parts(k):
     assert_allclose(found, expected, rtol=1e-10)
     odds = np.exp(pool.log_odds(CODES))  # nothing is averaged: means of effects are all there is
     assert_allclose(odds / odds.sum(axis=1, keepdims=True), expected, rtol=1e-10)
-    assert pool.weights == BESIDE_RESIDUALS == (OF_TREE, OF_TABLES)
+    assert pool.weights == WEIGHTS_BESIDE_RESIDUALS == (OF_TREE, OF_TABLES)
     for other in (of_tree, of_tables):
         assert np.abs(found - other).max() > 0.02, "the case tells the pool from either part"
 
