@@ -32,16 +32,20 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
+MOST_RECORDS = 10**15
+"""Public numbers of records: files hold no larger ones, and times a budget they are floats."""
+
+
 def public_records(n_records: object) -> int | None:
     """Return the public number of records, None where it is not public, or refuse by name.
 
-    Raises ValueError if it is none from 1 to 2**63 - 1.
+    Raises ValueError if it is none from 1 to 10**15.
     """
     if n_records is None:
         return None
     found = whole_number("n_records", n_records)
-    if found >= 1 << 63:
-        raise ValueError(f"n_records={shown(n_records)}: expected an integer below 2**63.")
+    if found > MOST_RECORDS:
+        raise ValueError(f"n_records={shown(n_records)}: expected an integer of at most 10**15.")
     return found
 
 

@@ -55,11 +55,17 @@ class Rounding:
     def either(self, worth: Rounded) -> Rounded:
         """Return the sum, along the last axis."""
         top = worth.powers.max(axis=-1, keepdims=True)
-        return Rounded(np.ldexp(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
+        return Rounded(scaled(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
 
     def both(self, one: Rounded, other: Rounded) -> Rounded:
         """Return the product."""
         return Rounded(one.parts * other.parts, one.powers + other.powers)
+
+
+def scaled(parts: Array, powers: Longs) -> Array:
+    """Return ``parts * 2**powers``, powers up to 0; what is lost is within the bound."""
+    with np.errstate(under="ignore"):
+        return np.asarray(np.ldexp(parts, np.maximum(powers, -(1 << 30)).astype(np.intc)))
 
 
 def running_sums(numbers: Sequence[Rounded]) -> tuple[Array, int, bool]:
@@ -75,7 +81,7 @@ def running_sums(numbers: Sequence[Rounded]) -> tuple[Array, int, bool]:
     """
     parts, powers = np.array([one.parts for one in numbers]), [int(one.powers) for one in numbers]
     top = max(powers)
-    upto = np.cumsum(np.ldexp(parts, np.array(powers) - top))
+    upto = np.cumsum(scaled(parts, np.array(powers) - top))
     ends = upto[-1] * np.array([1 - 2 * OFF, 1, 1 + 2 * OFF])
     least, size, most = np.frexp(ends)[1].tolist()
     return np.ldexp(upto, -size), top + size, least == most

@@ -38,21 +38,25 @@ class PooledPosterior:
     tree : LabelPosterior
     tables : ProductPosterior or ResidualEvidence
         Of blocks measured at once, or of residuals.
+    weights : tuple of float
+        What the tree and the tables count, v and w.
     """
 
     tree: LabelPosterior
     tables: ProductPosterior | ResidualEvidence
+    weights: tuple[float, float] = WEIGHTS_BESIDE_TABLES
+
+    @classmethod
+    def of(cls, tree: LabelPosterior, tables: TablesPosterior) -> "PooledPosterior":
+        """Return a tree and tables as one posterior, with the weights of their kind."""
+        if isinstance(tables, ProductPosterior):
+            return cls(tree, tables)
+        return cls(tree, ResidualEvidence(tables), WEIGHTS_BESIDE_RESIDUALS)
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
         return self.tree.n_classes
-
-    @property
-    def weights(self) -> tuple[float, float]:
-        """What the tree and the tables count."""
-        residuals = isinstance(self.tables, ResidualEvidence)
-        return WEIGHTS_BESIDE_RESIDUALS if residuals else WEIGHTS_BESIDE_TABLES
 
     def log_odds(self, codes: AnyInts) -> Array:
         """Return log probabilities up to a constant of each record, shape (b, k)."""
@@ -94,10 +98,3 @@ class PooledPosterior:
 
     def __repr__(self) -> str:
         return f"PooledPosterior({self.tree!r}, {self.tables!r})"
-
-
-def pooled(tree: LabelPosterior, tables: TablesPosterior) -> PooledPosterior:
-    """Return a tree and tables as one posterior."""
-    if isinstance(tables, ProductPosterior):
-        return PooledPosterior(tree, tables)
-    return PooledPosterior(tree, ResidualEvidence(tables))

@@ -2,35 +2,33 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
-from mrf_matrix.estimators.shared.given_data import PrivateData
-from mrf_matrix.estimators.shared.held_records import held
+from mrf_matrix.estimators.shared.given_data import PrivateData, needs_records
+from mrf_matrix.estimators.shared.held_records import HeldData, Serving, held
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
     NoiseParameters,
+    Prepared,
     bill_of,
     noise_stream,
 )
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
-from mrf_matrix.labels.plan import check_suits_labels
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planner import plan
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
-from mrf_matrix.posterior.pooled import pooled
-from mrf_matrix.residual import ResidualPlan
+from mrf_matrix.posterior import PooledPosterior
 
 FITTED = (
     "domain_", "classes_", "plan_", "tree_", "tables_", "posterior_", "privacy_report_",
@@ -137,16 +135,7 @@ class PooledForestClassifier(
 
     def _plan(self, domain: Domain) -> PooledPlan:
         tree, tables = self._parts(None)
-        of_tables: Plan | ResidualPlan
-        if isinstance(tables, ResidualForestClassifier):
-            of_tables = tables._plan(domain)
-        else:
-            names = ("epsilon", "rho", "neighboring", "n_records", "random_state")
-            settings: dict[str, Any] = {name: getattr(tables, name) for name in names}
-            made = plan(domain, mode="posterior", **settings)
-            assert isinstance(made, Plan)
-            of_tables = made
-        return PooledPlan(self._budget, tree._plan(domain), of_tables, float(self.delta))
+        return PooledPlan(self._budget, tree._plan(domain), tables._plan(domain), float(self.delta))
 
     def _parts(self, noise_state: Seed) -> tuple[LabelTreeClassifier, Tables]:
         """Return the tree and the tables, not yet fitted."""
@@ -167,24 +156,40 @@ class PooledForestClassifier(
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        if not is_read_off(self.domain):  # refused before the records are looked at
-            check_suits_labels(required_domain(self.domain))
+        self._prepared(bring).pay()
+        return self
+
+    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
+        """Return what releases and learns, ready to be paid; nothing is spent yet."""
         bill = bill_of(self, self._budget)
         bill.check()
         tree, tables = self._parts(noise_stream(self.noise, bill.noise_state))
-        data = held(bring(), records=isinstance(tables, ResidualForestClassifier))
-        drawing, measuring = (part._prepared(lambda: data) for part in (tree, tables))
-        bill.charge()
-        with keeping(self, FITTED, SPENT):
-            drawing.release()
-            self.tree_, self.tables_ = tree, tables  # with their releases, whatever follows
-            measuring.release()
-            self.domain_, self.classes_ = tables.domain_, tables.classes_
-            self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
-            reports = tree.privacy_report_, tables.privacy_report_
-            self.privacy_report_ = pooled_report(*reports, self._budget, float(self.delta))
-            for part, report in zip((tree, tables), reports, strict=True):
-                part.n_features_in_ = data.domain.n_attributes  # which `fit` itself would set
-                part.privacy_report_ = replace(report, notes=(*report.notes, A_PART))
-            self.posterior_ = pooled(tree.posterior_, tables.posterior_)
-        return self
+        residuals = isinstance(tables, ResidualForestClassifier)
+        given = cache(lambda: self._given(bring(), records=residuals))
+        drawing, measuring = tree._prepared(given), tables._prepared(given)
+
+        def release() -> None:
+            with keeping(self, FITTED, SPENT, tree_=tree, tables_=tables):
+                drawing.release()
+                measuring.release()
+                self._learn(given().domain)
+
+        return Prepared(bill, release)
+
+    def _given(self, data: PrivateData, *, records: bool) -> HeldData:
+        """Return data that both parts are taken from, as records where tables need them."""
+        if records and not Serving.by(data, public_records(self.n_records)).records:
+            raise needs_records("a tree beside residuals, without a public n_records that fits,")
+        return held(data, records=records)
+
+    def _learn(self, domain: Domain) -> None:
+        """Keep what follows from the releases of both parts: post-processing."""
+        tree, tables = self.tree_, self.tables_
+        self.domain_, self.classes_ = tables.domain_, tables.classes_
+        self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
+        reports = tree.privacy_report_, tables.privacy_report_
+        self.privacy_report_ = pooled_report(*reports, self._budget, float(self.delta))
+        for part, report in zip((tree, tables), reports, strict=True):
+            part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
+            part.privacy_report_ = replace(report, notes=(*report.notes, A_PART))
+        self.posterior_ = PooledPosterior.of(tree.posterior_, tables.posterior_)

@@ -31,6 +31,7 @@ from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
 from mrf_matrix.residual import ResidualPlan
 
@@ -149,7 +150,7 @@ class PrivateForestClassifier(
             later = plan.balance is not None and plan.left_out is None
             data = held(data, records=residuals or later)
         if chooses is None:
-            self._fit_forest(None, lambda: data, self.noise_state, self.ledger)
+            self._fit_chosen(None, data, self.noise_state, self.ledger)
         else:
             self._fit_after_choices(data)
         return self
@@ -162,6 +163,8 @@ class PrivateForestClassifier(
         check_what_may_follow(announced, most, tables, self._steps)
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
+        pool = self._forest(most, None, stream) if most.chosen.measured in POOLS else None
+        waiting = None if pool is None else pool._prepared(lambda: data)
         bill.charge()
         keep_if_fit_fails(self)
         bits, kept = Bits(stream), None
@@ -175,20 +178,30 @@ class PrivateForestClassifier(
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
             kept = chosen if enough else None
         with already_paid():
-            self._fit_forest(kept, lambda: data, stream, None)
+            if pool is not None and waiting is not None and self.plan_ is most:
+                self._fit_forest(pool, None, waiting.release)
+            else:
+                self._fit_chosen(kept, data, stream, None)
 
-    def _fit_forest(
+    def _fit_chosen(
         self,
         chosen: tuple[int, ...] | None,
-        bring: Callable[[], PrivateData],
+        data: PrivateData,
         noise_state: Seed,
         ledger: PrivacyLedger | None,
     ) -> None:
-        """Fit the forest that labels, over the chosen attributes or all of them."""
+        """Fit the forest of the plan, over the chosen attributes or all of them."""
+        forest = self._forest(self.plan_, chosen, noise_state, ledger)
+        self._fit_forest(forest, chosen, lambda: forest._fit(lambda: data))
+
+    def _fit_forest(
+        self, forest: Forest, chosen: tuple[int, ...] | None, fit: Callable[[], object]
+    ) -> None:
+        """Fit the forest that labels, and keep what follows from it."""
         self.screened_ = chosen
-        self.forest_ = self._forest(self.plan_, chosen, noise_state, ledger)
+        self.forest_ = forest
         try:
-            self.forest_._fit(bring)
+            fit()
         finally:
             if PAID in vars(self.forest_):
                 keep_if_fit_fails(self)
@@ -219,10 +232,12 @@ class PrivateForestClassifier(
         return [f"screening kept {names}"]
 
     def _steps(self, plan: PrivatePlan) -> ResidualPlan:
-        """Return the steps of a plan of residuals."""
+        """Return the steps of a plan of residuals, alone or beside a tree."""
         forest = self._forest(plan).set_params(domain=plan.domain)
-        assert isinstance(forest, ResidualForestClassifier)
-        return forest.plan()
+        made = forest.plan()
+        found = made.tables if isinstance(made, PooledPlan) else made
+        assert isinstance(found, ResidualPlan)
+        return found
 
     def _forest(
         self,

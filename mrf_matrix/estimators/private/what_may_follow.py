@@ -22,6 +22,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan
+from mrf_matrix.planning.private.private_plan import OF_RESIDUALS
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.records import check_scores
 from mrf_matrix.residual.settings import Budget
@@ -50,12 +51,13 @@ def check_what_may_follow(
     if screening is not None and screening.enough is not None:
         shape = (screening.most_cells, domain.n_classes)
         check_allocation("the joint table of attributes that are chosen first", shape)
-    sequences = [plan for plan in (most, announced) if plan.chosen.measured == "residuals"]
+    sequences = [plan for plan in (most, announced) if plan.chosen.measured in OF_RESIDUALS]
     if sequences:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
         sequence = steps(sequences[0])
-        if sequences[0] is most and (weigh := WEIGHING.get()) is not None:
+        is_next = most.chosen.measured == "residuals"  # a pool weighs both its parts itself
+        if is_next and (weigh := WEIGHING.get()) is not None:
             weigh(sequence)
     if most.chosen.measured == "tables":
         check_before_release(tables_of(most, most.rest, None))

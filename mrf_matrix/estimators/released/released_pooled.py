@@ -9,7 +9,7 @@ from mrf_matrix.estimators.released.released_residual import ReleasedResidualFor
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.posterior.pooled import pooled
+from mrf_matrix.posterior import PooledPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
@@ -48,7 +48,7 @@ class ReleasedPooledForestClassifier(Released, PooledVotes):
 
     def _keep(self) -> None:
         self.tree_, self.tables_ = self.tree, self.tables
-        self.posterior_ = pooled(self.tree.posterior_, self.tables.posterior_)
+        self.posterior_ = PooledPosterior.of(self.tree.posterior_, self.tables.posterior_)
         self.classes_, _ = sorted_classes(self.domain)
 
     @property

@@ -19,6 +19,7 @@ from mrf_matrix.estimators.shared.given_data import (
 )
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.streams.blocks import code_blocks
 
 HELD = 1 << 27
@@ -41,6 +42,8 @@ class Serving:
         """
         if isinstance(data, GivenRecords):
             return cls(True, True)
+        if isinstance(data, HeldData):
+            return cls(isinstance(data.source, EncodedRecords), True)
         width = 4 * (data.domain.n_attributes + 1)
         if n_records is not None and n_records * width <= HELD:
             return cls(True, True)
@@ -93,6 +96,8 @@ def _written_out(data: GivenCounts) -> EncodedRecords:
     assert isinstance(data.counts, CellCounts)
     rows, labels = np.nonzero(data.counts.counts)
     times = data.counts.counts[rows, labels]
+    shape = int(times.sum(dtype=np.float64)), data.domain.n_attributes + 1
+    check_private_allocation("records written out", shape, 4)
     codes = np.repeat(data.counts.codes[rows].astype(np.int32), times, axis=0)
     return EncodedRecords(data.domain, codes, np.repeat(labels.astype(np.int32), times))
 

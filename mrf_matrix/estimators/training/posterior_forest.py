@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.base.steps import tell
+from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
@@ -17,6 +19,7 @@ from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.posterior_report import posterior_report
 
@@ -113,6 +116,17 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             BlockChoice(self.n_blocks, self.blocks),
         )
         return blocks_budget(claim, self.domain, choice, self.n_records, self.neighboring)
+
+    def _plan(self, domain: Domain) -> Plan:
+        """Return what a fit over a domain would measure."""
+        return plan_of(
+            kind_of("posterior"),
+            domain,
+            BlockChoice(self.n_blocks, self.blocks),
+            self._measuring(self._budget),
+            structure_generator(self.random_state),
+            n_records=public_records(self.n_records),
+        )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         self._prepared(bring).pay()

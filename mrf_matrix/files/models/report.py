@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.checks import MOST_RECORDS, one_word
 from mrf_matrix.base.fields import (
     FieldError,
     integer_of,
@@ -17,7 +17,6 @@ from mrf_matrix.reports.privacy_report import DERIVED, Measurement, PrivacyRepor
 
 ERRORS = {"expected_rms_per_leaf", "expected_rms_per_vote"}
 LARGEST_DELTA = 1 - 2**-53
-MOST_RECORDS = 10**15  # public, as a plan was told
 CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS - {"delta"}
 MEASURED = {field.name for field in fields(Measurement)}
 LARGEST = 10**1000

@@ -12,6 +12,7 @@ import numpy as np
 
 from mrf_matrix.base.checks import BudgetError, checked_shares, exact_positive, readable
 from mrf_matrix.base.fields import FieldError, fraction_of
+from mrf_matrix.base.shown import shown
 
 Norm = Literal["l1", "l2"]
 UPWARD = Context(prec=6, rounding=ROUND_CEILING)
@@ -21,6 +22,8 @@ BISECTIONS = 60
 LARGEST = 10**6
 """Larger ε are converted as this: the ρ found implies them too."""
 LEAST = 1e-300  # smaller ρ are converted as this: an upper bound, and finite arithmetic
+
+LEAST_CONVERTED = 1e-140  # ε beside δ whose ρ, about its square, is a float above `LEAST`
 
 
 @total_ordering
@@ -240,6 +243,8 @@ def epsilon_from_rho(rho: Fraction | float, delta: float) -> float:
 def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     """Return the largest ρ found for which ρ-zCDP implies (ε, δ)-DP.
 
+    Raises BudgetError if ε is below `LEAST_CONVERTED`, or δ none from `LEAST` to 1.
+
     >>> 0.99 < epsilon_from_rho(rho_from_epsilon(1.0, 1e-6), 1e-6) <= 1.0
     True
     """
@@ -247,10 +252,13 @@ def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     checked = _checked_delta(delta)
     if isinf(target):
         return target
+    if target < LEAST_CONVERTED:
+        raise BudgetError(f"epsilon={shown(epsilon)}: expected at least 1e-140 beside delta.")
     goal = float(min(target, LARGEST))
     slack = log(1 / checked)
-    # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start
-    low = (sqrt(slack + goal) - sqrt(slack)) ** 2 * (1 - 1e-9)
+    # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start, the
+    # square of sqrt(slack + ε) - sqrt(slack) without a difference of nearly equal numbers
+    low = (goal / (sqrt(slack + goal) + sqrt(slack))) ** 2 * (1 - 1e-9)
     high = goal + 4 * low
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -271,7 +279,10 @@ def _epsilon(rho: float, delta: float) -> float:
 
 def _checked_delta(delta: object) -> float:
     exact = exact_positive("delta", delta)
-    if exact >= 1 or not float(exact):
+    if exact >= 1 or float(exact) < LEAST:
         given = float(delta) if isinstance(delta, Fraction) else delta
-        raise BudgetError(f"delta={given!r}: expected a probability between 0 and 1, exclusive.")
+        raise BudgetError(
+            f"delta={given!r}: expected a probability between 0 and 1, exclusive, and of 1e-300 or "
+            f"more."
+        )
     return float(exact)

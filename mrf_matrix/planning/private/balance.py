@@ -22,6 +22,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
@@ -65,7 +66,8 @@ def planned_balance(
     if signal < LEAST_SIGNAL:
         return None
     share = min(max(Fraction(round(SIGNAL / signal * 10**6), 10**6), LEAST), MOST)
-    return ResidualStep("choice", "how rare the rarer class is", budget * share, neighboring)
+    step = ResidualStep("choice", "how rare the rarer class is", budget * share, neighboring)
+    return step if step.choice_rate < LARGEST_RATE else None  # no choice could be drawn
 
 
 def balance_scores(rarer: int, n_records: int) -> Longs:

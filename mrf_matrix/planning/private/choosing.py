@@ -10,6 +10,7 @@ from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import pooling_budget
 from mrf_matrix.planning.private.private_plan import (
     BY_SIGNAL,
+    OF_RESIDUALS,
     POOLS,
     RESIDUALS_LEAD,
     Forecast,
@@ -85,7 +86,7 @@ def private_plan(
     if not records:
         left_out = "residuals" if tables else "residuals and screening"
     balance = None
-    if tables and found[0].measured not in POOLS:
+    if tables:
         balance = planned_balance(
             domain, found[0].budget, n_records=n_records, neighboring=neighboring
         )
@@ -123,6 +124,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     """
     assert plan.balance is not None
     is_rare = even < (plan.n_records or 0)  # each code says the usual class: no score stands out
+    is_pool = plan.chosen.measured in POOLS
     follows = private_plan(
         plan.domain,
         [plan.after_balance],
@@ -130,12 +132,13 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         neighboring=plan.neighboring,
         delta=plan.delta,
         records=plan.left_out is None,
-        tables=not is_rare and any(one.screening is not None for one in plan.forecasts),
-        labels=False,
+        tables=not is_rare
+        and (is_pool or any(one.screening is not None for one in plan.forecasts)),
+        labels=not is_rare and is_pool,
     )
     forecasts = follows.forecasts
     if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
-        kept = plan.chosen.measured
+        kept = "residuals" if plan.chosen.measured in OF_RESIDUALS else "tables"
         forecasts = tuple(sorted(forecasts, key=lambda one: one.measured != kept))
     return replace(
         follows,

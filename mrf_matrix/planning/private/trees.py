@@ -83,7 +83,7 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring)
     tables, norm = replace(scale, budget=of_tables), scale.budget.norm
     signal, (least, most) = _signal(scale), POOLED[norm]
-    largest = RESIDUALS_UP_TO[norm] if records and tables.suits_residuals else most
+    largest = RESIDUALS_UP_TO[norm] if records and scale.suits_residuals else most
     if not least < signal <= min(largest, POOLED_RATE * (scale.n_records or 0)):
         return []
     residuals = signal > most

@@ -170,7 +170,7 @@ def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
 def test_what_a_choice_may_lead_to_is_refused_before_the_charge(n, cap, named):
     """What the forests would refuse by themselves, one that chooses first refuses as early."""
     domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
-    model = PrivateForestClassifier(domain, epsilon=0.045, n_records=100_000, ledger=ledger)
+    model = PrivateForestClassifier(domain, epsilon=0.032, n_records=140_000, ledger=ledger)
     assert model.plan().chosen.screening.enough is not None
     codes = np.zeros((n, 12), dtype=int)
     with memory_cap(cap), pytest.raises(MemoryCapError, match=named):

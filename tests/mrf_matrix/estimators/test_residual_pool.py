@@ -16,6 +16,7 @@ from mrf_matrix import (
     PrivateForestClassifier,
     partial_counts,
 )
+from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.pooled import pooled_forest
 from mrf_matrix.estimators.residual import residual_forest
 from mrf_matrix.mechanisms import BudgetError, PureDP
@@ -146,17 +147,17 @@ def test_what_is_refused_costs_nothing_and_reads_nothing(changes, message):
 
 
 LOST = {
-    "the draw": (pooled_forest.LabelTreeClassifier, "_prepared", ()),
-    "a later step": (residual_forest, "learned", ("tree_", "tables_")),
-    "the pool": (pooled_forest, "pooled", ("tree_", "tables_")),
+    "the draw": (label_tree, "draw_tree", False),
+    "a later step": (residual_forest, "learned", True),
+    "the pool": (pooled_forest, "pooled_report", True),
 }
+"""Where it is interrupted, and whether residuals have been released by then."""
 
 
 @pytest.mark.parametrize("what", LOST)
 def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatch):
     """Of residuals: the releases that were made before the step that failed."""
     place, name, kept = LOST[what]
-    before = getattr(place, name)
 
     def interrupted(*args, **keywords):
         if what == "a later step":  # some of the steps were taken
@@ -170,13 +171,11 @@ def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatc
         patched.setattr(place, name, interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             model.fit(X, Y)
-    assert getattr(place, name) is before
-    assert len(ledger.charges) == len(kept[:1])
-    assert tuple(one for one in ("tree_", "tables_") if hasattr(model, one)) == kept
-    if kept:
-        assert "budget is spent" in caught.value.__notes__[-1]
-        assert model.tables_.releases_
-        assert not hasattr(model, "posterior_")
+    assert len(ledger.charges) == 1
+    assert "budget is spent" in caught.value.__notes__[-1]
+    assert bool(getattr(model.tables_, "releases_", ())) == kept
+    assert hasattr(model.tree_, "tree_") == kept
+    assert not hasattr(model, "posterior_")
 
 
 # Where it is taken ---------------------------------------------------------------------------
@@ -191,11 +190,10 @@ def test_the_private_forest_takes_it_and_says_why():
     model = PrivateForestClassifier(WIDE, noise_state=0, **common).fit(CODES, CLASSES)
     assert model.plan_.chosen.measured == "residual pool"
     assert "cells beside residuals" in model.plan_.reason
-    assert model.plan_.balance is None
     assert isinstance(model.forest_, PooledForestClassifier)
     assert model.forest_.beside == "residuals"
-    alone = PooledForestClassifier(WIDE, noise_state=0, beside="residuals", **common)
-    assert_array_equal(model.predict(CODES), alone.fit(CODES, CLASSES).predict(CODES))
+    asked = model.plan_.announced.balance
+    assert asked.budget.exact + model.forest_.plan_.budget.exact == 1
     assert model.score(CODES, CLASSES) > 0.77
     streamed = PrivateForestClassifier(WIDE, noise_state=0, **common)
     streamed.fit_stream([(CODES, CLASSES)])

@@ -7,9 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from mrf_matrix.posterior import CellShares, LabelPosterior, ResidualPosterior, SeveralPosterior
+from mrf_matrix.posterior import (
+    CellShares,
+    LabelPosterior,
+    PooledPosterior,
+    ResidualPosterior,
+    SeveralPosterior,
+)
 from mrf_matrix.posterior.effects import constant, contributions, terms
-from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_RESIDUALS, pooled
+from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_RESIDUALS
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 
@@ -58,7 +64,7 @@ def shares_of(k):
 @pytest.mark.parametrize("k", PAIRS)
 def test_probabilities_are_the_pool_of_both_parts(k):
     tree, tables = tree_of(k), tables_of(k)
-    pool = pooled(tree, tables)
+    pool = PooledPosterior.of(tree, tables)
     of_tree, of_tables = tree.probabilities(CODES), tables.probabilities(CODES)
     raw = np.array(
         [
@@ -100,7 +106,7 @@ def test_evidence_says_what_the_residual_forest_says(k):
 @pytest.mark.parametrize("attributes", [(0, 1), (0, 2), (1,)], ids=["apart", "a pair", "single"])
 @pytest.mark.parametrize(("k", "pair"), CASES)
 def test_terms_and_the_constant_add_up_to_the_log_odds(k, pair, attributes):
-    pool, (one, other) = pooled(tree_of(k, attributes), tables_of(k)), pair
+    pool, (one, other) = PooledPosterior.of(tree_of(k, attributes), tables_of(k)), pair
     found, logs = terms(pool, one, other), pool.log_odds(CODES)
     added = contributions(found, CODES).sum(axis=1) + constant(pool, one, other)
     assert_allclose(added, logs[:, one] - logs[:, other], atol=1e-10)
@@ -116,7 +122,7 @@ def test_widths_are_those_of_both_parts_as_they_weigh(k, pair):
     cells = tree.cells_at(CODES)
     of_tree = np.array([tree.evidence[cell].odds_widths(one, other, 0.8) for cell in cells]).T
     full = [np.full(len(CODES), c) for c in pair]
-    found = pooled(tree, tables).margin_widths(CODES, *full, 0.8)
+    found = PooledPosterior.of(tree, tables).margin_widths(CODES, *full, 0.8)
     for side, own in zip(found, of_tree, strict=True):
         assert_allclose(side, np.sqrt((OF_TREE * own) ** 2 + (OF_TABLES * of_tables) ** 2))
     assert np.abs(found[0] - found[1]).max() > 1e-3, "the case tells the sides apart"

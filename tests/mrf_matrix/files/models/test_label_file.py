@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -258,7 +259,8 @@ def test_attributes_of_many_codes_that_are_not_cut_are_served(members, read, mod
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path):
-    model = fitted(n_records=10**18)
+    model = fitted()
+    model.plan_ = replace(model.plan_, n_records=10**18)
     with pytest.raises(ModelFileError, match="n_records"):
         save_model(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()

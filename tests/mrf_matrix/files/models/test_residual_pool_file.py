@@ -70,7 +70,7 @@ def test_inside_of_a_private_forest_it_is_read_too(tmp_path):
 
 HOSTILE = {
     "other records": (("tables", "n_records"), N + 1, "the number of records of the tree"),
-    "a question before": (("tables", "even_records"), N, "the number of records of the tree"),
+    "a question before": (("tables", "even_records"), N, "no choice of how rare a class is"),
     "another kind": (("tables", "format"), "mrf_matrix.label_model", "posterior_model"),
     "no tables": (("tables",), None, "tables: expected an object"),
     "other neighbours": (

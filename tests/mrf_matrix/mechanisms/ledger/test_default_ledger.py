@@ -131,10 +131,10 @@ def test_threads_spend_from_it():
 
 def test_a_screened_forest_is_charged_once():
     """The forest behind the screening is paid for by the whole."""
-    wide = Domain.from_sizes([3] * 40, n_classes=4)
+    wide = Domain.from_sizes([3] * 40, n_classes=6)
     rng = np.random.default_rng(0)
     with privacy_ledger(epsilon=1) as ledger:
-        model = PrivateForestClassifier(wide, epsilon=1, n_records=400)
+        model = PrivateForestClassifier(wide, epsilon=1, n_records=510)
         model.fit(rng.integers(3, size=(400, 40)), rng.integers(4, size=400))
     assert model.plan_.chosen.screening is not None, "the case is a screened one"
     assert len(ledger.charges) == 1

@@ -11,7 +11,7 @@ from mrf_matrix import Domain, PooledForestClassifier, PrivacyLedger, PrivateFor
 from mrf_matrix.labels.plan import MOST_RECORDS
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING, claiming_budgets
-from mrf_matrix.planning.private import private_plan
+from mrf_matrix.planning.private import planned_for, private_plan
 from mrf_matrix.planning.private.pooled_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,
@@ -117,7 +117,6 @@ def test_trees_are_asked_beside_tables_between_two_signals(n_records, budget, ch
     assert (made.chosen.measured == "pool") == taken == bool(pools)
     assert made.reason.count("cells beside tables") == taken
     if taken:
-        assert made.balance is None, "no budget for how rare a class is"
         assert made.chosen.screening is None
         assert made.budget == made.rest == budget
         assert "runner-up" in made.reason
@@ -155,7 +154,7 @@ def test_trees_are_asked_beside_residuals_above(n_records, budget, changes, take
     assert (made.chosen.measured == "residual pool") == taken == bool(pools)
     assert ("cells beside residuals" in made.reason) == taken
     if taken:
-        assert made.balance is None
+        assert (made.balance is None) == isinstance(budget, ZCDP), "asked first under pure DP"
         assert made.budget == made.rest == budget
         assert 0.5 < made.chosen.accuracy < 1
 
@@ -167,12 +166,17 @@ def test_a_domain_that_does_not_suit_residuals_has_no_tree_beside_them():
         assert (made.chosen.measured == "residual pool") == taken
 
 
-def test_without_a_pool_the_same_records_are_asked_how_rare_a_class_is():
-    """The control of what is None above."""
-    n = 10 * BY_LAPLACE
-    assert private_plan(DOMAIN, [TENTH], n_records=n).balance is None
-    for other in ({"n_records": n + 10}, {"n_records": n, "labels": False}):
-        assert private_plan(DOMAIN, [TENTH], **other).balance is not None
+def test_how_rare_a_class_is_is_asked_before_a_pool_too():
+    """Of rare classes a tree sees little: what follows then has none."""
+    for n, kind in ((20_000, "pool"), (50_000, "residual pool")):
+        made = private_plan(DOMAIN, [TENTH], n_records=n)
+        assert made.chosen.measured == kind
+        assert made.balance is not None
+        assert planned_for(made, n).chosen.measured == kind
+        rare = planned_for(made, n // 8)
+        assert rare.is_rare
+        assert rare.chosen.measured in ("tables", "residuals")
+    assert private_plan(DOMAIN, [TENTH], n_records=9000).balance is None
 
 
 def test_one_table_of_all_attributes_is_no_pool():
@@ -204,9 +208,9 @@ def test_under_delta_a_pool_is_of_the_gaussian_law():
 )
 def test_a_private_forest_is_the_pooled_one_that_it_plans(budget):
     generator = np.random.default_rng(0)
-    codes = generator.integers(0, 4, size=(1000, 12))
-    labels = (codes[:, 0] + codes[:, 1] + generator.integers(0, 3, size=1000) > 3).astype(int)
-    given = {"n_records": 1000, "random_state": 0, "noise": "research", "noise_state": 0}
+    codes = generator.integers(0, 4, size=(900, 12))
+    labels = (codes[:, 0] + codes[:, 1] + generator.integers(0, 3, size=900) > 3).astype(int)
+    given = {"n_records": 900, "random_state": 0, "noise": "research", "noise_state": 0}
     model = PrivateForestClassifier(DOMAIN, **given, **budget).fit(codes, labels)
     assert isinstance(model.forest_, PooledForestClassifier)
     same = PooledForestClassifier(DOMAIN, **given, **budget).fit(codes, labels)
@@ -221,9 +225,9 @@ def test_a_private_forest_is_the_pooled_one_that_it_plans(budget):
 
 
 def test_the_ledger_of_a_private_forest_pays_once_for_both_parts():
-    codes = np.random.default_rng(0).integers(0, 4, size=(1000, 12))
+    codes = np.random.default_rng(0).integers(0, 4, size=(900, 12))
     ledger = PrivacyLedger(epsilon=1)
-    model = PrivateForestClassifier(DOMAIN, n_records=1000, random_state=0, ledger=ledger)
+    model = PrivateForestClassifier(DOMAIN, n_records=900, random_state=0, ledger=ledger)
     report = model.fit(codes, codes[:, 0] // 2).privacy_report_
     assert isinstance(model.forest_, PooledForestClassifier)
     assert [charge.budget for charge in ledger.charges] == [PureDP(1)]
