@@ -78,7 +78,7 @@ HOSTILE = {
         "replace_one",
         "neighbours",
     ),
-    "more budget": (("tables", "budget"), {"epsilon": "1"}, "its release gives|plan takes more"),
+    "more budget": (("tables", "budget"), {"epsilon": "1"}, "its release gives|plan takes"),
 }
 
 
