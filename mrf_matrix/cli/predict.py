@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     "--abstain",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="LEVEL",
-    help="Leave labels empty that noise may have chosen, for example 0.95: of posterior forests, "
+    help="Leave labels empty that noise may have chosen, for example 0.95: of forests "
     "whose files hold the release.",
 )
 @user_errors

@@ -23,7 +23,7 @@ Name = str | tuple[str, ...]
 
 
 class HasPosterior(Protocol):
-    """A fitted private, posterior or residual forest or tree of labels, or one from a file."""
+    """A fitted private, posterior, residual or pooled forest, a tree of labels, or one of a file."""
 
     @property
     def posterior_(self) -> AnyPosterior:
@@ -76,7 +76,7 @@ def effect(
 
     Parameters
     ----------
-    model : fitted private, posterior or residual forest, or tree of labels
+    model : fitted private, posterior, residual or pooled forest, or tree of labels
         Or one of these from a file.
     attributes : str or sequence of str
         A name, or the names of a pair or triple whose table was measured.
@@ -116,7 +116,7 @@ def explained(
 
     Parameters
     ----------
-    model : fitted private, posterior or residual forest
+    model : fitted private, posterior, residual or pooled forest
     X : frame or array of shape (b, d)
         Records in the domain's terms.
     classes : tuple of two classes, optional

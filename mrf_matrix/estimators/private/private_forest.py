@@ -59,11 +59,11 @@ class PrivateForestClassifier(
     r"""Private forest of the kind that is expected to be right most often, planned without data.
 
     A posterior forest, a residual forest, attributes that are screened first, a tree of labels, and
-    such a tree beside tables are forecast from domain, budget and public number of records, on one
-    scale: the expected share of right labels under a public prior. The best is taken;
+    such a tree beside tables or residuals are forecast from domain, budget and public number of
+    records, on one scale: the expected share of right labels under a public prior. The best is taken;
     ``plan_.reason`` says why, and what the next one would have had. Of two classes and a public
-    number of records one thing is asked first, privately and for 1 to 4 % of the budget: how rare
-    the rarer class is; what follows is planned for it. The whole budget is charged once, before the
+    number of records one thing is asked first where N ε is 1000 or more, privately and for 1 to 4 %
+    of the budget: how rare the rarer class is; what follows is planned for it. The whole budget is charged once, before the
     first release.
 
     Parameters
