@@ -23,7 +23,7 @@ Name = str | tuple[str, ...]
 
 
 class HasPosterior(Protocol):
-    """A fitted private, posterior, residual or pooled forest, a tree of labels, or one of a file."""
+    """A fitted private, posterior, residual or pooled forest, a tree of labels, or one read."""
 
     @property
     def posterior_(self) -> AnyPosterior:

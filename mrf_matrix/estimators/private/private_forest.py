@@ -30,7 +30,7 @@ from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
-from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
+from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
 from mrf_matrix.residual import ResidualPlan
@@ -60,11 +60,11 @@ class PrivateForestClassifier(
 
     A posterior forest, a residual forest, attributes that are screened first, a tree of labels, and
     such a tree beside tables or residuals are forecast from domain, budget and public number of
-    records, on one scale: the expected share of right labels under a public prior. The best is taken;
-    ``plan_.reason`` says why, and what the next one would have had. Of two classes and a public
-    number of records one thing is asked first where N ε is 1000 or more, privately and for 1 to 4 %
-    of the budget: how rare the rarer class is; what follows is planned for it. The whole budget is charged once, before the
-    first release.
+    records, on one scale: the expected share of right labels under a public prior. The best is
+    taken; ``plan_.reason`` says why, and what the next one would have had. Of two classes and a
+    public number of records one thing is asked first where N ε is 1000 or more, privately and for
+    1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The whole
+    budget is charged once, before the first release.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class PrivateForestClassifier(
         if announced.balance is not None:
             tell("Choosing how rare the rarer class is")
             level = chosen_balance(announced.balance, tables, bits)
-            even = even_records(known, level)
+            even = records_after(announced, level)
             self.plan_ = most if even == known else planned_for(announced, even)
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")

@@ -11,8 +11,8 @@ from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.private import even_records, planned_for, private_plan
-from mrf_matrix.planning.private.balance import ONE_IN, balance_scores
+from mrf_matrix.planning.private import planned_for, private_plan, records_after
+from mrf_matrix.planning.private.balance import ONE_IN, balance_scores, even_records
 from mrf_matrix.residual.step import ResidualStep
 
 MOST = 9
@@ -172,3 +172,29 @@ def test_noise_leaves_as_much_of_log_odds_as_of_those_of_even_classes(level, one
     rare, n = 10**6 / one_in, even_records(10**6, level)
     left = rare**-2 + (10**6 - rare) ** -2
     assert (n / 2) ** -2 * 2 == pytest.approx(left, rel=1e-3)
+
+
+@pytest.mark.parametrize(("level", "one_in"), [*enumerate(ONE_IN)])
+def test_a_tree_stays_beside_tables_unless_a_class_is_rarer_than_one_in_twelve(level, one_in):
+    pool = private_plan(DOMAIN, [PureDP(0.2)], n_records=8000)
+    residuals = private_plan(DOMAIN, [PureDP(1)], n_records=8000)
+    assert pool.chosen.name == "tree of 8 cells beside tables"
+    assert residuals.chosen.measured == "residuals"
+    assert records_after(residuals, level) == even_records(8000, level)
+    stays = records_after(pool, level) == 8000
+    assert stays == (one_in <= 12)
+    follows = planned_for(pool, records_after(pool, level))
+    assert (follows.chosen.name == pool.chosen.name) == stays
+
+
+@pytest.mark.parametrize(("share", "measured"), [(0.1, "pool"), (0.02, "tables")])
+def test_a_forest_has_the_tree_that_its_plan_says(share, measured):
+    codes, labels = rare_records(share=share)
+    model = PrivateForestClassifier(
+        DOMAIN, epsilon=0.25, n_records=len(labels), noise="research", noise_state=0, random_state=0
+    ).fit(codes, labels)
+    assert model.plan_.announced.chosen.measured == "pool"
+    assert model.plan_.chosen.measured == measured
+    assert hasattr(model.forest_, "tree_") == (measured == "pool")
+    assert model.plan_.is_rare == (measured == "tables")
+    assert model.plan_.choices == (model.plan_.announced.balance,)
