@@ -141,6 +141,34 @@ def test_a_sum_next_to_a_power_of_two_is_compared_in_whole_numbers(numbers):
         assert compared
 
 
+def off_by(part, monkeypatch):
+    """Put running sums as far from the whole ones as a part of what is proved."""
+    nearly = module.running_sums
+
+    def further(numbers):
+        upto, size, sure = nearly(numbers)
+        return upto + part * OFF, size, sure
+
+    monkeypatch.setattr(module, "running_sums", further)
+
+
+@pytest.mark.parametrize("part", [-0.999, 0.999])
+def test_places_hold_for_sums_that_are_as_far_off_as_may_be(part, monkeypatch):
+    assert Fraction(OFF) + Fraction(1, 2**53) < Fraction(MARGIN)
+    off_by(part, monkeypatch)
+    step = int(OFF * (1 << SUMS[-1].bit_length()))
+    for near in SUMS[:-1]:
+        for away in (-step, -1, 0, step):
+            assert chosen(NUMBERS, near + away)[0] == bisect_right(SUMS, near + away)
+
+
+def test_sums_further_off_than_the_margin_would_be_told_apart(monkeypatch):
+    """The negative control."""
+    off_by(1.5 * MARGIN / OFF, monkeypatch)
+    places = [chosen(NUMBERS, near)[0] for near in SUMS[:-1]]
+    assert places != [bisect_right(SUMS, near) for near in SUMS[:-1]]
+
+
 def test_without_a_margin_places_would_depend_on_what_is_rounded(monkeypatch):
     """The negative control."""
     monkeypatch.setattr(module, "MARGIN", 0.0)
