@@ -50,7 +50,7 @@ class PooledPosterior:
     def of(cls, tree: LabelPosterior, tables: TablesPosterior) -> "PooledPosterior":
         """Return a tree and tables as one posterior, with the weights of their kind."""
         if isinstance(tables, ProductPosterior):
-            return cls(tree, tables)
+            return cls(tree, tables, WEIGHTS_BESIDE_TABLES)
         return cls(tree, ResidualEvidence(tables), WEIGHTS_BESIDE_RESIDUALS)
 
     @property

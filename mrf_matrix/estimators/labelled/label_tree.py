@@ -52,7 +52,7 @@ class LabelTreeClassifier(
     labels l, in proportion to :math:`\exp(r \sum_v n_v(l_v))`, the records that are right. The rate
     r is ε, half of it under replace-one neighbours, and :math:`\sqrt{8\rho}` in place of ε under
     zCDP. The draw is exact, in whole numbers, without writing out the trees. From a signal N r of
-    100 on, and of 30 a class, a quarter of the budget measures how many records of each class the
+    100 on, and of 40 a class, a quarter of the budget measures how many records of each class the
     cells hold.
 
     Parameters
