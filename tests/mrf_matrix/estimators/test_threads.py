@@ -181,16 +181,15 @@ def test_two_fits_at_once_leave_one_of_them_whole(monkeypatch):
         DOMAIN, epsilon=1, n_trees=2, max_depth=1, strategy="identity", random_state=0
     )
     inside, go_on = Event(), Event()
-    measured = MatrixForestClassifier._measured
+    learn = MatrixForestClassifier._learn
 
-    def waiting(self, *args):
-        found = measured(self, *args)
+    def waiting(self, *measured):
         if self.epsilon == 1:
             inside.set()
             assert go_on.wait(10)
-        return found
+        learn(self, *measured)
 
-    monkeypatch.setattr(MatrixForestClassifier, "_measured", waiting)
+    monkeypatch.setattr(MatrixForestClassifier, "_learn", waiting)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model.fit, X, Y)
         assert inside.wait(10)
@@ -209,13 +208,13 @@ def test_a_fit_reads_its_parameters_once(monkeypatch):
         DOMAIN, n_trees=2, max_depth=1, strategy="identity", random_state=0,
         ledger=PrivacyLedger(epsilon=1),
     )  # fmt: skip
-    measured = MatrixForestClassifier._measured
+    prepared = MatrixForestClassifier._prepared
 
     def changing(self, *args):
         model.set_params(noise="research", noise_state=0)
-        return measured(self, *args)
+        return prepared(self, *args)
 
-    monkeypatch.setattr(MatrixForestClassifier, "_measured", changing)
+    monkeypatch.setattr(MatrixForestClassifier, "_prepared", changing)
     model.fit(X, Y)
     assert model.release_.noise == "exact"
     with pytest.raises(ValueError, match="noise was changed from 'exact' to 'research'"):
