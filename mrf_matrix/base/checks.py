@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import isfinite
+from math import floor, isfinite, log10
 from numbers import Integral, Rational, Real
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,7 +32,7 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-MOST_RECORDS = 10**15
+LARGEST_N_RECORDS = 10**15
 """Public numbers of records: files hold no larger ones, and times a budget they are floats."""
 
 
@@ -44,7 +44,7 @@ def public_records(n_records: object) -> int | None:
     if n_records is None:
         return None
     found = whole_number("n_records", n_records)
-    if found > MOST_RECORDS:
+    if found > LARGEST_N_RECORDS:
         raise ValueError(f"n_records={shown(n_records)}: expected an integer of at most 10**15.")
     return found
 
@@ -227,6 +227,15 @@ def readable(value: Fraction | float) -> str:
     except OverflowError:
         return str(value)
     return short if Fraction(short) == value else str(value)
+
+
+def magnitude(value: Fraction) -> str:
+    """Write how large a positive number is, of which nobody would read all digits.
+
+    >>> magnitude(Fraction(10) ** 400), magnitude(Fraction(1, 10**310))
+    ('about 1e+400', 'about 1e-310')
+    """
+    return f"about 1e{floor(log10(value.numerator) - log10(value.denominator)):+d}"
 
 
 def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:

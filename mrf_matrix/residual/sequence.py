@@ -64,6 +64,12 @@ class ResidualPlan:
     # records of even classes that tell as much, where an earlier release said so
     even_records: int | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"ResidualPlan({len(self.steps)} steps over {self.domain.n_attributes} attributes, "
+            f"{self.budget!r} under {self.neighboring} neighbours)"
+        )
+
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
         """Every step, in the order in which they are taken."""

@@ -13,7 +13,7 @@ from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
-from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
+from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keeping
 from mrf_matrix.estimators.shared.given_data import PrivateData, needs_records
 from mrf_matrix.estimators.shared.held_records import HeldData, Serving, held
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
@@ -26,6 +26,7 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
 from mrf_matrix.posterior import PooledPosterior
@@ -115,6 +116,7 @@ class PooledForestClassifier(
 
     n_records: int | None = None
     beside: str = "tables"
+    _claim_rests_on = ("beside", "n_records")
 
     @property
     def _budget(self) -> Budget:
@@ -137,8 +139,10 @@ class PooledForestClassifier(
         tree, tables = self._parts(None)
         return PooledPlan(self._budget, tree._plan(domain), tables._plan(domain), float(self.delta))
 
-    def _parts(self, noise_state: Seed) -> tuple[LabelTreeClassifier, Tables]:
-        """Return the tree and the tables, not yet fitted."""
+    def _parts(
+        self, noise_state: Seed, ledger: PrivacyLedger | None = None
+    ) -> tuple[LabelTreeClassifier, Tables]:
+        """Return the tree and the tables, not yet fitted; `ledger`: that pays for both."""
         beside = BESIDE[one_word("beside", self.beside, tuple(BESIDE))]
         known = public_records(self.n_records)
         of_tree, of_tables = shared(self._budget, known, self.neighboring)
@@ -149,6 +153,7 @@ class PooledForestClassifier(
             "noise": self.noise,
             "noise_state": noise_state,
             "random_state": self.random_state,
+            "ledger": ledger,
         }
         return (
             LabelTreeClassifier(**common | {of_tree.parameter: of_tree.amount}),
@@ -163,7 +168,7 @@ class PooledForestClassifier(
         """Return what releases and learns, ready to be paid; nothing is spent yet."""
         bill = bill_of(self, self._budget)
         bill.check()
-        tree, tables = self._parts(noise_stream(self.noise, bill.noise_state))
+        tree, tables = self._parts(noise_stream(self.noise, bill.noise_state), bill.ledger)
         residuals = isinstance(tables, ResidualForestClassifier)
         given = cache(lambda: self._given(bring(), records=residuals))
         drawing, measuring = tree._prepared(given), tables._prepared(given)
@@ -192,4 +197,5 @@ class PooledForestClassifier(
         for part, report in zip((tree, tables), reports, strict=True):
             part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
             part.privacy_report_ = replace(report, notes=(*report.notes, A_PART))
+            vars(part).pop(PAID, None)  # which its own `fit` would not leave
         self.posterior_ = PooledPosterior.of(tree.posterior_, tables.posterior_)

@@ -163,7 +163,9 @@ class PrivateForestClassifier(
         check_what_may_follow(announced, most, tables, self._steps)
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
-        pool = self._forest(most, None, stream) if most.chosen.measured in POOLS else None
+        pool = (
+            self._forest(most, None, stream, bill.ledger) if most.chosen.measured in POOLS else None
+        )
         waiting = None if pool is None else pool._prepared(lambda: data)
         bill.charge()
         keep_if_fit_fails(self)

@@ -129,17 +129,14 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             rho=self.rho,
             delta=self.delta,
             neighboring=self.neighboring,
-            n_records=self._public_records(),
+            n_records=public_records(self.n_records),
             random_state=self.random_state,
             even_records=self._even_records,
         )
 
-    def _public_records(self) -> int | None:
-        return public_records(self.n_records)
-
     def _budget_by_law(self, domain: Domain) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
-        records, k = self._public_records(), domain.required_target().size
+        records, k = public_records(self.n_records), domain.required_target().size
         return sequence_budget(self.epsilon, self.delta, self.rho, domain.n_attributes, records, k)
 
     def fit(self, X: Records, y: ArrayLike) -> "ResidualForestClassifier":

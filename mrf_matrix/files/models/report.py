@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from mrf_matrix.base.checks import MOST_RECORDS, one_word
+from mrf_matrix.base.checks import LARGEST_N_RECORDS, one_word
 from mrf_matrix.base.fields import (
     FieldError,
     integer_of,
@@ -71,4 +71,4 @@ def _error(data: object) -> float | None:
 
 def records_of(data: object, where: str = "n_records") -> int | None:
     """Return the public number of records, None where it is not known."""
-    return None if data is None else integer_of(data, where, 1, MOST_RECORDS)
+    return None if data is None else integer_of(data, where, 1, LARGEST_N_RECORDS)

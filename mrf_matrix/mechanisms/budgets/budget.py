@@ -10,9 +10,8 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from mrf_matrix.base.checks import BudgetError, checked_shares, exact_positive, readable
+from mrf_matrix.base.checks import BudgetError, checked_shares, exact_positive, magnitude, readable
 from mrf_matrix.base.fields import FieldError, fraction_of
-from mrf_matrix.base.shown import shown
 
 Norm = Literal["l1", "l2"]
 UPWARD = Context(prec=6, rounding=ROUND_CEILING)
@@ -253,7 +252,9 @@ def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     if isinf(target):
         return target
     if target < LEAST_CONVERTED:
-        raise BudgetError(f"epsilon={shown(epsilon)}: expected at least 1e-140 beside delta.")
+        raise BudgetError(
+            f"epsilon={magnitude(Fraction(target))}: expected at least 1e-140 beside delta."
+        )
     goal = float(min(target, LARGEST))
     slack = log(1 / checked)
     # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start, the

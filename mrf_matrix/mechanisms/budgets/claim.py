@@ -21,8 +21,7 @@ from numbers import Real
 from reprlib import repr as short
 from typing import Literal, TypeVar, get_args
 
-from mrf_matrix.base.checks import BudgetError, exact_positive, one_word
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import BudgetError, exact_positive, magnitude, one_word
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 
 Given = TypeVar("Given")
@@ -143,7 +142,7 @@ def _reckoned(budget: PureDP | ZCDP) -> PureDP | ZCDP:
     """Return a budget that can be reckoned with, or refuse it."""
     if not budget.is_infinite and budget.exact > LARGEST_CLAIMED:
         raise BudgetError(
-            f"{budget.parameter}={shown(budget.amount)}: expected at most "
+            f"{budget.parameter}={magnitude(budget.exact)}: expected at most "
             f"{float(LARGEST_CLAIMED):g}, or float('inf') for no noise."
         )
     return budget

@@ -155,6 +155,9 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
         kept = "residuals" if plan.chosen.measured in OF_RESIDUALS else "tables"
         forecasts = tuple(sorted(forecasts, key=lambda one: one.measured != kept))
+    elif is_pool:  # what the choice took may have been what it is taken from on
+        others = (one for one in forecasts if one.measured not in POOLS)
+        forecasts = (replace(plan.chosen, budget=plan.after_balance), *others)
     return replace(
         follows,
         forecasts=forecasts,

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (
     UNKNOWN_RECORDS,
@@ -93,6 +94,7 @@ class Scale:
             self.n_records, self.budget, domain.n_attributes, domain.n_classes
         )
         suits = suits and (not wide or self.signal >= LEAST_BESIDE_WIDE)
+        suits = suits and (self.budget.is_infinite or epsilon_of(self.budget) < LARGEST_RATE)
         return suits and max(domain.sizes) <= most_codes(domain.n_classes)
 
     def posterior(self, n_records: int, budget: Budget) -> Array:

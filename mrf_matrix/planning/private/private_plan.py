@@ -130,7 +130,9 @@ class PrivatePlan:
     def reason(self) -> str:
         """Why, in a sentence or two."""
         told = self._compared
-        if self.even_records is not None:
+        if self.even_records is not None and self.chosen.measured in POOLS:
+            told += " A private choice of how rare the rarer class is left the tree: not very rare."
+        elif self.even_records is not None:
             told += (
                 f" Planned as for {self.even_records} records of even classes, after a private "
                 f"choice of how rare the rarer class is."

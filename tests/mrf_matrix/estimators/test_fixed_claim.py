@@ -101,6 +101,8 @@ WITH_PLAN = (
 )
 CHANGES = {
     "forest": None,
+    "beside": "residuals",
+    "n_records": 90,
     "screened": (9,),
     "domain": OTHER,
     "epsilon": 5,

@@ -15,6 +15,7 @@ from mrf_matrix import (
     PrivacyLedger,
     PrivateForestClassifier,
     partial_counts,
+    privacy_ledger,
 )
 from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.pooled import pooled_forest
@@ -198,3 +199,51 @@ def test_the_private_forest_takes_it_and_says_why():
     streamed = PrivateForestClassifier(WIDE, noise_state=0, **common)
     streamed.fit_stream([(CODES, CLASSES)])
     assert_array_equal(streamed.predict(CODES), model.predict(CODES))
+
+
+@pytest.mark.parametrize("beside", ["tables", "residuals"])
+def test_a_ledger_of_its_own_pays_for_both_parts(beside):
+    """One around it, which could not, is not asked."""
+    own = PrivacyLedger(epsilon=2)
+    with privacy_ledger(epsilon=0.1) as around:
+        pooled(epsilon=2, ledger=own, beside=beside).fit(X, Y)
+    assert own.spent == 2
+    assert not around.charges
+
+
+@pytest.mark.parametrize(("n", "measured"), [(2000, "pool"), (4000, "residual pool")])
+def test_so_does_the_ledger_of_a_private_forest(n, measured):
+    wide, own = Domain.from_sizes([4] * 12, n_classes=2), PrivacyLedger(epsilon=1)
+    codes, labels = GENERATOR.integers(0, 4, (n, 12)), GENERATOR.integers(0, 2, n)
+    model = PrivateForestClassifier(wide, epsilon=1, n_records=n, ledger=own, random_state=0)
+    assert model.plan().chosen.measured == measured
+    assert model.plan().balance is not None, "the pool waits while that is asked"
+    with privacy_ledger(epsilon=0.1) as around:
+        model.fit(codes, labels)
+    assert [one.budget.exact for one in own.charges] == [1]
+    assert not around.charges
+
+
+def test_parts_are_not_taken_for_paid_once_more():
+    model = pooled().fit(X, Y)
+    ledger = PrivacyLedger(epsilon=1)
+    for part in (model.tree_, model.tables_):
+        learned = set(vars(part))
+        part.set_params(ledger=ledger, epsilon=5)
+        with pytest.raises(BudgetError):
+            part.fit(X, Y)
+        assert set(vars(part)) == learned
+    assert not ledger.charges
+
+
+def test_what_was_taken_is_not_changed_afterwards():
+    model = pooled().fit(X, Y)
+    model.beside = "tables"
+    for asked in (lambda: model.predict(X), model.plan, lambda: model.privacy_report_):
+        with pytest.raises(ValueError, match="beside was changed from 'residuals' to 'tables'"):
+            asked()
+    assert_array_equal(model.set_params(beside="residuals").predict(X), model.predict(X))
+
+
+def test_a_plan_is_told_in_a_line():
+    assert len(repr(pooled().plan())) < 400

@@ -233,3 +233,20 @@ def test_the_ledger_of_a_private_forest_pays_once_for_both_parts():
     assert [charge.budget for charge in ledger.charges] == [PureDP(1)]
     assert report.budget == "PureDP(epsilon=1)"
     assert len(report.measurements) == 3
+
+
+@pytest.mark.parametrize("d", [6, 8, 10, 12, 30])
+def test_what_the_question_costs_takes_no_tree_away(d):
+    """Signals below which residuals or pools are not considered are those of the whole budget."""
+    domain = Domain.from_sizes([4] * d, n_classes=2)
+    kinds = set()
+    for n in (1000, 3000, 3050, 4000, 4500, 5050, 6000):
+        made = private_plan(domain, [PureDP(1)], n_records=n)
+        if made.chosen.measured not in ("pool", "residual pool"):
+            continue
+        follows = planned_for(made, n)
+        kinds.add(made.chosen.measured)
+        assert follows.chosen.measured == made.chosen.measured
+        assert follows.rest == made.after_balance
+        assert "left the tree" in follows.reason
+    assert kinds == {"pool", "residual pool"}
