@@ -102,7 +102,9 @@ def test_scores_of_three_classes_explain_each_against_each(tmp_path):
 
 def test_importance_is_of_the_release_alone(model, tmp_path):
     found = importance(model)
-    assert next(iter(found)) == "age"
+    alone = [name for name in found if isinstance(name, str)]  # a tree may tell as much with others
+    assert alone[0] == "age"
+    assert "age" in next(iter(found))
     assert sorted(found.values(), reverse=True) == list(found.values())
     save_model(model, tmp_path / "model.mrf")
     assert importance(load_model(tmp_path / "model.mrf")) == found
