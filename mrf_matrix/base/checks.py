@@ -230,12 +230,17 @@ def readable(value: Fraction | float) -> str:
 
 
 def magnitude(value: Fraction) -> str:
-    """Write how large a positive number is, of which nobody would read all digits.
+    """Write how large a positive number is: Python prints no integers of more than 4300 digits.
 
-    >>> magnitude(Fraction(10) ** 400), magnitude(Fraction(1, 10**310))
-    ('about 1e+400', 'about 1e-310')
+    >>> magnitude(Fraction(10) ** 5000), magnitude(Fraction(1, 2 * 10**310))
+    ('about 1.0e5000', 'about 5.0e-311')
     """
-    return f"about 1e{floor(log10(value.numerator) - log10(value.denominator)):+d}"
+    power = log10(value.numerator) - log10(value.denominator)
+    exponent = floor(power)
+    mantissa = round(10 ** (power - exponent), 1)
+    if mantissa >= 10:
+        mantissa, exponent = 1.0, exponent + 1
+    return f"about {mantissa:.1f}e{exponent}"
 
 
 def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:

@@ -1,8 +1,9 @@
 """A domain for people: its cells counted in words a reader can take in, and an HTML table."""
 
 from collections.abc import Sequence
-from math import floor, log10
+from fractions import Fraction
 
+from mrf_matrix.base.checks import magnitude
 from mrf_matrix.base.display import html_table
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import SHOWN
@@ -14,18 +15,10 @@ MOST_ROWS = 50
 def readable_count(n: int) -> str:
     """Write a count, ``1,728`` or ``about 9.7e398``.
 
-    Python refuses to print integers of more than 4300 digits, and nobody reads 40.
-
     >>> readable_count(1728), readable_count(4**30), readable_count(10**5000)
     ('1,728', 'about 1.2e18', 'about 1.0e5000')
     """
-    if n < EXACT_BELOW:
-        return f"{n:,}"
-    exponent = floor(log10(n))
-    mantissa = round(10 ** (log10(n) - exponent), 1)
-    if mantissa >= 10:
-        mantissa, exponent = 1.0, exponent + 1
-    return f"about {mantissa:.1f}e{exponent}"
+    return f"{n:,}" if n < EXACT_BELOW else magnitude(Fraction(n))
 
 
 def domain_html(attributes: Sequence[Attribute], target: Attribute | None, size: int) -> str:

@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.forests.sources.cuts import MOST_CODES, Cut, public_cuts, usable_attributes
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
@@ -85,7 +84,7 @@ class LabelPlan:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.budget.is_infinite and self.labels.choice_rate >= LARGEST_RATE:
+        if not self.labels.can_be_drawn:
             raise ValueError(
                 f"{self.budget!r} is too large for exact choices: expected a smaller one, or "
                 f"float('inf') for no noise."

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
-from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
@@ -277,30 +275,3 @@ def private_claim(spent: str, neighboring: str, laws: Sequence[str]) -> str:
 
 def _each_once(texts: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(texts))
-
-
-def root_mean(squares: float, count: int) -> float:
-    """Return the root of a mean square from a sum of squares."""
-    return sqrt(squares / count) if count else 0.0
-
-
-def report_of_releases(
-    releases: Sequence[Release],
-    measurements: Sequence[Measurement],
-    spent: PureDP | ZCDP,
-    delta: float,
-    **said: Any,
-) -> PrivacyReport:
-    """Return the report of releases, whose figures come from them.
-
-    `spent`: by all together; `delta`: that of the claim, or 0; `**said`: what else it says.
-    """
-    figures: dict[str, Any] = {
-        "statement": statement_of(releases, spent, delta),
-        "budget": repr(spent),
-        "neighboring": common_neighboring(releases),
-        "noise": worst_noise(releases),
-        "measurements": tuple(measurements),
-        "delta": delta,
-    }
-    return PrivacyReport(**figures | said).of_releases(releases)

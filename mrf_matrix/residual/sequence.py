@@ -10,7 +10,6 @@ from operator import add
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.posterior import Link
 from mrf_matrix.residual.settings import (
@@ -234,7 +233,7 @@ def _check_noise(plan: ResidualPlan) -> None:
     for step in plan.steps:
         if step.kind != "choice":
             _ = step.law  # refuses noise beyond 64 bits
-        elif not plan.budget.is_infinite and step.choice_rate >= LARGEST_RATE:
+        elif not step.can_be_drawn:
             raise ValueError(
                 f"{plan.budget!r} is too large for exact choices: expected a smaller one, or "
                 f"float('inf') for no noise."

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms import (
     ZCDP,
     Mechanism,
@@ -137,6 +138,11 @@ class ResidualStep:
         factor = twice * CHOICE_SENSITIVITY * round(neighboring_factor(self.neighboring))
         epsilon = self.choice_epsilon
         return epsilon / factor
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether a choice has no noise, or a rate that is drawn exactly."""
+        return self.budget.is_infinite or self.choice_rate < LARGEST_RATE
 
 
 @lru_cache(maxsize=64)

@@ -116,7 +116,7 @@ class PooledForestClassifier(
 
     n_records: int | None = None
     beside: str = "tables"
-    _claim_rests_on = ("beside", "n_records")
+    _claim_rests_on = ("beside", "n_records")  # what is measured, and the budget of each part
 
     @property
     def _budget(self) -> Budget:

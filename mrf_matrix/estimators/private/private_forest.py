@@ -163,10 +163,10 @@ class PrivateForestClassifier(
         check_what_may_follow(announced, most, tables, self._steps)
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
-        pool = (
-            self._forest(most, None, stream, bill.ledger) if most.chosen.measured in POOLS else None
-        )
-        waiting = None if pool is None else pool._prepared(lambda: data)
+        waiting = None
+        if most.chosen.measured in POOLS:  # it refuses what it would, before the charge
+            pool = self._forest(most, None, stream, bill.ledger)
+            waiting = pool, pool._prepared(lambda: data).release
         bill.charge()
         keep_if_fit_fails(self)
         bits, kept = Bits(stream), None
@@ -180,8 +180,9 @@ class PrivateForestClassifier(
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
             kept = chosen if enough else None
         with already_paid():
-            if pool is not None and waiting is not None and self.plan_ is most:
-                self._fit_forest(pool, None, waiting.release)
+            if waiting is not None and self.plan_ is most:
+                pool, release = waiting
+                self._fit_forest(pool, None, release)
             else:
                 self._fit_chosen(kept, data, stream, None)
 

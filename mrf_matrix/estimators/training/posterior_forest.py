@@ -21,7 +21,7 @@ from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.posterior import product_posterior
-from mrf_matrix.reports.posterior_report import posterior_report
+from mrf_matrix.reports.release_report import posterior_report
 
 FITTED = (
     "domain_",

@@ -26,7 +26,7 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of, release_of
 from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.planning.blocks.block_part import BlockPart, weighted_blocks
-from mrf_matrix.reports.posterior_report import posterior_report
+from mrf_matrix.reports.release_report import posterior_report
 from strategies.operator_files import encode
 
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"

@@ -18,13 +18,8 @@ from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
-from mrf_matrix.reports.privacy_report import (
-    DENIAL,
-    Measurement,
-    PrivacyReport,
-    private_claim,
-    root_mean,
-)
+from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
+from mrf_matrix.reports.release_report import root_mean
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.voting.leaf_noise import LeafNoise
 

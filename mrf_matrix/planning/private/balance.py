@@ -22,7 +22,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
@@ -67,7 +66,7 @@ def planned_balance(
         return None
     share = min(max(Fraction(round(SIGNAL / signal * 10**6), 10**6), LEAST), MOST)
     step = ResidualStep("choice", "how rare the rarer class is", budget * share, neighboring)
-    return step if step.choice_rate < LARGEST_RATE else None  # no choice could be drawn
+    return step if step.can_be_drawn else None
 
 
 def balance_scores(rarer: int, n_records: int) -> Longs:

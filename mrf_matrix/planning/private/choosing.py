@@ -139,7 +139,6 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     """
     assert plan.balance is not None
     is_rare = even < (plan.n_records or 0)  # each code says the usual class: no score stands out
-    is_pool = plan.chosen.measured in POOLS
     follows = private_plan(
         plan.domain,
         [plan.after_balance],
@@ -147,17 +146,15 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         neighboring=plan.neighboring,
         delta=plan.delta,
         records=plan.left_out is None,
-        tables=not is_rare
-        and (is_pool or any(one.screening is not None for one in plan.forecasts)),
-        labels=not is_rare and is_pool,
+        tables=not is_rare and any(one.screening is not None for one in plan.forecasts),
+        labels=False,
     )
     forecasts = follows.forecasts
     if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
         kept = "residuals" if plan.chosen.measured in OF_RESIDUALS else "tables"
         forecasts = tuple(sorted(forecasts, key=lambda one: one.measured != kept))
-    elif is_pool:  # what the choice took may have been what it is taken from on
-        others = (one for one in forecasts if one.measured not in POOLS)
-        forecasts = (replace(plan.chosen, budget=plan.after_balance), *others)
+    elif plan.chosen.measured in POOLS:  # where it is taken, the whole budget decided
+        forecasts = (replace(plan.chosen, budget=plan.after_balance), *forecasts)
     return replace(
         follows,
         forecasts=forecasts,

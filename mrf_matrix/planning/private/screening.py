@@ -17,7 +17,6 @@ from math import sqrt
 from operator import mul
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -132,7 +131,7 @@ def planned_screening(
     names += ["whether the first attributes tell enough"] if gated else []
     each = choice_share(signal, budget, len(names), gated=gated)
     steps = tuple(ResidualStep("screening", one, budget * each, neighboring) for one in names)
-    if steps[0].choice_rate >= LARGEST_RATE:  # no choice could be drawn
+    if not steps[0].can_be_drawn:
         return None
     return Screening(
         choices=steps[:kept],

@@ -73,16 +73,16 @@ HOSTILE = {
     "a question before": (("tables", "even_records"), N, "no choice of how rare a class is"),
     "another kind": (("tables", "format"), "mrf_matrix.label_model", "posterior_model"),
     "no tables": (("tables",), None, "tables: expected an object"),
-    # the changed plan has other steps, which the release may fit in number or not
-    "other neighbours": (("tables", "neighboring"), "replace_one", "neighbours|its plan takes"),
-    "more budget": (("tables", "budget"), {"epsilon": "1"}, "its release gives|plan takes"),
+    "other neighbours": (("tables", "neighboring"), "replace_one", "under replace_one neighbours"),
+    "more budget": (("tables", "budget"), {"epsilon": "1"}, "its release gives"),
 }
 
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_tables_that_are_not_beside_this_tree_are_refused(what, tmp_path, read, unzipped):
     path, value, message = HOSTILE[what]
-    save_model(pooled().fit(X, Y), tmp_path / "m")
+    made = pooled(noise="research", noise_state=0)  # its answers are as many in every run
+    save_model(made.fit(X, Y), tmp_path / "m", allow_nonprivate=True)
     members = unzipped((tmp_path / "m").read_bytes())
     data = json.loads(members["model.json"])
     place = data

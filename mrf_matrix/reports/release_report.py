@@ -1,0 +1,60 @@
+"""The privacy report of releases: whatever it says is worked out from them."""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.planning.blocks.block_part import BlockPart
+from mrf_matrix.reports.privacy_report import (
+    Measurement,
+    PrivacyReport,
+    common_neighboring,
+    statement_of,
+    worst_noise,
+)
+
+
+def report_of_releases(
+    releases: Sequence[Release],
+    measurements: Sequence[Measurement],
+    spent: PureDP | ZCDP,
+    delta: float,
+    **said: Any,
+) -> PrivacyReport:
+    """Return the report of releases, whose figures come from them.
+
+    `spent`: by all together; `delta`: that of the claim, or 0; `**said`: what else it says.
+    """
+    figures: dict[str, Any] = {
+        "statement": statement_of(releases, spent, delta),
+        "budget": repr(spent),
+        "neighboring": common_neighboring(releases),
+        "noise": worst_noise(releases),
+        "measurements": tuple(measurements),
+        "delta": delta,
+    }
+    return PrivacyReport(**figures | said).of_releases(releases)
+
+
+def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: float) -> PrivacyReport:
+    """Return the report of the release; every figure comes from the release itself.
+
+    `chosen`: how the blocks were chosen, in words; `delta`: that of the claim, or 0.
+    """
+    leaf, used = plan.weights[0], sum(map(len, plan.blocks))
+    tables = f"tables of {len(plan.blocks)} blocks of {used} attributes, and class totals"
+    return report_of_releases(
+        [release], [Measurement.of(release, tables, weight=leaf)], release.budget, delta,
+        expected_rms_per_leaf=sqrt(release.variance) / (leaf * float(release.scale)),
+        notes=(
+            chosen,
+            "labels and probabilities are posteriors under a model: they have no expected error "
+            "known without data",
+        ),
+    )  # fmt: skip
+
+
+def root_mean(squares: float, count: int) -> float:
+    """Return the root of a mean square from a sum of squares."""
+    return sqrt(squares / count) if count else 0.0
