@@ -1,4 +1,4 @@
-r"""One tree and its labels, drawn together by the exponential mechanism, exactly.
+r"""Trees and their labels, drawn together by the exponential mechanism, exactly.
 
 A tree t with labels l is right on :math:`\sum_v n_v(l_v)` records, v its cells. Each is drawn with
 probability proportional to :math:`\exp(r \sum_v n_v(l_v))`, r the rate, for which nobody has to
@@ -12,6 +12,10 @@ Cuts are drawn from the root down in proportion to their terms, then labels to t
 numbers in place of the exponentials (`weights`) all of this is exact, and rounded ones are looked
 at only where the whole ones would say the same (`rules`). One record more raises the number of
 records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
+
+Draws of a later round are below the cells of the tree so far, which hold different records: one
+record more is in one of them, and a record in another's place moves each of two by a half of what
+the rate allows for. So all draws of a round together cost what one does.
 """
 
 from collections.abc import Sequence
@@ -26,8 +30,8 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
-from mrf_matrix.labels.plan import LabelPlan
+from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
+from mrf_matrix.labels.plan import DEEP, LabelPlan, Round, most_cuts
 from mrf_matrix.labels.rules import Arithmetic, Exponential, MostRight, Rules, Worth
 from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts, measure
@@ -37,7 +41,7 @@ MOST_SUMMED = 2**53  # doubles are whole numbers below
 
 
 def cut_counts(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
-    """Return all that the draw needs of the records; nothing is spent by it.
+    """Return all that the first draw needs of the records; nothing is spent by it.
 
     `codes` (n, m), `counts` (n, k): **Private**: cells of `plan.attributes` and their records.
 
@@ -49,22 +53,57 @@ def cut_counts(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
             "counts, whose number is private, add up to more than can be summed exactly: expected "
             "less than 2**53 records."
         )
-    return joint_counts(plan.cuts, plan.attributes, codes, counts, plan.depth)
+    for later in plan.rounds[1:]:
+        check_counts(len(_cuts_of(plan, later)), later.depth, plan.n_classes)
+    first = plan.rounds[0]
+    return joint_counts(_cuts_of(plan, first), plan.attributes, codes, counts, first.depth)
 
 
-def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> Rules:
-    """Return by what a tree is drawn: all weights that it takes, so that none fails later.
+def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> tuple[Rules, ...]:
+    """Return by what the trees of each round are drawn: all weights, so that none fails later.
 
     `counts`: **Private**; `bits`: the randomness.
 
     Raises MemoryCapError if weights are too large.
     """
     if plan.budget.is_infinite:
-        return MostRight()
-    rate, most = Fraction(plan.labels.choice_rate), int(counts.total.max())
-    size = 2 * bytes_of(rate, most)  # they are put together from halves
+        return (MostRight(),) * len(plan.rounds)
+    most = int(counts.total.max())
+    rates = [Fraction(one.step.choice_rate) for one in plan.rounds]
+    size = 2 * sum(bytes_of(rate, most) for rate in rates)  # they are put together from halves
     check_private_allocation("weights of up to so many records", (most + 1,), size)
-    return Exponential(weights(rate, most), bits)
+    return tuple(Exponential(weights(rate, most), bits) for rate in rates)
+
+
+def grown_tree(
+    plan: LabelPlan,
+    codes: AnyInts,
+    counts: Longs,
+    first: JointCounts,
+    rules: Sequence[Rules],
+) -> tuple[LabelTree, Longs]:
+    """Draw a tree with its labels, in as many rounds as the plan has.
+
+    `codes` (n, m), `counts` (n, k), `first`: **Private**: as in `cut_counts`, and what it returned;
+    `rules`: of every round. Returned are those of `draw_tree`. The labels of earlier rounds are
+    forgotten.
+    """
+    tree, of_cells = draw_tree(_cuts_of(plan, plan.rounds[0]), first, rules[0])
+    for later, rule in zip(plan.rounds[1:], rules[1:], strict=True):
+        cuts, own = _cuts_of(plan, later), tree.cells(codes, plan.attributes)
+        grown = []
+        for cell in range(tree.n_cells):  # one after the other: their counts need not be held
+            here = own == cell
+            below = joint_counts(cuts, plan.attributes, codes[here], counts[here], later.depth)
+            grown.append(draw_tree(cuts, below, rule))
+        tree = tree.above([one for one, _ in grown])
+        of_cells = np.concatenate([one for _, one in grown])
+    return tree, of_cells
+
+
+def _cuts_of(plan: LabelPlan, one: Round) -> tuple[Cut, ...]:
+    """Return the cuts that nodes of a round may have: the first ones."""
+    return plan.cuts[: most_cuts(one.depth, plan.n_classes)]
 
 
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[LabelTree, Longs]:
@@ -114,20 +153,24 @@ def with_counts(
     return replace(tree, counts=release.answers)
 
 
-def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Arithmetic[Worth]) -> list[Worth]:
+def _of_each_cut(
+    lower: JointCounts, upper: JointCounts, rules: Arithmetic[Worth]
+) -> Sequence[Worth]:
     """Return what the trees that begin with each cut are worth.
 
-    One cut at a time: the largest arrays hold a number for all that may follow one.
+    Of deep trees one cut at a time: the largest arrays hold a number for all that may follow one.
     """
+    if lower.order < DEEP - 1:
+        return rules.each(rules.both(_worth(lower, rules), _worth(upper, rules)))
     return [
         rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules))
         for place in range(len(lower.total))
     ]
 
 
-def _of_each_label(cell: JointCounts, rules: Arithmetic[Worth]) -> list[Worth]:
+def _of_each_label(cell: JointCounts, rules: Arithmetic[Worth]) -> Sequence[Worth]:
     """Return what each label of a cell is worth."""
-    return [rules.labels(count) for count in cell.total]
+    return rules.each(rules.labels(cell.total))
 
 
 def _worth(node: JointCounts, rules: Arithmetic[Worth]) -> Worth:

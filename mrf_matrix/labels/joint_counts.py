@@ -68,7 +68,7 @@ def joint_counts(
     Raises MemoryCapError if they are too large.
     """
     s, k = len(cuts), counts.shape[1]
-    check_allocation("counts above several cuts at once", (*(s,) * order, k))
+    check_counts(s, order, k)
     above = np.moveaxis(np.zeros((k, *(s,) * order)), 0, -1)  # sums over few classes are quicker
     rows = max(1, CHUNK // s)
     kind = np.float32 if counts.sum(dtype=np.float64) < SINGLE else np.float64
@@ -79,6 +79,11 @@ def joint_counts(
             there = of_class > 0
             above[..., c] += _above(sides[there], of_class[there].astype(kind), order)
     return JointCounts(counts.sum(axis=0), above.astype(np.int64), order)
+
+
+def check_counts(n_cuts: int, order: int, n_classes: int) -> None:
+    """Raise MemoryCapError if counts above so many cuts are too large."""
+    check_allocation("counts above several cuts at once", (*(n_cuts,) * order, n_classes))
 
 
 def _sides(

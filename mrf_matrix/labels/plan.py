@@ -1,10 +1,12 @@
-r"""The plan of a tree of labels: public cuts, and one draw of a tree with the labels of its cells.
+r"""The plan of a tree of labels: public cuts, and draws of a tree with the labels of its cells.
 
 Where records outweigh noise by little, what is legible is which class is largest in a few cells.
 All trees of two or three cuts a record, and all labels of their cells, are the options of one
 exponential mechanism whose score is the number of records that are right: the whole budget chooses
-the tree, and the same budget its labels. Where there is more to read, a share of it pays for noisy
-class counts of the cells, which tell how sure each label is.
+the tree, and the same budget its labels. Where there is more to read, that is a first round, for a
+small share of the budget, and below each of its cells another tree is drawn with the labels of its
+own cells. A further share pays for noisy class counts of the cells, which tell how sure each label
+is.
 """
 
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
 FLAT, DEEP = 2, 3
-"""Cuts that a record is asked for: four cells, or eight."""
+"""Cuts that a record is asked for in the first round: four cells, or eight."""
 
 DEEP_FROM, DEEP_FOR_MORE = 60, 30
 """Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
@@ -40,13 +42,39 @@ MOST_RECORDS, MOST_ENTRIES = 1 << 17, 1 << 24
 """Public numbers of records, and of records times classes, up to which it is considered: weights
 and counts are written out for each."""
 
-CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45}
+GROWN_FROM, GROWN_FROM_OF_TWO = 400, 1000
+"""Signal from which there is a second round; the second of two classes. Of several, whose cells are
+too few for all classes, it gained 2 to 5 points."""
+
+SHARE_OF_FIRST, BELOW = Fraction(1, 5), 2
+"""Of what trees and labels get, for the first of two rounds; and the cuts that the second asks each
+record for. With .3 trees were up to a point behind."""
+
+CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45, DEEP + BELOW: 0.3}
 """Of the prior of a cell's shares (`label_evidence`), so that labels are right as often as expected
 on public sets: the more cells there are to choose from, the purer are those that are chosen."""
 
 LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
 
 MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
+
+
+@dataclass(frozen=True)
+class Round:
+    """A draw of a tree below every cell of the round before, with the labels of its cells.
+
+    A record is in one of these cells, so that draws below different ones cost no more than one.
+
+    Attributes
+    ----------
+    depth : int
+        Cuts that it asks each record for.
+    step : ResidualStep
+        The draw.
+    """
+
+    depth: int
+    step: ResidualStep
 
 
 @dataclass(frozen=True)
@@ -63,10 +91,8 @@ class LabelPlan:
         `ASSUMED_RECORDS`.
     cuts : tuple of Cut
         Those that a node may have: public, and random where codes have no order.
-    depth : int
-        Cuts that a record is asked for.
-    labels : ResidualStep
-        The draw of a tree and the labels of its cells.
+    rounds : tuple of Round
+        One or more. The labels are those of the last one.
     counts : ResidualStep or None
         The class counts of its cells, where they are released.
     delta : float
@@ -78,13 +104,12 @@ class LabelPlan:
     neighboring: str
     n_records: int | None
     cuts: tuple[Cut, ...]
-    depth: int
-    labels: ResidualStep
+    rounds: tuple[Round, ...]
     counts: ResidualStep | None = None
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.labels.can_be_drawn:
+        if not all(one.step.can_be_drawn for one in self.rounds):
             raise ValueError(
                 f"{self.budget!r} is too large for exact choices: expected a smaller one, or "
                 f"float('inf') for no noise."
@@ -97,8 +122,19 @@ class LabelPlan:
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
-        """The draw, and the counts where they are released."""
-        return (self.labels,) if self.counts is None else (self.labels, self.counts)
+        """The draws, and the counts where they are released."""
+        draws = tuple(one.step for one in self.rounds)
+        return draws if self.counts is None else (*draws, self.counts)
+
+    @property
+    def labels(self) -> ResidualStep:
+        """The draw of the labels: the last one."""
+        return self.rounds[-1].step
+
+    @property
+    def depth(self) -> int:
+        """Cuts that a record is asked for, in all rounds together."""
+        return sum(one.depth for one in self.rounds)
 
     @property
     def spent(self) -> Budget:
@@ -127,8 +163,8 @@ class LabelPlan:
 
     def __repr__(self) -> str:
         return (
-            f"LabelPlan({self.labels.measured}, {len(self.cuts)} cuts, {self.budget!r} under "
-            f"{self.neighboring} neighbours)"
+            f"LabelPlan(a tree of {self.n_cells} cells and their labels, {len(self.cuts)} cuts, "
+            f"{self.budget!r} under {self.neighboring} neighbours)"
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -177,17 +213,36 @@ def label_plan(
     """
     check_suits_labels(domain)
     checked_neighboring(neighboring)
-    least = DEEP_FROM if domain.n_classes <= 1 << FLAT else DEEP_FOR_MORE
     signal = label_signal(budget, n_records, neighboring)
-    depth = DEEP if signal >= least else FLAT
-    cuts = public_cuts(domain, most_cuts(depth, domain.n_classes), structure)
-    what, share, counts = f"a tree of {1 << depth} cells and their labels", budget, None
+    drawn, counts = budget, None
+    depths = depths_of_rounds(signal, domain.n_classes)
     if signal >= counted_from(domain.n_classes):
-        share, rest = budget * (1 - SHARE_OF_COUNTS), budget * SHARE_OF_COUNTS
-        of_cells = f"class counts of {1 << depth} cells"
+        drawn, rest = budget * (1 - SHARE_OF_COUNTS), budget * SHARE_OF_COUNTS
+        of_cells = f"class counts of {1 << sum(depths)} cells"
         counts = ResidualStep("totals", of_cells, rest, neighboring, domain.n_classes)
-    labels = ResidualStep("labels", what, share, neighboring)
-    return LabelPlan(domain, budget, neighboring, n_records, cuts, depth, labels, counts, delta)
+    first, *later = depths
+    what = f"a tree of {1 << first} cells and their labels"
+    share = SHARE_OF_FIRST if later else Fraction(1)
+    rounds = [Round(first, ResidualStep("labels", what, drawn * share, neighboring))]
+    for depth in later:
+        what = f"below each of them a tree of {1 << depth} cells and their labels"
+        step = ResidualStep("labels", what, drawn * (1 - share), neighboring)
+        rounds.append(Round(depth, step))
+    most = max(most_cuts(depth, domain.n_classes) for depth in depths)
+    cuts = public_cuts(domain, most, structure)
+    return LabelPlan(domain, budget, neighboring, n_records, cuts, tuple(rounds), counts, delta)
+
+
+def depths_of_rounds(signal: float, n_classes: int) -> tuple[int, ...]:
+    """Return the cuts of the first round, and of the second if there is one.
+
+    >>> depths_of_rounds(40, 2), depths_of_rounds(40, 10), depths_of_rounds(1000, 2)
+    ((2,), (3,), (3, 2))
+    """
+    if signal >= (GROWN_FROM if n_classes > 2 else GROWN_FROM_OF_TWO):
+        return DEEP, BELOW
+    least = DEEP_FROM if n_classes <= 1 << FLAT else DEEP_FOR_MORE
+    return (DEEP if signal >= least else FLAT,)
 
 
 def check_suits_labels(domain: Domain) -> None:

@@ -13,13 +13,10 @@ LARGEST_RATE = 1e9  # beyond it the largest class is said
 
 def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:
     """Return what a tree implies."""
-    places, cells = tree.grid
     if tree.counts is None:
-        return LabelPosterior(tree.attributes, places, cells, _of_labels(plan, tree))
+        return LabelPosterior(tree, _of_labels(plan, tree))
     sizes = np.maximum(tree.counts.sum(axis=1, dtype=np.float64), 1)
-    return LabelPosterior(
-        tree.attributes, places, cells, _of_counts(plan, tree), sizes / sizes.sum()
-    )
+    return LabelPosterior(tree, _of_counts(plan, tree), sizes / sizes.sum())
 
 
 def _of_labels(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:

@@ -61,6 +61,10 @@ class Rounding:
         """Return the product."""
         return Rounded(one.parts * other.parts, one.powers + other.powers)
 
+    def each(self, worth: Rounded) -> Sequence[Rounded]:
+        """Return the numbers one by one."""
+        return [Rounded(*one) for one in zip(worth.parts, worth.powers, strict=True)]
+
 
 def scaled(parts: Array, powers: Longs) -> Array:
     """Return ``parts * 2**powers``, powers up to 0; what is lost is within the bound."""

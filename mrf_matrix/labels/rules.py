@@ -32,6 +32,9 @@ class Arithmetic(Protocol[Worth]):
     def both(self, one: Worth, other: Worth) -> Worth:
         """Return what two trees side by side are worth."""
 
+    def each(self, worth: Worth) -> Sequence[Worth]:
+        """Return what several are worth by themselves, along the only axis."""
+
 
 class Options(Protocol):
     """What there is to choose from."""
@@ -69,6 +72,10 @@ class Exponential:
     def both(self, one: Numbers, other: Numbers) -> Numbers:
         """Return the product."""
         return np.asarray(one * other)
+
+    def each(self, worth: Numbers) -> Sequence[Numbers]:
+        """Return the numbers one by one."""
+        return list(worth)
 
     def draw(self, options: Options) -> int:
         r"""Draw a place with probability proportional to its number, exactly.
@@ -118,6 +125,10 @@ class MostRight:
     def both(self, one: Longs, other: Longs) -> Longs:
         """Return the records that are right on both sides."""
         return np.asarray(one + other)
+
+    def each(self, worth: Longs) -> Sequence[Longs]:
+        """Return the records one by one."""
+        return list(worth)
 
     def draw(self, options: Options) -> int:
         """Return the first of the best."""

@@ -9,13 +9,12 @@ A term is shown with the standard deviation that noise and the drawing of record
 this is post-processing of a release.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.labelled import LabelPosterior
 from mrf_matrix.posterior.pooled import PooledPosterior, TablesPosterior
@@ -41,9 +40,13 @@ class Term:
     shares: Array
     # for each code of each attribute its place in these tables; None: codes are places
     places: tuple[Longs, ...] | None = None
+    # which entry each record has, where all codes together would be too many for a table
+    cells: Callable[[AnyInts], Longs] | None = None
 
-    def at(self, codes: NDArray[np.integer]) -> Array:
+    def at(self, codes: AnyInts) -> Array:
         """Return what the term adds for each record, shape (b,)."""
+        if self.cells is not None:
+            return np.asarray(self.log_odds[self.cells(codes)])
         columns = [codes[:, i] for i in self.attributes]
         if self.places is not None:
             columns = [place[column] for place, column in zip(self.places, columns, strict=True)]
@@ -52,8 +55,13 @@ class Term:
     def over_codes(self) -> "Term":
         """Return the term with an entry for all codes of its attributes together.
 
-        Raises MemoryCapError if they are too many.
+        Raises MemoryCapError, or ValueError of a tree of many attributes, if they are too many.
         """
+        if self.cells is not None:
+            raise ValueError(
+                f"a tree that depends on {len(self.attributes)} attributes has no table of all "
+                f"their codes: draw it with export_text."
+            )
         if self.places is None:
             return self
         check_allocation("a term over all codes", (4, *map(len, self.places)))
@@ -111,7 +119,7 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
     return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
 
 
-def contributions(found: list[Term], codes: NDArray[np.integer]) -> Array:
+def contributions(found: list[Term], codes: AnyInts) -> Array:
     """Return what each term adds for each record, shape (b, terms).
 
     With `constant` they sum to the posterior mean of the log odds.
@@ -125,14 +133,19 @@ def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
 
     Counts tell how many records each cell of the tree holds; within it codes are even.
     """
-    shares = _independent([np.bincount(place) / len(place) for place in posterior.places])
+    cells, table = posterior.partition, posterior.partition.table
+    odds, deviations = posterior.log_odds(one, other)
+    if table is None:
+        shares = cells.even if posterior.sizes is None else posterior.sizes
+        return Term(cells.attributes, odds, deviations, shares, cells=cells.cells)
+    shares = table.shares
     if posterior.sizes is not None:
-        even = np.bincount(posterior.cells.ravel(), shares.ravel(), len(posterior.sizes))
+        even = np.bincount(table.numbers.ravel(), shares.ravel(), len(posterior.sizes))
         times = np.divide(posterior.sizes, even, out=np.zeros_like(even), where=even > 0)
-        shares = shares * times[posterior.cells]
+        shares = shares * times[table.numbers]
         shares /= shares.sum()
-    odds = posterior.log_odds(one, other)
-    return Term(posterior.attributes, *odds, shares, posterior.places)
+    numbers = table.numbers
+    return Term(cells.attributes, odds[numbers], deviations[numbers], shares, table.places)
 
 
 def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:

@@ -6,6 +6,7 @@ the same as every other one of that label; noisy counts tell each by itself.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -101,26 +102,56 @@ class CellShares:
         return max(middle - float(low), 0.0), max(float(high) - middle, 0.0)
 
 
+class Table(Protocol):
+    """Cells as one table over few attributes."""
+
+    @property
+    def places(self) -> tuple[Longs, ...]:
+        """For each code of each attribute, its row in the table."""
+
+    @property
+    def numbers(self) -> Longs:
+        """The cell in each place of the table."""
+
+    @property
+    def shares(self) -> Array:
+        """The part of all combinations of codes in each place."""
+
+
+class Partition(Protocol):
+    """Cells that every record is in one of."""
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """Positions of the attributes that cells depend on, rising."""
+
+    @property
+    def table(self) -> Table | None:
+        """The cells as a table, where that is small."""
+
+    @property
+    def even(self) -> Array:
+        """The part of all combinations of codes in each cell."""
+
+    def cells(self, codes: AnyInts, /) -> Longs:
+        """Return the cell of each record."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelPosterior:
-    """The cells of a tree as a table over few attributes, and what is known of each.
+    """The cells of a tree, and what is known of each.
 
     Attributes
     ----------
-    attributes : tuple of int
-    places : tuple of ndarrays of int64
-        For each code of each attribute, its row in the table.
-    cells : ndarray of int64
-        The cell of the tree in each cell of the table, an axis for each attribute.
+    partition : Partition
+        Which cell a record is in: a tree of labels, or a table of cells.
     evidence : tuple of CellShares
         Of the cells of the tree.
     sizes : ndarray of shape (cells,), or None
         Estimated shares of all records, where counts tell them.
     """
 
-    attributes: tuple[int, ...]
-    places: tuple[Longs, ...]
-    cells: Longs
+    partition: Partition
     evidence: tuple[CellShares, ...]
     sizes: Array | None = None
 
@@ -136,10 +167,7 @@ class LabelPosterior:
 
     def cells_at(self, codes: AnyInts) -> Longs:
         """Return the cell of the tree of each record, shape (b,)."""
-        places = tuple(
-            place[codes[:, i]] for i, place in zip(self.attributes, self.places, strict=True)
-        )
-        return np.asarray(self.cells[places])
+        return self.partition.cells(codes)
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
@@ -150,12 +178,12 @@ class LabelPosterior:
         """Return log odds of class `one` against `other` in each cell, and their deviations."""
         odds = np.array([cell.log_odds(one, other) for cell in self.evidence])
         deviations = np.array([cell.deviation(one, other) for cell in self.evidence])
-        return odds[self.cells], deviations[self.cells]
+        return odds, deviations
 
     def __repr__(self) -> str:
         sure = sorted(float(one.probabilities.max()) for one in self.evidence)
         between = f"{sure[0]:.3g}" if sure[0] == sure[-1] else f"{sure[0]:.3g} to {sure[-1]:.3g}"
         return (
-            f"LabelPosterior(cells of attributes {list(self.attributes)}, labels right with "
-            f"probability {between})"
+            f"LabelPosterior(cells of attributes {list(self.partition.attributes)}, labels right "
+            f"with probability {between})"
         )

@@ -22,7 +22,7 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.labels.draw import cut_counts, draw_tree, rules_of, with_counts
+from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of, with_counts
 from mrf_matrix.labels.plan import check_suits_labels
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
@@ -147,14 +147,15 @@ class LabelTreeClassifier(
             weigh(plan)
         classes, order = sorted_classes(data.domain)
         codes, of_classes = _counted(plan, data)
-        counts = cut_counts(plan, codes, of_classes[:, order])
+        of_classes = of_classes[:, order]
+        first = cut_counts(plan, codes, of_classes)
         # what can fail of the data and the draw is worked out before it is paid for
         report, stream = label_report(plan, self.noise), noise_stream(self.noise, bill.noise_state)
-        rules = rules_of(plan, counts, Bits(stream))
+        rules = rules_of(plan, first, Bits(stream))
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, plan_=plan):
-                self.tree_, of_cells = draw_tree(plan.cuts, counts, rules)
+                self.tree_, of_cells = grown_tree(plan, codes, of_classes, first, rules)
                 self.tree_ = with_counts(plan, self.tree_, of_cells, self.noise, stream)
                 posterior, read_off = label_posterior(plan, self.tree_), is_read_off(self.domain)
                 self.domain_, self.classes_ = data.domain, classes

@@ -25,7 +25,7 @@ def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
 
     `noise` {"exact", "research"}: of a finite budget.
     """
-    made = [of_choice(plan.labels)]
+    made = [of_choice(one.step) for one in plan.rounds]
     if plan.counts is not None:
         made.append(of_table(plan.counts, plan.n_cells))
     said = "labels" if plan.counts is None else "labels and counts"

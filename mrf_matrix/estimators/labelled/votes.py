@@ -48,7 +48,10 @@ class LabelVotes(ProbabilityVotes):
         >>> from mrf_matrix import load_dataset
         >>> from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
         >>> monks = load_dataset("monks_1")
-        >>> tree = LabelTreeClassifier(monks.domain, epsilon=float("inf"), random_state=0)
+        >>> tree = LabelTreeClassifier(
+        ...     monks.domain, epsilon=2, n_records=432, random_state=0,
+        ...     noise="research", noise_state=0,  # the same tree every time: not private
+        ... )
         >>> print(tree.fit(monks.X, monks.y).export_text())
         ├── a1 in {1, 2}
         │   ├── a2 = 1

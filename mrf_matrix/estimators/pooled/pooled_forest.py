@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes
@@ -123,6 +123,10 @@ class PooledForestClassifier(
         """Of the zCDP law, where the claim has one: tables gain more by it than the tree loses."""
         return pooling_budget(claiming_budgets(self.epsilon, self.delta, self.rho))
 
+    @property
+    def _beside(self) -> str:
+        return one_word("beside", self.beside, tuple(BESIDE))
+
     def plan(self) -> PooledPlan:
         """Return what `fit` would release, without data; the same with an integer `random_state`.
 
@@ -136,16 +140,16 @@ class PooledForestClassifier(
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> PooledPlan:
-        tree, tables = self._parts(None)
+        tree, tables = self._parts(domain.n_classes, None)
         return PooledPlan(self._budget, tree._plan(domain), tables._plan(domain), float(self.delta))
 
     def _parts(
-        self, noise_state: Seed, ledger: PrivacyLedger | None = None
+        self, n_classes: int, noise_state: Seed, ledger: PrivacyLedger | None = None
     ) -> tuple[LabelTreeClassifier, Tables]:
         """Return the tree and the tables, not yet fitted; `ledger`: that pays for both."""
-        beside = BESIDE[one_word("beside", self.beside, tuple(BESIDE))]
+        beside = BESIDE[self._beside]
         known = public_records(self.n_records)
-        of_tree, of_tables = shared(self._budget, known, self.neighboring)
+        of_tree, of_tables = shared(self._budget, known, self.neighboring, n_classes)
         common: dict[str, Any] = {
             "domain": self.domain,
             "n_records": self.n_records,
@@ -168,9 +172,11 @@ class PooledForestClassifier(
         """Return what releases and learns, ready to be paid; nothing is spent yet."""
         bill = bill_of(self, self._budget)
         bill.check()
-        tree, tables = self._parts(noise_stream(self.noise, bill.noise_state), bill.ledger)
-        residuals = isinstance(tables, ResidualForestClassifier)
+        residuals = BESIDE[self._beside] is ResidualForestClassifier
         given = cache(lambda: self._given(bring(), records=residuals))
+        domain = given().domain if is_read_off(self.domain) else required_domain(self.domain)
+        stream = noise_stream(self.noise, bill.noise_state)
+        tree, tables = self._parts(domain.n_classes, stream, bill.ledger)
         drawing, measuring = tree._prepared(given), tables._prepared(given)
 
         def release() -> None:

@@ -37,7 +37,7 @@ from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 
 LABEL_FORMAT = "mrf_matrix.label_model"
-LABEL_VERSION = 4
+LABEL_VERSION = 5
 COUNTS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",

@@ -73,7 +73,7 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
         raise FieldError("tables: expected the neighbours and the noise of the tree.")
     parts = tree.spent, tables.spent
     budget = total_budget(parts)
-    if shared(budget, tree.plan.n_records, tree.plan.neighboring) != parts:
+    if shared(budget, tree.plan.n_records, tree.plan.neighboring, tree.plan.n_classes) != parts:
         raise FieldError("tables: expected the budget that the tree leaves.")
     expected = pooled_report(tree.report, tables.report, budget, delta)
     report = check_follows(report_of(data["report"]), expected)

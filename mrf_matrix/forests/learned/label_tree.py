@@ -1,16 +1,21 @@
 """A tree of cuts whose cells are labelled: what is released, and all that is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, subset_patterns
 from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.learned.cell_table import CellTable
 from mrf_matrix.forests.sources.cuts import Cut
+
+MOST_PLACES = 1 << 16
+"""Of a table that is written out: more than tables of blocks have cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,9 +47,15 @@ class LabelTree:
         """Number of cuts that a record is asked for."""
         return self.n_cells.bit_length() - 1
 
-    def cells(self, codes: AnyInts) -> Longs:
-        """Return the cell of each record. `codes` (b, d): of all attributes of the domain."""
+    def cells(self, codes: AnyInts, of: Sequence[int] | None = None) -> Longs:
+        """Return the cell of each record.
+
+        `codes` (b, d): of all attributes of the domain; or of some, whose positions are `of`,
+        rising.
+        """
         attributes = np.array([cut.attribute for cut in self.cuts])
+        if of is not None:
+            attributes = np.searchsorted(of, attributes)
         starts = np.cumsum([0, *(len(cut.sides) for cut in self.cuts)])
         sides = np.concatenate([cut.upper for cut in self.cuts])
         rows, nodes = np.arange(len(codes)), np.zeros(len(codes), dtype=np.int64)
@@ -52,6 +63,16 @@ class LabelTree:
             above = sides[starts[nodes] + codes[rows, attributes[nodes]]]
             nodes = 2 * nodes + 1 + above
         return nodes - len(self.cuts)
+
+    def above(self, trees: Sequence["LabelTree"]) -> "LabelTree":
+        """Return this tree with another one in place of each cell, all of the same depth."""
+        levels = range(trees[0].depth)
+        below = [cut for level in levels for tree in trees for cut in tree._level(level)]
+        return LabelTree((*self.cuts, *below), np.concatenate([tree.labels for tree in trees]))
+
+    def _level(self, level: int) -> tuple[Cut, ...]:
+        """Return the cuts of all nodes so many levels below the root."""
+        return self.cuts[(1 << level) - 1 : (2 << level) - 1]
 
     @cached_property
     def attributes(self) -> tuple[int, ...]:
@@ -63,16 +84,11 @@ class LabelTree:
         return tuple(sorted(told or {self.cuts[0].attribute}))
 
     @cached_property
-    def grid(self) -> tuple[tuple[Longs, ...], Longs]:
-        """The tree as one table over its attributes.
+    def table(self) -> CellTable | None:
+        """The tree as one table over its attributes; None where that is too large.
 
-        Returns
-        -------
-        places : tuple of ndarray
-            For each code of each attribute, which row of the table it belongs to: codes on the same
-            side of every cut share one.
-        cells : ndarray
-            The tree's cell of each cell of the table, of those that are the same the first.
+        Codes on the same side of every cut share a row. Of cells that are the same it names the
+        first.
         """
         places, firsts = [], []
         told = [cut for level in self._levels for cut in _cuts(level)] or [self.cuts[0]]
@@ -82,11 +98,25 @@ class LabelTree:
             places.append(place.ravel())
             firsts.append(first)
         shape = tuple(len(first) for first in firsts)
+        if prod(shape) > MOST_PLACES:
+            return None
         codes = np.zeros((*shape, 1 + max(cut.attribute for cut in self.cuts)), dtype=np.int64)
         for i, rows in zip(self.attributes, np.ix_(*firsts), strict=True):
             codes[..., i] = rows
         cells = self._same[self.cells(codes.reshape(-1, codes.shape[-1]))]
-        return tuple(places), cells.reshape(shape)
+        return CellTable(self.attributes, tuple(places), cells.reshape(shape))
+
+    @cached_property
+    def even(self) -> Array:
+        """The part of all combinations of codes in each cell, shape (n_cells,)."""
+        parts: list[tuple[float, dict[int, Bools]]] = [(1.0, {})]
+        for level in range(self.depth):
+            parts = [
+                one
+                for node, part in zip(self._level(level), parts, strict=True)
+                for one in _halves(node, *part)
+            ]
+        return np.array([share for share, _ in parts])
 
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
         """Return the tree over its own attributes, for people, and the cells that its leaves are.
@@ -156,6 +186,16 @@ class Branch:
     cut: Cut
     below: "int | Branch"
     above: "int | Branch"
+
+
+def _halves(
+    cut: Cut, share: float, left: dict[int, Bools]
+) -> Iterator[tuple[float, dict[int, Bools]]]:
+    """Yield the part of all codes on either side of a cut, and which are left of its attributes."""
+    here = left.get(cut.attribute, np.ones(len(cut.sides), dtype=np.bool_))
+    for side in (here & ~cut.upper, here & cut.upper):
+        part = float(side.sum() / max(here.sum(), 1))
+        yield share * part, left | {cut.attribute: side}
 
 
 def _cuts(level: list[int | Branch]) -> Iterator[Cut]:

@@ -11,9 +11,10 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.residual.sequence import ResidualPlan
 from mrf_matrix.residual.settings import Budget
 
-LARGEST_SHARE, CLEAR_SIGNAL = Fraction(1, 2), 500
-"""Of the budget, for the tree, and the signal from which more gains it little. With .35 or
-.65 at small signals, and with .15 or .5 at large ones, pools were up to a point behind."""
+LARGEST_SHARE, CLEAR_SIGNAL, CLEAR_OF_SEVERAL = Fraction(1, 2), 500, 2000
+"""Of the budget, for the tree, and the signal from which more gains it little; the second of
+several classes. With .35 or .65 at small signals, and with .15 or .5 at large ones, pools of two
+classes were up to a point behind; with 1000 those of several were .6 behind."""
 
 
 SMALLEST_SHARE = Fraction(1, 10)
@@ -67,7 +68,9 @@ def pooling_budget(budgets: Sequence[Budget]) -> Budget:
     return next((one for one in budgets if one.norm == "l2"), budgets[0])
 
 
-def shared(budget: Budget, n_records: int | None, neighboring: str) -> tuple[Budget, Budget]:
+def shared(
+    budget: Budget, n_records: int | None, neighboring: str, n_classes: int = 2
+) -> tuple[Budget, Budget]:
     """Return the budgets of the tree and of the tables, which add up to the whole exactly.
 
     `n_records`: where it is public; `neighboring` {"add_remove", "replace_one"}.
@@ -75,9 +78,12 @@ def shared(budget: Budget, n_records: int | None, neighboring: str) -> tuple[Bud
     >>> from mrf_matrix.mechanisms import PureDP
     >>> shared(PureDP(1), 2000, "add_remove")
     (PureDP(epsilon=0.25), PureDP(epsilon=0.75))
+    >>> shared(PureDP(1), 2000, "add_remove", n_classes=5)
+    (PureDP(epsilon=0.5), PureDP(epsilon=0.5))
     """
+    clear = CLEAR_SIGNAL if n_classes <= 2 else CLEAR_OF_SEVERAL
     signal = label_signal(budget, n_records, neighboring)
-    part = CLEAR_SIGNAL / max(signal, CLEAR_SIGNAL) if isfinite(signal) else 0.0
+    part = clear / max(signal, clear) if isfinite(signal) else 0.0
     power = 1 if budget.parameter == "epsilon" else 2  # rates are roots of a zCDP budget
     wanted = max(Fraction(round(part**power * 1000), 1000), SMALLEST_SHARE)
     share = min(LARGEST_SHARE, wanted)

@@ -23,6 +23,10 @@ size, may expect tables ahead."""
 LABELS_A_CLASS, LABELS_AN_ATTRIBUTE = 100, 50
 """Signals a class and an attribute up to which it is: three classes have `LABELS_UP_TO`."""
 
+LABELS_OF_MANY, MANY = 1500, 10
+"""The same of several classes and so many attributes or more, whose trees are drawn in two rounds
+and were 4 points ahead of tables from 700 to 1500; of fewer attributes tables were ahead."""
+
 UNDER_ZCDP = 0.4
 """Part of that signal, and of those below, under zCDP: tables have the smaller noise there for the
 same rate of choices."""
@@ -31,12 +35,18 @@ POOLED = {"l1": (200, 3000), "l2": (300, 1500)}
 """Signals between which a tree of labels and tables are pooled, of two classes, by the norm of the
 noise. On public sets either alone was 1 to 4 points behind both."""
 
+SEVERAL_POOLED_UP_TO = {"l1": 6000, "l2": 2000}
+"""Signals up to which they are pooled of several classes and `MANY` attributes, from where labels
+end. Pools were 1 point ahead of tables at 2000 and 3000, and as right at 6000, with .05 less
+log-loss; under Gaussian noise as right at 2000, with .03 less."""
+
 RESIDUALS_UP_TO = {"l1": 6000, "l2": 5000}
 """Signals up to which a tree and residuals are pooled from there on. What led without trees was 1.2
 points behind at first, at these signals as right, and ahead at 10000."""
 
 POOLED_RATE = 2
-"""Signal a record up to which trees are pooled: of few records at large budgets tables led."""
+"""Signal a record up to which trees are pooled, or of `MANY` attributes: of few records at large
+budgets tables led."""
 
 
 def has_trees(scale: Scale) -> bool:
@@ -52,8 +62,8 @@ def of_labels(scale: Scale, pooling: Budget) -> list[Forecast]:
 
     `pooling`: of the law under which trees are pooled, where there is more.
     """
-    signal, most = _signal(scale), labels_up_to(scale.domain)
-    if _pools(scale):
+    signal, most = _signal(scale), labels_up_to(scale.domain, scale.n_records)
+    if scale.domain.n_classes == 2 and _pools(scale):
         signal, (most, _) = _signal(replace(scale, budget=pooling)), POOLED[pooling.norm]
     if signal > most:
         return []
@@ -61,16 +71,20 @@ def of_labels(scale: Scale, pooling: Budget) -> list[Forecast]:
     return [Forecast(f"labels of {plan.n_cells} cells", scale.budget, right, "labels")]
 
 
-def labels_up_to(domain: Domain) -> int:
+def labels_up_to(domain: Domain, n_records: int | None) -> int:
     """Return the signal up to which a tree of labels is taken where none is pooled.
 
-    >>> [labels_up_to(Domain.from_sizes([4] * 12, n_classes=k)) for k in (2, 3, 4, 5, 10)]
-    [300, 300, 400, 500, 500]
-    >>> labels_up_to(Domain.from_sizes([4] * 3, n_classes=10))
-    150
+    >>> [labels_up_to(Domain.from_sizes([4] * 9, n_classes=k), 1000) for k in (2, 3, 4, 5, 10)]
+    [300, 300, 400, 450, 450]
+    >>> few, many = (Domain.from_sizes([4] * d, n_classes=5) for d in (3, 10))
+    >>> labels_up_to(few, 1000), labels_up_to(many, 1000), labels_up_to(many, 400)
+    (150, 1500, 800)
     """
     of_classes = min(LABELS_A_CLASS * domain.n_classes, LABELS_OF_SEVERAL)
-    return min(max(LABELS_UP_TO, of_classes), LABELS_AN_ATTRIBUTE * domain.n_attributes)
+    most = min(max(LABELS_UP_TO, of_classes), LABELS_AN_ATTRIBUTE * domain.n_attributes)
+    if domain.n_classes == 2 or domain.n_attributes < MANY:
+        return most
+    return max(most, min(LABELS_OF_MANY, POOLED_RATE * (n_records or 0)))
 
 
 def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
@@ -80,10 +94,14 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     """
     if not _pools(scale):
         return []
-    of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring)
-    tables, norm = replace(scale, budget=of_tables), scale.budget.norm
-    signal, (least, most) = _signal(scale), POOLED[norm]
-    largest = RESIDUALS_UP_TO[norm] if records and scale.suits_residuals else most
+    k, norm, signal = scale.domain.n_classes, scale.budget.norm, _signal(scale)
+    of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring, k)
+    tables = replace(scale, budget=of_tables)
+    least, most = POOLED[norm]
+    if k > 2:
+        least, most = labels_up_to(scale.domain, scale.n_records), SEVERAL_POOLED_UP_TO[norm]
+    residuals_may = k == 2 and records and scale.suits_residuals
+    largest = RESIDUALS_UP_TO[norm] if residuals_may else most
     if not least < signal <= min(largest, POOLED_RATE * (scale.n_records or 0)):
         return []
     residuals = signal > most
@@ -97,8 +115,9 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
 
 
 def _pools(scale: Scale) -> bool:
-    """Tell whether tables say anything that a tree does not: of two classes, in several tables."""
-    return scale.domain.n_classes == 2 and scale.width < 1
+    """Tell whether tables say anything that a tree does not: in several tables."""
+    is_wide = scale.domain.n_classes == 2 or scale.domain.n_attributes >= MANY
+    return scale.width < 1 and is_wide
 
 
 def _signal(scale: Scale) -> float:

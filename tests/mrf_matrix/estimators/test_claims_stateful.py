@@ -54,8 +54,8 @@ from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.labels import draw, label_plan
 from mrf_matrix.labels import draw as label_draw
-from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
@@ -210,7 +210,8 @@ class Watch:
         for module, moved in ((residual_releases, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
-        monkeypatch.setattr(label_tree, "draw_tree", self._drawing(label_tree.draw_tree))
+        monkeypatch.setattr(draw, "draw_tree", self._drawing(draw.draw_tree))
+        monkeypatch.setattr(label_tree, "grown_tree", self._growing(label_tree.grown_tree))
         asking = self._asking(private_forest.chosen_balance)
         monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, given_data):
@@ -244,10 +245,25 @@ class Watch:
         def drawing(cuts, counts, rules):
             exact = isinstance(rules, Exponential)
             self.now.seeded |= exact and rules.bits.generator is not None
-            self.now.choices.append(_steepest(rules.weights) if exact else INFINITE)
+            self.drawn.append((_steepest(rules.weights) if exact else INFINITE, counts.total))
             return draw(cuts, counts, rules)
 
         return drawing
+
+    def _growing(self, grow):
+        """Draws of a later round are of different records: one more is in one of them."""
+
+        def growing(*args):
+            self.drawn = []
+            tree = grow(*args)
+            (first, whole), *later = self.drawn
+            self.now.choices.append(first)
+            if later:
+                assert (sum(total for _, total in later) == whole).all(), "each record once"
+                self.now.choices.append(max(one for one, _ in later))
+            return tree
+
+        return growing
 
     def _asking(self, choose):
         """Scores of how rare a class is are not monotone, though they are chosen like those."""
@@ -614,7 +630,7 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, ch
 
 
 def test_the_accountant_catches_screening_that_is_too_dear_under_pure_privacy(machine, monkeypatch):
-    monkeypatch.setattr(trees, "labels_up_to", lambda domain: 0)  # labels would take its place
+    monkeypatch.setattr(trees, "labels_up_to", lambda *public: 0)  # labels would take its place
     model = put(machine, PrivateForestClassifier, domain=FOUR, n_records=SCREENED, epsilon=1)
     machine.no_claim_is_less_than_the_loss()
     account, screening = machine.at(0)[1], model.plan_.chosen.screening

@@ -193,7 +193,7 @@ def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monke
         raise AssertionError("a tree was drawn")
 
     monkeypatch.setattr(*BEFORE[what], fails)
-    monkeypatch.setattr(label_tree, "draw_tree", never)
+    monkeypatch.setattr(label_tree, "grown_tree", never)
     ledger = PrivacyLedger(epsilon=1)
     with pytest.raises(MemoryError):
         pooled(ledger=ledger).fit(X, Y)
@@ -219,7 +219,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_the_charge(sizes, cap, na
 
 
 LOST = {
-    "the draw": (label_tree, "draw_tree", ()),
+    "the draw": (label_tree, "grown_tree", ()),
     "counts of its cells": (label_tree, "with_counts", ()),
     "the tables": (base, "released", ("tree_",)),
     "what tables tell": (posterior_forest, "product_posterior", ("tree_", "tables_")),

@@ -57,7 +57,9 @@ KINDS = {  # n, d, k, epsilon: each kind once
     "posterior forest": (400, 3, 3, 1.0),
     "residual forest": (20_000, 10, 2, 2.0),
     "screened attributes": (8000, 20, 2, 1.0),  # the classes are even enough for it
-    "screened attributes of several": (1020, 20, 6, 0.5),
+    "screened attributes of several": (140_000, 20, 6, 0.004),  # too many for labels
+    "labels of 32 cells of several": (1020, 20, 6, 0.5),
+    "tree of 32 cells beside tables of several": (1020, 20, 6, 1.8),
     "labels": (400, 20, 2, 0.1),  # four cells
     "tree of 8 cells beside tables": (1000, 20, 2, 0.8),
     "tree of 8 cells beside residuals": (5000, 20, 2, 0.8),
@@ -326,6 +328,7 @@ def test_every_step_is_told(fitted):
         "tree of 8 cells beside residuals": "Measuring pass 1",
         "labels": "Drawing a tree of 4 cells",
         "labels of several": "Drawing a tree of 8 cells",
+        "labels of 32 cells of several": "Drawing a tree of 4 cells",
     }
     expected = [last.get(kind, "Fitting the posterior")]
     expected += ["Screening the attributes", "Checking memory"] if kind.startswith("scr") else []

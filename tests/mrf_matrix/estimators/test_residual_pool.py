@@ -148,7 +148,7 @@ def test_what_is_refused_costs_nothing_and_reads_nothing(changes, message):
 
 
 LOST = {
-    "the draw": (label_tree, "draw_tree", False),
+    "the draw": (label_tree, "grown_tree", False),
     "a later step": (residual_forest, "learned", True),
     "the pool": (pooled_forest, "pooled_report", True),
 }

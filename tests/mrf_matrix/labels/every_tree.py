@@ -3,6 +3,7 @@
 Probabilities are fractions of whole numbers, so that bounds are checked without rounding.
 """
 
+from dataclasses import replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, reduce
@@ -27,6 +28,27 @@ def plan_of(budget, neighboring="add_remove", k=2):
     return label_plan(
         domain, budget, np.random.default_rng(0), n_records=20, neighboring=neighboring
     )
+
+
+def counted(plan):
+    """Return a plan with the draw and the counts of one of so many records, in one round.
+
+    The steps of 399 times as much as moves a label by one, which releases counts.
+    """
+    many = label_plan(
+        plan.domain,
+        plan.budget,
+        np.random.default_rng(0),
+        n_records=int(399 / plan.labels.choice_rate),
+        neighboring=plan.neighboring,
+    )
+    assert len(many.rounds) == 1
+    return replace(with_draw(plan, many.labels), counts=many.counts)
+
+
+def with_draw(plan, step):
+    """Return a plan of one round with another draw."""
+    return replace(plan, rounds=(replace(plan.rounds[0], step=step),))
 
 
 def types(k):

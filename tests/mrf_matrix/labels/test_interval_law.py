@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ndtr, softmax
 from scipy.stats import norm
 
+from mrf_matrix.forests.learned.cell_table import CellTable
 from mrf_matrix.labels.counted_law import counted_evidence
 from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
@@ -136,7 +137,7 @@ FIRST = PLACES % 2
 
 def pooled_widths(level, deviation):
     """Return the widths of pools with tables that have this deviation, (2, cells)."""
-    tree = LabelPosterior((0,), (PLACES,), PLACES, tuple(drawn(2)[1][: len(PLACES)]))
+    tree = LabelPosterior(CellTable((0,), (PLACES,), PLACES), tuple(drawn(2)[1][: len(PLACES)]))
     pool = PooledPosterior(tree, NormalTables(deviation))
     return np.array(pool.margin_widths(PLACES[:, None], FIRST, 1 - FIRST, level))
 

@@ -298,7 +298,7 @@ def posterior(k=3, signal=5.0, attributes=(1, 3), sides=SIDES):
     tree = LabelTree((first, second, second), LABELS.ravel())
     evidence = label_evidence(k, signal)
     said = tuple(evidence.turned(label) for label in tree.labels.tolist())
-    return LabelPosterior(tree.attributes, *tree.grid, said)
+    return LabelPosterior(tree, said)
 
 
 CODES = np.array([(i, a, 0, b) for i, a, b in product(range(2), range(3), range(4))])
@@ -353,7 +353,7 @@ def test_deviations_are_those_of_the_draws():
     for label, middle in middles.items():
         logs = np.log(np.roll(said.shares, label, axis=1))
         away = logs[:, 2] - logs[:, 0] - middle
-        here = model.labels[model.cells] == label
+        here = model.labels == label
         assert here.any()
         np.testing.assert_allclose(odds[here], middle, atol=1e-12)
         np.testing.assert_allclose(deviations[here], np.sqrt(said.weights @ away**2))

@@ -8,12 +8,16 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.labels.plan import (
+    BELOW,
     DEEP,
     FLAT,
+    GROWN_FROM,
+    GROWN_FROM_OF_TWO,
     MOST_CLASSES,
     MOST_COUNTS,
     MOST_CUTS,
     SHARE_OF_COUNTS,
+    SHARE_OF_FIRST,
     counted_from,
     label_plan,
     label_signal,
@@ -43,7 +47,7 @@ def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
         assert plan.steps == (plan.labels,)
         assert plan.labels.budget == budget
     else:
-        assert plan.steps == (plan.labels, plan.counts)
+        assert plan.steps == (*[one.step for one in plan.rounds], plan.counts)
         assert plan.counts.budget.exact == budget.exact * SHARE_OF_COUNTS
         assert plan.counts.kind == "totals"
         assert plan.counts.n_columns == plan.n_classes
@@ -53,7 +57,7 @@ def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
     assert plan.spent == budget
 
 
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", [2, 3, 9])
 @pytest.mark.parametrize(("neighboring", "times"), [("add_remove", 10), ("replace_one", 20)])
 def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
     budget, records = PureDP(Fraction(1, 10)), times * counted_from(k)
@@ -68,7 +72,7 @@ def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
     assert (below.depth, below.cuts) == (above.depth, above.cuts)
 
 
-@pytest.mark.parametrize(("n_records", "share"), [(100, 1), (10_000, 1 - SHARE_OF_COUNTS)])
+@pytest.mark.parametrize(("n_records", "share"), [(100, 1), (2000, 1 - SHARE_OF_COUNTS)])
 @pytest.mark.parametrize(
     ("neighboring", "times"), [("add_remove", 1), ("replace_one", Fraction(1, 2))]
 )
@@ -110,10 +114,28 @@ def test_trees_are_deep_from_a_signal_on(n_records, k, neighboring):
     plan = planned(budget, n_records, domain, neighboring=neighboring)
     signal = label_signal(budget, n_records, neighboring)
     assert signal == pytest.approx(n_records / (20 if neighboring == "replace_one" else 10))
-    assert plan.depth == (DEEP if signal >= (60 if k < 5 else 30) else FLAT)
+    first = DEEP if signal >= (60 if k < 5 else 30) else FLAT
+    grown = signal >= (GROWN_FROM_OF_TWO if k == 2 else GROWN_FROM)
+    assert [one.depth for one in plan.rounds] == [first, BELOW][: 1 + grown]
+    assert plan.depth == first + grown * BELOW
     assert plan.n_cells == 2**plan.depth
     assert plan.cell_records == n_records / plan.n_cells
-    assert f"a tree of {plan.n_cells} cells" in plan.labels.measured
+    assert f"a tree of {1 << first} cells" in plan.rounds[0].step.measured
+
+
+@pytest.mark.parametrize("neighboring", NEIGHBORING)
+@pytest.mark.parametrize("budget", [PureDP(Fraction(7, 5)), ZCDP(Fraction(1, 3))], ids=str)
+@pytest.mark.parametrize("k", [2, 3])
+def test_two_rounds_share_what_counts_leave(k, budget, neighboring):
+    domain = Domain.from_sizes([4, 3, 5], n_classes=k)
+    one, two = (planned(budget, n, domain, neighboring=neighboring) for n in (200, 10**5))
+    assert (len(one.rounds), len(two.rounds)) == (1, 2)
+    drawn = budget.exact * (1 - SHARE_OF_COUNTS)
+    first, second = (one.step.budget.exact for one in two.rounds)
+    assert first == drawn * SHARE_OF_FIRST
+    assert first + second == drawn == one.labels.budget.exact
+    assert two.labels == two.rounds[1].step
+    assert "below each" in two.labels.measured
 
 
 @pytest.mark.parametrize("depth", [FLAT, DEEP])
@@ -124,7 +146,8 @@ def test_cuts_are_as_many_as_their_counts_allow(depth, k):
     assert found**depth * k <= MOST_COUNTS
     assert found == MOST_CUTS or (found + 1) ** depth * k > MOST_COUNTS
     plan = planned(PureDP(1), 10**4, Domain.from_sizes([20] * 30, n_classes=k))
-    assert len(plan.cuts) == most_cuts(plan.depth, k)
+    depths = [one.depth for one in plan.rounds]
+    assert len(plan.cuts) == max(most_cuts(one, k) for one in depths)
     assert plan.attributes == tuple(sorted({cut.attribute for cut in plan.cuts}))
 
 
@@ -140,9 +163,10 @@ def test_cuts_are_drawn_from_the_public_domain_and_the_seed_alone():
     domain = Domain.from_sizes([20] * 30, n_classes=2)
     one, other = (
         planned(PureDP(0.2), 300, domain),
-        planned(ZCDP(0.2), 10**5, domain, neighboring="replace_one"),
+        planned(ZCDP(0.2), 900, domain, neighboring="replace_one"),
     )
     assert one.depth == other.depth
+    assert planned(PureDP(0.2), 10**5, domain).cuts == one.cuts
     assert one.cuts == other.cuts
     assert one.cuts != planned(PureDP(0.2), 300, domain, seed=1).cuts
 
@@ -154,7 +178,7 @@ def test_an_infinite_budget_stays_infinite(kind):
     assert plan.labels.choice_rate == float("inf")
     assert all(step.budget.is_infinite for step in plan.steps)
     assert plan.counts.law.variance == 0
-    assert plan.depth == DEEP
+    assert plan.depth == DEEP + BELOW
     assert plan.cell_signal == float("inf")
 
 
@@ -209,11 +233,11 @@ def test_its_figures_are_ready_for_json(budget, n_records):
     assert (read["attributes"], read["classes"]) == (5, 2)
     assert (read["cuts"], read["cells"]) == (len(plan.cuts), plan.n_cells)
     assert [one["measured"] for one in read["steps"]] == [one.measured for one in plan.steps]
-    assert ["rate" in one for one in read["steps"]] == [True, False][: len(plan.steps)]
-    assert read["steps"][0]["rate"] == float(plan.labels.choice_rate)
+    rates = [float(one.step.choice_rate) for one in plan.rounds]
+    assert [one.get("rate") for one in read["steps"]] == [*rates, None][: len(plan.steps)]
 
 
-@pytest.mark.parametrize(("n_records", "counts"), [(100, []), (10_000, [2**0.5])])
+@pytest.mark.parametrize(("n_records", "counts"), [(100, []), (2000, [2**0.5])])
 def test_its_figures_tell_the_sensitivity_and_the_claim(n_records, counts):
     found = planned(ZCDP(0.02), n_records, neighboring="replace_one", delta=1e-6).to_dict()
     assert [step["sensitivity"] for step in found["steps"]] == pytest.approx([2, *counts])

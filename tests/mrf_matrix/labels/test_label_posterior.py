@@ -24,7 +24,7 @@ COUNTS = np.arange(8 * K).reshape(8, K) ** 2
 ONE = PureDP(1)
 
 
-def planned(budget=ONE, n_records=1000, **options):
+def planned(budget=ONE, n_records=300, **options):
     domain = Domain.from_sizes(SIZES, n_classes=K)
     generator = np.random.default_rng(0)
     return label_plan(domain, budget, generator, n_records=n_records, **options)
@@ -61,7 +61,7 @@ def agreement(noise, law):
 
 @pytest.mark.parametrize("noise", ["exact", "research"])
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("budget", [PureDP(2), ZCDP(2)], ids=str)
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.2)], ids=str)
 def test_counts_have_the_noise_of_their_share_of_the_budget(budget, neighboring, noise):
     plan = planned(budget, neighboring=neighboring)
     found, law = drawn(plan, noise, 200), plan.counts.law
@@ -104,7 +104,7 @@ def test_without_counts_cells_of_a_label_say_the_same(n_records):
         assert_same(found, first.turned(label))
 
 
-@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.5), PureDP(INFINITE)], ids=str)
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1)], ids=str)
 def test_with_counts_every_cell_says_what_its_own_are_worth(budget):
     plan = planned(budget)
     noisy = COUNTS - 20
@@ -117,7 +117,7 @@ def test_with_counts_every_cell_says_what_its_own_are_worth(budget):
             counts,
             label,
             rate=rate,
-            records=1000 / 8,
+            records=300 / 8,
             concentration=CONCENTRATIONS[3],
             law=plan.counts.law,
         )

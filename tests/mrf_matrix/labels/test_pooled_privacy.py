@@ -6,7 +6,6 @@ labels has a bound for whatever is released with it: the draw's own, in whole nu
 """
 
 import sys
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -22,6 +21,7 @@ from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 
 sys.path.insert(0, str(Path(__file__).parent))
 from every_tree import SIZES, cells, exponential, law, types, with_one_more
+from every_tree import counted as with_counts
 
 SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
 CASES = [*product(NEIGHBORING, (2,), (False, True), (SMALL, LARGE))]
@@ -39,21 +39,8 @@ def parts_of(budget, neighboring="add_remove", k=2, *, counted=True):
     plan = PooledForestClassifier(domain, n_records=20, random_state=0, **given).plan()
     assert plan.budget == budget
     assert (plan.tree.depth, plan.tree.counts) == (2, None)
-    return with_steps(plan.tree, counted=counted), plan.tables.parts[0].mechanism
-
-
-def with_steps(tree, *, counted):
-    """Return the plan with the steps of one whose records are many."""
-    if not counted:
-        return tree
-    many = label_plan(
-        tree.domain,
-        tree.budget,
-        np.random.default_rng(0),
-        n_records=10**7,
-        neighboring=tree.neighboring,
-    )
-    return replace(tree, labels=many.labels, counts=many.counts)
+    tree = with_counts(plan.tree) if counted else plan.tree
+    return tree, plan.tables.parts[0].mechanism
 
 
 def of_whole_budget(parts, which):
@@ -68,7 +55,7 @@ def of_whole_budget(parts, which):
             n_records=20,
             neighboring=tree.neighboring,
         )
-        tree = with_steps(alone, counted=counted)
+        tree = with_counts(alone) if counted else alone
     return tree, tables.at(whole) if "tables" in which else tables
 
 

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
+from mrf_matrix.forests.learned.cell_table import CellTable
 from mrf_matrix.posterior import (
     BlockTable,
     CellShares,
@@ -46,7 +47,7 @@ def tree_of(attributes, k, *, sizes=False, seed=1):
         weights = rng.dirichlet(np.ones(9))
         evidence.append(CellShares(rng.dirichlet(np.full(k, 0.8), size=9), weights))
     known = rng.dirichlet(np.ones(len(evidence))) if sizes else None
-    return LabelPosterior(tuple(attributes), places, cells, tuple(evidence), known)
+    return LabelPosterior(CellTable(tuple(attributes), places, cells), tuple(evidence), known)
 
 
 def pool_of(k, attributes=(0, 1), blocks=((0, 1), (2,)), **changes):
@@ -95,7 +96,7 @@ def test_a_part_that_knows_the_shares_alone_adds_nothing(k):
     pool = pool_of(k)
     shares = pool.tables.totals.shares
     silent = tuple(CellShares(shares[None], np.ones(1)) for _ in pool.tree.evidence)
-    tree = LabelPosterior(pool.tree.attributes, pool.tree.places, pool.tree.cells, silent)
+    tree = LabelPosterior(pool.tree.partition, silent)
     odds, base = pool.tables.log_odds(CODES), np.log(shares)
     expected = base + WEIGHT * (odds - base)
     found = PooledPosterior(tree, pool.tables).log_odds(CODES)
@@ -146,8 +147,8 @@ def test_margin_widths_are_those_of_both_parts(k, pair):
     pool, (one, other) = pool_of(k), pair
     expected = []
     for code in CODES:
-        rows = zip(code, pool.tree.places, strict=False)
-        cell = pool.tree.cells[tuple(place[i] for i, place in rows)]
+        rows = zip(code, pool.tree.partition.places, strict=False)
+        cell = pool.tree.partition.numbers[tuple(place[i] for i, place in rows)]
         draws, weights = pool.tree.evidence[cell].shares, pool.tree.evidence[cell].weights
         mean = [float(weights @ draws[:, c]) for c in range(k)]
         around = log(mean[one]) - log(mean[other])
@@ -179,7 +180,7 @@ def test_classes_keep_their_order_in_both_parts():
     pool = pool_of(3)
     order = [2, 0, 1]
     turned = tuple(CellShares(one.shares[:, order], one.weights) for one in pool.tree.evidence)
-    tree = LabelPosterior(pool.tree.attributes, pool.tree.places, pool.tree.cells, turned)
+    tree = LabelPosterior(pool.tree.partition, turned)
     blocks = [model.table for model in pool.tables.models]
     tables = [
         BlockTable(one.attributes, one.sizes, one.values[:, order], one.variance) for one in blocks
@@ -193,7 +194,7 @@ def test_classes_keep_their_order_in_both_parts():
 def test_a_class_of_no_share_in_a_cell_gives_finite_numbers():
     pool = pool_of(2)
     certain = tuple(CellShares(np.array([[1.0, 0.0]]), np.ones(1)) for _ in pool.tree.evidence)
-    tree = LabelPosterior(pool.tree.attributes, pool.tree.places, pool.tree.cells, certain)
+    tree = LabelPosterior(pool.tree.partition, certain)
     sure = PooledPosterior(tree, pool.tables)
     found = sure.probabilities(CODES)
     assert np.isfinite(found).all()

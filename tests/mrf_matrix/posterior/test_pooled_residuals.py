@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
+from mrf_matrix.forests.learned.cell_table import CellTable
 from mrf_matrix.posterior import (
     CellShares,
     LabelPosterior,
@@ -52,7 +53,8 @@ def tree_of(k, attributes=(0, 1)):
         CellShares(rng.dirichlet(np.full(k, 0.8), size=9), rng.dirichlet(np.ones(9)))
         for _ in range(prod(shape))
     )
-    return LabelPosterior(attributes, places, np.arange(prod(shape)).reshape(shape), evidence)
+    table = CellTable(attributes, places, np.arange(prod(shape)).reshape(shape))
+    return LabelPosterior(table, evidence)
 
 
 def shares_of(k):

@@ -83,7 +83,8 @@ def test_a_loaded_tree_predicts_identically(tmp_path, design):
 def test_designs_are_flat_and_deep_with_counts_and_without():
     trees = {design: fitted(**DESIGNS[design]).tree_ for design in DESIGNS}
     assert trees["four cells"].n_cells == 4
-    assert trees["unknown number"].n_cells == 8
+    assert trees["unknown number"].n_cells == trees["no noise"].n_cells == 32
+    assert trees["counts under zCDP"].n_cells == 8
     counted = {design for design, tree in trees.items() if tree.counts is not None}
     assert counted == {"no noise", "unknown number", *(one for one in DESIGNS if "counts" in one)}
 
@@ -217,10 +218,10 @@ def test_an_earlier_file_is_refused_by_its_version(members, read):
     first = data | {"schema_version": 1, "labels": [0, 1, 0, 1]}
     del first["cuts"]
     first |= {"attributes": [0, 1], "upper": [[1, 2], [1]]}
-    with pytest.raises(ModelFileError, match=r"schema_version=1: .* reads 4\. An earlier one"):
+    with pytest.raises(ModelFileError, match=r"schema_version=1: .* reads 5\. An earlier one"):
         read(members | {MODEL: json.dumps(first).encode()})
     second = json.dumps(data | {"schema_version": 2}).encode()
-    with pytest.raises(ModelFileError, match=r"schema_version=2: .* reads 4\. An earlier one"):
+    with pytest.raises(ModelFileError, match=r"schema_version=2: .* reads 5\. An earlier one"):
         read({MODEL: second})
 
 

@@ -236,8 +236,8 @@ def without_tables(data):
 
 
 def with_records(data):
-    """Return the data with a public number at which the tree would have a tenth."""
-    return data | {"tree": data["tree"] | {"n_records": 100_000}}
+    """Return the data with a public number at which the tree would have a third."""
+    return data | {"tree": data["tree"] | {"n_records": 1500}}
 
 
 JSON = {

@@ -108,7 +108,7 @@ def test_codes_of_any_kind_are_read_and_none_are_none(kind):
 @given(trees())
 def test_the_table_has_the_cell_of_every_record(drawn):
     sizes, tree = drawn
-    places, cells = tree.grid
+    places, cells = tree.table.places, tree.table.numbers
     assert cells.size <= 2 ** len(tree.cuts)
     assert [len(place) for place in places] == [sizes[i] for i in tree.attributes]
     for codes in every_code(sizes).tolist():
@@ -120,7 +120,7 @@ def test_the_table_has_the_cell_of_every_record(drawn):
 @given(trees())
 def test_codes_share_a_row_of_the_table_if_no_cut_tells_them_apart(drawn):
     sizes, tree = drawn
-    places, cells = tree.grid
+    places, cells = tree.table.places, tree.table.numbers
     for i, place, length in zip(tree.attributes, places, cells.shape, strict=True):
         alike = [tuple(cut.upper[code] for cut in tree.cuts if cut.attribute == i)
                  for code in range(sizes[i])]  # fmt: skip
@@ -265,7 +265,7 @@ def test_a_cell_that_is_not_reached_may_have_any_label():
     drawn = [(forest, tree.labels[cells].tolist()) for tree in trees
              for forest, cells in [tree.forest(WEATHER)]]  # fmt: skip
     assert all(other == drawn[0] for other in drawn)
-    assert len({tree.labels[tree.grid[1]].tobytes() for tree in trees}) == 1
+    assert len({tree.labels[tree.table.numbers].tobytes() for tree in trees}) == 1
 
 
 def test_attributes_of_many_codes_take_little_memory():
@@ -275,7 +275,7 @@ def test_attributes_of_many_codes_take_little_memory():
     codes = generator.integers(0, size, (500, 2))
     tracemalloc.start()
     try:
-        places, table = tree.grid
+        places, table = tree.table.places, tree.table.numbers
         cells = tree.cells(codes)
         forest, of_leaves = tree.forest(Domain.from_sizes([size] * 2))
         _, peak = tracemalloc.get_traced_memory()

@@ -10,7 +10,14 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
 from mrf_matrix.planning.private.screening import GATED_FROM, GATED_RECORDS, planned_screening
-from mrf_matrix.planning.private.trees import LABELS_AN_ATTRIBUTE, POOLED
+from mrf_matrix.planning.private.trees import (
+    LABELS_AN_ATTRIBUTE,
+    LABELS_OF_MANY,
+    MANY,
+    POOLED,
+    POOLED_RATE,
+    SEVERAL_POOLED_UP_TO,
+)
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
 MONKS = (3, 3, 2, 3, 4, 2)
@@ -157,18 +164,18 @@ TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
     [
         (10 * POOLED_FROM, TENTH, 2, {}, True),
         (10 * POOLED_FROM + 10, TENTH, 2, {}, False),  # tables are asked beside them
-        (3000, TENTH, 3, {}, True),
-        (3010, TENTH, 3, {}, False),
-        (5000, TENTH, 10, {}, True),
-        (5010, TENTH, 10, {}, False),
+        (15_000, TENTH, 3, {}, True),
+        (15_010, TENTH, 3, {}, False),  # the same
+        (15_000, TENTH, 10, {}, True),
+        (15_010, TENTH, 10, {}, False),
         (1200, TENTH_OF_RHO, 2, {}, True),
         (1210, TENTH_OF_RHO, 2, {}, False),
-        (1200, TENTH_OF_RHO, 3, {}, True),
-        (1210, TENTH_OF_RHO, 3, {}, False),
+        (6000, TENTH_OF_RHO, 3, {}, True),
+        (6010, TENTH_OF_RHO, 3, {}, False),
         (20 * POOLED_FROM, TENTH, 2, {"neighboring": "replace_one"}, True),  # they count half
         (20 * POOLED_FROM + 20, TENTH, 2, {"neighboring": "replace_one"}, False),
-        (6000, TENTH, 3, {"neighboring": "replace_one"}, True),
-        (6010, TENTH, 3, {"neighboring": "replace_one"}, False),
+        (30_000, TENTH, 3, {"neighboring": "replace_one"}, True),
+        (30_010, TENTH, 3, {"neighboring": "replace_one"}, False),
         (2400, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, True),
         (2410, TENTH_OF_RHO, 2, {"neighboring": "replace_one"}, False),
         (MOST_RECORDS, PureDP(1e-5), 2, {}, True),  # weights are written out for each
@@ -205,17 +212,34 @@ def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
     assert private_plan(one, [TENTH], n_records=most + 10).chosen.measured == "tables"
 
 
-SEVERAL = [(3, 300), (4, 400), (5, 500), (10, 500)]
+SEVERAL = [(3, 300), (4, 400), (5, 450), (10, 450)]
 
 
 @pytest.mark.parametrize(("k", "most"), SEVERAL)
 def test_of_more_classes_labels_are_taken_further(k, most):
-    domain = Domain.from_sizes((4,) * 12, n_classes=k)
+    domain = Domain.from_sizes((4,) * (MANY - 1), n_classes=k)
     for n, kind in ((10 * most, True), (10 * most + 10, False)):
         assert (private_plan(domain, [TENTH], n_records=n).chosen.measured == "labels") == kind
     few = Domain.from_sizes((4,) * 5, n_classes=k)
     for n, kind in ((2500, True), (2510, False)):
         assert (private_plan(few, [TENTH], n_records=n).chosen.measured == "labels") == kind
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_of_several_classes_and_many_attributes_trees_are_pooled_from_where_labels_end(k):
+    domain = Domain.from_sizes((4,) * MANY, n_classes=k)
+
+    def taken(signal, epsilon):
+        n_records = round(signal / epsilon)
+        return private_plan(domain, [PureDP(epsilon)], n_records=n_records).chosen.measured
+
+    upto = SEVERAL_POOLED_UP_TO["l1"]
+    wanted = [(LABELS_OF_MANY, "labels"), (LABELS_OF_MANY + 10, "pool"), (upto, "pool")]
+    for signal, kind in wanted:
+        assert taken(signal, 1) == kind
+    assert taken(upto + 10, 1) not in ("pool", "labels")
+    assert taken(LABELS_OF_MANY, POOLED_RATE * 1.01) == "tables"  # few records, much budget
+    assert taken(LABELS_OF_MANY + 10, POOLED_RATE * 1.01) == "tables"
 
 
 def test_labels_are_forecast_between_chance_and_what_tables_know():
