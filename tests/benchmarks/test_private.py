@@ -26,7 +26,7 @@ from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, Resid
 from mrf_matrix.labels import plan as label_plans
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
-from mrf_matrix.planning.private import choosing, one_scale, screening, trees
+from mrf_matrix.planning.private import choosing, one_scale, pooled_plan, screening, trees
 from mrf_matrix.posterior import pooled
 from mrf_matrix.residual import residual_signal, settings
 
@@ -69,6 +69,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 NO_TREES: dict[str, Any] = {
     "LABELS_UP_TO": 0,
     "LABELS_OF_SEVERAL": 0,
+    "LABELS_OF_MANY": 0,
+    "SEVERAL_POOLED_UP_TO": {"l1": 0, "l2": 0},
     "POOLED": {"l1": (0, 0), "l2": (0, 0)},
     "RESIDUALS_UP_TO": {"l1": 0, "l2": 0},
 }
@@ -130,7 +132,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, one_scale, trees, settings, label_plans, pooled)
+    places = (screening, choosing, one_scale, trees, pooled_plan, settings, label_plans, pooled)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

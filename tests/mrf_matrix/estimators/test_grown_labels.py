@@ -80,7 +80,7 @@ def test_pools_of_several_classes_share_by_their_own_signal():
     assert 2 * CLEAR_OF_SEVERAL == 2 * 2000
     assert tree == tables == 1
     more = PooledForestClassifier(DOMAIN, epsilon=2, n_records=5000).plan()
-    assert more.tree.spent.exact == 2 * pytest.approx(CLEAR_OF_SEVERAL / 10_000)
+    assert more.tree.spent.exact == pytest.approx(2 * CLEAR_OF_SEVERAL / 10_000)
     read_off = PooledForestClassifier("from_data", **FIXED | {"epsilon": 2, "n_records": 2000})
     with pytest.warns(PrivacyLeakWarning):
         read_off.fit(X, Y)
