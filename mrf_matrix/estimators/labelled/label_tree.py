@@ -45,15 +45,17 @@ SPENT = (
 class LabelTreeClassifier(
     SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, LabelVotes
 ):
-    r"""Tree of four or eight cells and their labels, for little data and small budgets.
+    r"""Tree of few cells and their labels, for little data and small budgets.
 
     Every node cuts the codes of one attribute in two, out of many public cuts. The whole tree is
     drawn at once, with the labels of its cells: by the exponential mechanism over all trees t and
     labels l, in proportion to :math:`\exp(r \sum_v n_v(l_v))`, the records that are right. The rate
     r is ε, half of it under replace-one neighbours, and :math:`\sqrt{8\rho}` in place of ε under
-    zCDP. The draw is exact, in whole numbers, without writing out the trees. From a signal N r of
-    100 on, and of 40 a class, a quarter of the budget measures how many records of each class the
-    cells hold.
+    zCDP. The draw is exact, in whole numbers, without writing out the trees. There are four cells,
+    or eight, by the signal N r. From 100 on, and from 40 a class, a quarter of the budget measures
+    how many records of each class the cells hold. From 400 on (1000 of two classes) a fifth of the
+    rest draws eight cells, and four fifths draw below each of them a tree of four cells with their
+    labels.
 
     Parameters
     ----------

@@ -14,6 +14,10 @@ PUBLIC = (
 ONE_CHOICE = (
     "tree and labels are one choice: all of them are weighed by how many records they are right on"
 )
+TWO_ROUNDS = (
+    "the labels of the first tree are forgotten; below each of its cells another one is drawn, of "
+    "the records of that cell alone"
+)
 PROBABILITIES = (
     "probabilities are what {said} of such a law are worth under a public prior of the classes' "
     "shares in a cell: nothing but the tree and its {said} is released"
@@ -30,5 +34,6 @@ def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
         made.append(of_table(plan.counts, plan.n_cells))
     said = "labels" if plan.counts is None else "labels and counts"
     drawn = "none" if plan.budget.is_infinite else noise
-    notes = (ONE_CHOICE, PROBABILITIES.format(said=said))
+    rounds = (TWO_ROUNDS,) if len(plan.rounds) > 1 else ()
+    notes = (ONE_CHOICE, *rounds, PROBABILITIES.format(said=said))
     return report_of_steps(plan, drawn, made, PUBLIC, notes)

@@ -58,7 +58,7 @@ class PooledForestClassifier(
 
     A tree sees what several attributes say together, and few of them; tables see what many
     attributes say each. With few records neither is clear. The tree gets half of the budget, or
-    less where N ε is above 1000. Log odds are
+    less where N ε is above 1000, of several classes 4000. Log odds are
 
     .. math::
 
