@@ -28,7 +28,7 @@ class JointCounts:
     above : ndarray of int64, shape (..., s, ..., s, k)
         Of those above `order` cuts, which may be the same; of order 0 this is `total`.
     order : int
-        0, a cell, to 3.
+        0, a cell, to 4.
     """
 
     total: Longs
@@ -98,18 +98,19 @@ def _sides(
 
 
 def _above(sides: Reals, weights: Reals, order: int) -> Reals:
-    """Return the weight above up to three cuts at once. `sides` (n, s); `weights` (n,)."""
+    """Return the weight above several cuts at once. `sides` (n, s); `weights` (n,)."""
     if order == 1:
         return np.asarray(weights @ sides)
     if order == 2:
         return np.asarray((sides * weights[:, None]).T @ sides)
-    found = np.empty((sides.shape[1],) * 3, dtype=sides.dtype)
+    found = np.empty((sides.shape[1],) * order, dtype=sides.dtype)
     for first in range(sides.shape[1]):  # the others are no earlier: orders make no difference
         there = sides[:, first] > 0
-        pairs = _above(sides[there, first:], weights[there], 2)
-        found[first, first:, first:] = pairs
-        found[first:, first, first:] = pairs
-        found[first:, first:, first] = pairs
+        fewer = _above(sides[there, first:], weights[there], order - 1)
+        for place in range(order):
+            part: list[int | slice] = [slice(first, None)] * order
+            part[place] = first
+            found[tuple(part)] = fewer
     return found
 
 

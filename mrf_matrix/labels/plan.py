@@ -15,17 +15,25 @@ from fractions import Fraction
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.sources.cuts import MOST_CODES, Cut, public_cuts, usable_attributes
+from mrf_matrix.forests.sources.cuts import (
+    MOST_CODES,
+    Cut,
+    number_of_cuts,
+    public_cuts,
+    usable_attributes,
+)
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
-FLAT, DEEP = 2, 3
-"""Cuts that a record is asked for in the first round: four cells, or eight."""
+FLAT, DEEP, DEEPEST = 2, 3, 4
+"""Cuts that a record is asked for in the first round: four cells, eight, or sixteen."""
 
 DEEP_FROM, DEEP_FOR_MORE = 60, 30
 """Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
-have cells."""
+have cells. Of several classes they are the deepest from the first on, where a domain has no more
+than twice as many public cuts as are then to choose from: up to 10 points more than with eight
+cells."""
 
 COUNTED_FROM, COUNTED_A_CLASS = 100, 40
 """Signal, in all and a class, from which class counts of the cells are released too. Below
@@ -50,7 +58,7 @@ SHARE_OF_FIRST, BELOW = Fraction(1, 5), 2
 """Of what trees and labels get, for the first of two rounds; and the cuts that the second asks each
 record for. With .3 trees were up to a point behind."""
 
-CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45, DEEP + BELOW: 0.3}
+CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45, DEEPEST: 0.4, DEEP + BELOW: 0.3}
 """Of the prior of a cell's shares (`label_evidence`), so that labels are right as often as expected
 on public sets: the more cells there are to choose from, the purer are those that are chosen."""
 
@@ -215,7 +223,7 @@ def label_plan(
     checked_neighboring(neighboring)
     signal = label_signal(budget, n_records, neighboring)
     drawn, counts = budget, None
-    depths = depths_of_rounds(signal, domain.n_classes)
+    depths = depths_of_rounds(signal, domain.n_classes, number_of_cuts(domain))
     if signal >= counted_from(domain.n_classes):
         drawn, rest = budget * (1 - SHARE_OF_COUNTS), budget * SHARE_OF_COUNTS
         of_cells = f"class counts of {1 << sum(depths)} cells"
@@ -233,14 +241,20 @@ def label_plan(
     return LabelPlan(domain, budget, neighboring, n_records, cuts, tuple(rounds), counts, delta)
 
 
-def depths_of_rounds(signal: float, n_classes: int) -> tuple[int, ...]:
+def depths_of_rounds(signal: float, n_classes: int, n_cuts: int) -> tuple[int, ...]:
     """Return the cuts of the first round, and of the second if there is one.
 
-    >>> depths_of_rounds(40, 2), depths_of_rounds(40, 10), depths_of_rounds(1000, 2)
+    `n_cuts`: public ones of the domain.
+
+    >>> depths_of_rounds(40, 2, 64), depths_of_rounds(40, 10, 64), depths_of_rounds(1000, 2, 64)
     ((2,), (3,), (3, 2))
+    >>> most_cuts(DEEPEST, 10), depths_of_rounds(100, 10, 30), depths_of_rounds(100, 10, 31)
+    (15, (4,), (3,))
     """
     if signal >= (GROWN_FROM if n_classes > 2 else GROWN_FROM_OF_TWO):
         return DEEP, BELOW
+    if n_classes > 2 and signal >= DEEP_FROM and n_cuts <= 2 * most_cuts(DEEPEST, n_classes):
+        return (DEEPEST,)
     least = DEEP_FROM if n_classes <= 1 << FLAT else DEEP_FOR_MORE
     return (DEEP if signal >= least else FLAT,)
 

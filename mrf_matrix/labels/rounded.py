@@ -1,7 +1,7 @@
 r"""Sums and products of large whole numbers, rounded, with a bound on how far they are off.
 
 A number is ``part * 2**power``, a double and an integer, so that none is too large. Let sums have
-at most ``s = 2**16`` terms (those of plans: 64 cuts, 1000 classes), and paths three cuts. Every
+at most ``s = 2**16`` terms (those of plans: 64 cuts, 1000 classes), and paths four cuts. Every
 step is rounded to one in ``2**53`` (IEEE 754; scaling by a power of two is exact, or loses less
 than ``2**-1022``), nothing is negative, and so a number that r steps led to, its own and those of
 its factors together, is off by a factor of :math:`(1 - 2^{-53})^r` to :math:`(1 + 2^{-53})^r`:
@@ -9,7 +9,7 @@ its factors together, is off by a factor of :math:`(1 - 2^{-53})^r` to :math:`(1
 - of a cell: its weights, their scaling and their sum, at most ``r(0) = s + 3`` steps;
 - of a node with q cuts on each path: products, their scaling and their sum, at most
   ``r(q) = 2 r(q - 1) + s + 2``; running sums over what begins with each cut are such sums too,
-  and ``r(3) = 15 s + 38 < 2**20``.
+  and ``r(4) = 31 s + 78 < 2**21``.
 
 So all are off by less than `OFF` of themselves. Parts stay between ``2**-8`` and ``2**240``, beside
 which ``s`` times ``2**-1022`` is nothing.

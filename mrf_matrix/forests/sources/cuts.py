@@ -80,6 +80,22 @@ def public_cuts(domain: Domain, most: int, structure: np.random.Generator) -> tu
     return tuple(islice(_in_turn(sources), most))
 
 
+def number_of_cuts(domain: Domain) -> int:
+    """Return how many different public cuts there are at most; random ones may be fewer.
+
+    >>> from mrf_matrix.domain import Attribute
+    >>> ordered, named = Domain.from_sizes([8, 3]), Domain([Attribute("x", categories=list("abc"))])
+    >>> number_of_cuts(ordered), number_of_cuts(named)
+    (9, 3)
+    """
+    found = 0
+    for i in usable_attributes(domain):
+        size = domain.sizes[i]
+        halves = size - 1 if domain.attributes[i].is_ordered else (1 << min(size - 1, 10)) - 1
+        found += min(halves, MOST_OF_ONE)
+    return found
+
+
 def usable_attributes(domain: Domain) -> list[int]:
     """Return the positions of attributes that can be cut: of two codes or more, not too many."""
     return [i for i, size in enumerate(domain.sizes) if 1 < size <= MOST_CODES]

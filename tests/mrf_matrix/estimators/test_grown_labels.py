@@ -37,9 +37,12 @@ def test_it_knows_more_classes_than_a_first_round_has_cells_for():
     model = grown()
     assert [one.depth for one in model.plan_.rounds] == [3, 2]
     assert model.score(X, Y) > 0.75
-    flat = grown(epsilon=0.4)
+    flat = grown(epsilon=0.04)
     assert [one.depth for one in flat.plan_.rounds] == [3]
     assert flat.score(X, Y) < model.score(X, Y) - 0.1
+    deepest = grown(epsilon=0.4)  # of 33 cuts, twice as many as there are to choose from
+    assert [one.depth for one in deepest.plan_.rounds] == [4]
+    assert flat.score(X, Y) < deepest.score(X, Y)
 
 
 @pytest.mark.parametrize("made", [grown, pooled])

@@ -32,7 +32,7 @@ def above(codes, chosen):
     return found
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_counts_are_those_above_all_of_the_cuts(order, seed):
@@ -72,7 +72,7 @@ def assert_node(node, codes, counts):
         np.testing.assert_array_equal(node.above, expected.above)
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_nodes_below_have_the_counts_of_their_records(order):
     codes, counts = drawn(order)
     nodes = [(joint_counts(CUTS, ATTRIBUTES, codes, counts, order), codes, counts)]
@@ -94,7 +94,7 @@ def test_nodes_below_have_the_counts_of_their_records(order):
         nodes = below
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_parts_of_the_records_add_up(order, monkeypatch):
     codes, counts = drawn(3, n=100)
     whole = joint_counts(CUTS, ATTRIBUTES, codes, counts, order)

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
+from mrf_matrix.forests.sources.cuts import number_of_cuts
 from mrf_matrix.labels.plan import (
     BELOW,
     DEEP,
+    DEEPEST,
     FLAT,
     GROWN_FROM,
     GROWN_FROM_OF_TWO,
@@ -31,6 +33,10 @@ from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
 DOMAIN = Domain.from_sizes([4, 3, 5, 2, 6], n_classes=2)
 BUDGETS = [PureDP(Fraction(1, 7)), PureDP(0.3), PureDP(2), ZCDP(Fraction(1, 130)), ZCDP(0.7)]
+
+
+MANY_CUTS = [20] * 5
+"""Codes of attributes with more cuts than a tree of sixteen cells has to choose from."""
 
 
 def planned(budget, n_records=300, domain=DOMAIN, seed=0, **options):
@@ -61,7 +67,7 @@ def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
 @pytest.mark.parametrize(("neighboring", "times"), [("add_remove", 10), ("replace_one", 20)])
 def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
     budget, records = PureDP(Fraction(1, 10)), times * counted_from(k)
-    domain = Domain.from_sizes([4, 3, 5], n_classes=k)
+    domain = Domain.from_sizes(MANY_CUTS, n_classes=k)
     below, above = (
         planned(budget, n, domain, neighboring=neighboring) for n in (records - 1, records)
     )
@@ -110,7 +116,7 @@ def test_signals_rise_with_budget_and_records():
 @pytest.mark.parametrize("k", [2, 4, 5, 7])
 @pytest.mark.parametrize("n_records", [1, 299, 301, 599, 601, 1199, 1201, 10**5])
 def test_trees_are_deep_from_a_signal_on(n_records, k, neighboring):
-    budget, domain = PureDP(Fraction(1, 10)), Domain.from_sizes([4, 3, 5], n_classes=k)
+    budget, domain = PureDP(Fraction(1, 10)), Domain.from_sizes(MANY_CUTS, n_classes=k)
     plan = planned(budget, n_records, domain, neighboring=neighboring)
     signal = label_signal(budget, n_records, neighboring)
     assert signal == pytest.approx(n_records / (20 if neighboring == "replace_one" else 10))
@@ -123,12 +129,26 @@ def test_trees_are_deep_from_a_signal_on(n_records, k, neighboring):
     assert f"a tree of {1 << first} cells" in plan.rounds[0].step.measured
 
 
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("more", [0, 1])
+def test_trees_are_deepest_of_several_classes_where_cuts_are_few(k, more):
+    most = 2 * most_cuts(DEEPEST, k) + more
+    domain = Domain.from_sizes([2] * most, n_classes=k)
+    assert number_of_cuts(domain) == most
+    small, found, large = (planned(PureDP(0.1), n, domain) for n in (599, 600, 4000))
+    assert found.depth == (DEEPEST if k > 2 and not more else DEEP)
+    assert len(found.cuts) == min(most, most_cuts(found.depth, k))
+    assert small.depth < DEEPEST
+    assert large.depth == (DEEP if k == 2 else DEEP + BELOW)
+
+
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
 @pytest.mark.parametrize("budget", [PureDP(Fraction(7, 5)), ZCDP(Fraction(1, 3))], ids=str)
 @pytest.mark.parametrize("k", [2, 3])
 def test_two_rounds_share_what_counts_leave(k, budget, neighboring):
     domain = Domain.from_sizes([4, 3, 5], n_classes=k)
     one, two = (planned(budget, n, domain, neighboring=neighboring) for n in (200, 10**5))
+    assert one.depth == (DEEP if k == 2 else DEEPEST)
     assert (len(one.rounds), len(two.rounds)) == (1, 2)
     drawn = budget.exact * (1 - SHARE_OF_COUNTS)
     first, second = (one.step.budget.exact for one in two.rounds)

@@ -17,7 +17,8 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior.effects import terms
 
 INFINITE = float("inf")
-SIZES, K = (4, 3, 5), 3
+SIZES, K = (4, 3, 5), 3  # of ordered codes
+WIDE = (4, 3, 5, 20, 20, 20)  # with too many cuts for sixteen cells
 COUNTS = np.arange(8 * K).reshape(8, K) ** 2
 
 
@@ -25,13 +26,14 @@ ONE = PureDP(1)
 
 
 def planned(budget=ONE, n_records=300, **options):
-    domain = Domain.from_sizes(SIZES, n_classes=K)
+    domain = Domain.from_sizes(WIDE, n_classes=K)
     generator = np.random.default_rng(0)
     return label_plan(domain, budget, generator, n_records=n_records, **options)
 
 
 def tree_of(plan, counts=None):
-    cuts = tuple(plan.cuts[i] for i in (0, 3, 5, 2, 6, 4, 1))[: plan.n_cells - 1]
+    own = [cut for cut in plan.cuts if cut.attribute < len(SIZES)]
+    cuts = tuple(own[i] for i in (0, 3, 5, 2, 6, 4, 1))[: plan.n_cells - 1]
     labels = np.array([0, 2, 1, 0, 2, 2, 1, 0])[: plan.n_cells]
     return LabelTree(cuts, labels, counts)
 
