@@ -52,10 +52,10 @@ class LabelTreeClassifier(
     labels l, in proportion to :math:`\exp(r \sum_v n_v(l_v))`, the records that are right. The rate
     r is ε, half of it under replace-one neighbours, and :math:`\sqrt{8\rho}` in place of ε under
     zCDP. The draw is exact, in whole numbers, without writing out the trees. There are four cells,
-    or eight, by the signal N r. From 100 on, and from 40 a class, a quarter of the budget measures
-    how many records of each class the cells hold. From 400 on (1000 of two classes) a fifth of the
-    rest draws eight cells, and four fifths draw below each of them a tree of four cells with their
-    labels.
+    eight or sixteen, by the signal N r and the number of public cuts. From 100 on, and from 40 a
+    class, a quarter of the budget measures how many records of each class the cells hold. From 400
+    on (1000 of two classes) a fifth of the rest draws eight cells, and four fifths draw below each
+    of them a tree of four cells with their labels.
 
     Parameters
     ----------
