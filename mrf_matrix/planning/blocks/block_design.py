@@ -122,7 +122,7 @@ def choose_blocks(
         cells = max(prod(sizes[i] for i in block) for block in blocks)
         telling = TELLING_NOISE
         if count == 1 and used == len(shuffled):
-            telling = max(telling, (n_records or 0) / (n_classes * cells * TELLING_RECORDS))
+            telling = max(telling, (n_records or 0) / (n_classes * cells) / TELLING_RECORDS)
         if cells > (MOST_CELLS if variance < telling**2 else FEW_CELLS) and count < used:
             continue
         judged = judge_blocks(

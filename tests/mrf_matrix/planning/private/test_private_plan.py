@@ -255,3 +255,10 @@ def test_labels_are_forecast_between_chance_and_what_tables_know():
     assert 0.5 < found[0] < right(10, "tables") + 0.01
     assert abs(found[-2] - right(800, "tables")) < 0.05
     assert found[-1] < right(2000, "tables") < found[-1] + 0.2
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_domains_of_more_cells_than_a_float_can_count_are_planned(k):
+    domain = Domain.from_sizes([4] * 600, n_classes=k)
+    assert domain.size > 10**308
+    assert private_plan(domain, [PureDP(1)], n_records=400).chosen.accuracy > 1 / 2
