@@ -32,8 +32,10 @@ FLAT, DEEP, DEEPEST = 2, 3, 4
 DEEP_FROM, DEEP_FOR_MORE = 60, 30
 """Signal (`label_signal`) from which trees are deep; the second for more classes than flat ones
 have cells. Of several classes they are the deepest from the first on, where a domain has no more
-than twice as many public cuts as are then to choose from: up to 10 points more than with eight
-cells."""
+than `MORE_CUTS` times the public cuts that are then to choose from: up to 10 points more than with
+eight cells, and up to 12 less on sets with twice as many."""
+
+MORE_CUTS = Fraction(5, 4)
 
 COUNTED_FROM, COUNTED_A_CLASS = 100, 40
 """Signal, in all and a class, from which class counts of the cells are released too. Below
@@ -248,12 +250,16 @@ def depths_of_rounds(signal: float, n_classes: int, n_cuts: int) -> tuple[int, .
 
     >>> depths_of_rounds(40, 2, 64), depths_of_rounds(40, 10, 64), depths_of_rounds(1000, 2, 64)
     ((2,), (3,), (3, 2))
-    >>> most_cuts(DEEPEST, 10), depths_of_rounds(100, 10, 30), depths_of_rounds(100, 10, 31)
-    (15, (4,), (3,))
+    >>> most_cuts(DEEPEST, 3), depths_of_rounds(100, 3, 25), depths_of_rounds(100, 3, 26)
+    (20, (4,), (3,))
     """
     if signal >= (GROWN_FROM if n_classes > 2 else GROWN_FROM_OF_TWO):
         return DEEP, BELOW
-    if n_classes > 2 and signal >= DEEP_FROM and n_cuts <= 2 * most_cuts(DEEPEST, n_classes):
+    if (
+        n_classes > 2
+        and signal >= DEEP_FROM
+        and n_cuts <= MORE_CUTS * most_cuts(DEEPEST, n_classes)
+    ):
         return (DEEPEST,)
     least = DEEP_FROM if n_classes <= 1 << FLAT else DEEP_FOR_MORE
     return (DEEP if signal >= least else FLAT,)

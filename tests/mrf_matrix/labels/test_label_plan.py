@@ -15,6 +15,7 @@ from mrf_matrix.labels.plan import (
     FLAT,
     GROWN_FROM,
     GROWN_FROM_OF_TWO,
+    MORE_CUTS,
     MOST_CLASSES,
     MOST_COUNTS,
     MOST_CUTS,
@@ -132,7 +133,7 @@ def test_trees_are_deep_from_a_signal_on(n_records, k, neighboring):
 @pytest.mark.parametrize("k", [2, 3, 7])
 @pytest.mark.parametrize("more", [0, 1])
 def test_trees_are_deepest_of_several_classes_where_cuts_are_few(k, more):
-    most = 2 * most_cuts(DEEPEST, k) + more
+    most = int(MORE_CUTS * most_cuts(DEEPEST, k)) + more
     domain = Domain.from_sizes([2] * most, n_classes=k)
     assert number_of_cuts(domain) == most
     small, found, large = (planned(PureDP(0.1), n, domain) for n in (599, 600, 4000))
