@@ -96,7 +96,7 @@ def grown_tree(
             here = own == cell
             below = joint_counts(cuts, plan.attributes, codes[here], counts[here], later.depth)
             grown.append(draw_tree(cuts, below, rule))
-        tree = tree.above([one for one, _ in grown])
+        tree = tree.grown([one for one, _ in grown])
         of_cells = np.concatenate([one for _, one in grown])
     return tree, of_cells
 

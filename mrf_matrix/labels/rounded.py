@@ -11,8 +11,8 @@ its factors together, is off by a factor of :math:`(1 - 2^{-53})^r` to :math:`(1
   ``r(q) = 2 r(q - 1) + s + 2``; running sums over what begins with each cut are such sums too,
   and ``r(4) = 31 s + 78 < 2**21``.
 
-So all are off by less than `OFF` of themselves. Parts stay between ``2**-8`` and ``2**240``, beside
-which ``s`` times ``2**-1022`` is nothing.
+So all are off by less than `OFF` of themselves. Parts stay between ``2**-16`` and ``2**496``,
+beside which ``s`` times ``2**-1022`` is nothing.
 """
 
 from collections.abc import Sequence

@@ -136,7 +136,10 @@ def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
     cells, table = posterior.partition, posterior.partition.table
     odds, deviations = posterior.log_odds(one, other)
     if table is None:
-        shares = cells.even if posterior.sizes is None else posterior.sizes
+        shares = cells.even
+        if posterior.sizes is not None:  # no codes are in some cells, whatever noise says of them
+            shares = np.where(shares > 0, posterior.sizes, 0.0)
+            shares /= shares.sum()
         return Term(cells.attributes, odds, deviations, shares, cells=cells.cells)
     shares = table.shares
     if posterior.sizes is not None:

@@ -88,7 +88,8 @@ def effect(
     Raises
     ------
     ValueError
-        If the release says nothing of these attributes.
+        If the release says nothing of these attributes, or a tree that depends on them has no
+        table of all their codes.
     """
     if not 0 < level < 1:
         raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")

@@ -12,7 +12,8 @@ PUBLIC = (
 )
 
 ONE_CHOICE = (
-    "tree and labels are one choice: all of them are weighed by how many records they are right on"
+    "tree and labels are one choice in each round: all are weighed by how many records they are "
+    "right on"
 )
 TWO_ROUNDS = (
     "the labels of the first tree are forgotten; below each of its cells another one is drawn, of "

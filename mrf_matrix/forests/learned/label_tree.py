@@ -64,8 +64,8 @@ class LabelTree:
             nodes = 2 * nodes + 1 + above
         return nodes - len(self.cuts)
 
-    def above(self, trees: Sequence["LabelTree"]) -> "LabelTree":
-        """Return this tree with another one in place of each cell, all of the same depth."""
+    def grown(self, trees: Sequence["LabelTree"]) -> "LabelTree":
+        """Return this tree with others in place of its cells, of one depth, and their labels."""
         levels = range(trees[0].depth)
         below = [cut for level in levels for tree in trees for cut in tree._level(level)]
         return LabelTree((*self.cuts, *below), np.concatenate([tree.labels for tree in trees]))

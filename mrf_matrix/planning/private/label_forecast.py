@@ -24,7 +24,9 @@ IMAGINED = 32  # sets of attributes
 def right_of_labels(prior: CorrelatedEffects, plan: LabelPlan) -> Array:
     """Return the expected share of right labels in each draw, of two classes, shape (draws,).
 
-    The largest array has a number for each draw, set and cell.
+    Trees of two rounds are taken for one that asks all records the same, too: they ask of each what
+    tells most where it is, and are expected to know less than they do. The largest array has a
+    number for each draw, set and cell.
     """
     generator = np.random.default_rng(1)
     cut = _sets(plan, generator)

@@ -45,8 +45,8 @@ RESIDUALS_UP_TO = {"l1": 6000, "l2": 5000}
 points behind at first, at these signals as right, and ahead at 10000."""
 
 POOLED_RATE = 2
-"""Signal a record up to which trees are pooled, or of `MANY` attributes: of few records at large
-budgets tables led."""
+"""Signal a record up to which trees are pooled, and labels of `MANY` attributes are taken: of few
+records at large budgets tables led."""
 
 
 def has_trees(scale: Scale) -> bool:
@@ -63,8 +63,9 @@ def of_labels(scale: Scale, pooling: Budget) -> list[Forecast]:
     `pooling`: of the law under which trees are pooled, where there is more.
     """
     signal, most = _signal(scale), labels_up_to(scale.domain, scale.n_records)
-    if scale.domain.n_classes == 2 and _pools(scale):
-        signal, (most, _) = _signal(replace(scale, budget=pooling)), POOLED[pooling.norm]
+    if _pools(scale):  # labels end where pools begin
+        signal = _signal(replace(scale, budget=pooling))
+        most = most if scale.domain.n_classes > 2 else POOLED[pooling.norm][0]
     if signal > most:
         return []
     plan, right = _planned(scale, scale.budget)

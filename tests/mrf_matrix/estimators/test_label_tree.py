@@ -239,7 +239,7 @@ def test_the_report_names_one_exponential_mechanism_and_the_noise_of_counts(budg
     assert all("below each of them a tree of 4 cells" in one.measured for one in made[1:])
     assert [one.budget for one in report.measurements] == [repr(one.budget) for one in plan.steps]
     notes = " ".join(report.notes)
-    assert "tree and labels are one choice" in notes
+    assert "tree and labels are one choice in each round" in notes
     assert ("its labels and counts is released" in notes) == bool(counts)
     assert [one.law for one in counts] == laws
     assert [one.n_answers for one in counts] == [2 * plan.n_cells] * len(laws)

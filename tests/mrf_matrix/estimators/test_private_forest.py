@@ -63,7 +63,7 @@ KINDS = {  # n, d, k, epsilon: each kind once
     "labels": (400, 20, 2, 0.1),  # four cells
     "tree of 8 cells beside tables": (1000, 20, 2, 0.8),
     "tree of 8 cells beside residuals": (5000, 20, 2, 0.8),
-    "labels of several": (400, 8, 4, 0.5),  # eight
+    "labels of several": (400, 8, 4, 0.5),  # sixteen
 }
 
 
@@ -327,7 +327,7 @@ def test_every_step_is_told(fitted):
         "residual forest": "Measuring pass 1",
         "tree of 8 cells beside residuals": "Measuring pass 1",
         "labels": "Drawing a tree of 4 cells",
-        "labels of several": "Drawing a tree of 8 cells",
+        "labels of several": "Drawing a tree of 16 cells",
         "labels of 32 cells of several": "Drawing a tree of 4 cells",
     }
     expected = [last.get(kind, "Fitting the posterior")]

@@ -134,7 +134,7 @@ def test_a_screened_forest_is_charged_once():
     wide = Domain.from_sizes([3] * 40, n_classes=6)
     rng = np.random.default_rng(0)
     with privacy_ledger(epsilon=1) as ledger:
-        model = PrivateForestClassifier(wide, epsilon=1, n_records=510)
+        model = PrivateForestClassifier(wide, epsilon=0.004, n_records=140_000)
         model.fit(rng.integers(3, size=(400, 40)), rng.integers(4, size=400))
     assert model.plan_.chosen.screening is not None, "the case is a screened one"
     assert len(ledger.charges) == 1

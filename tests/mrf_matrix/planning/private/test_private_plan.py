@@ -242,6 +242,20 @@ def test_of_several_classes_and_many_attributes_trees_are_pooled_from_where_labe
     assert taken(LABELS_OF_MANY + 10, POOLED_RATE * 1.01) == "tables"
 
 
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3])
+def test_under_delta_labels_of_several_classes_end_where_pools_begin(delta):
+    domain = Domain.from_sizes((4,) * 12, n_classes=4)
+    kinds = []
+    for signal in range(300, 3200, 100):
+        laws = claiming_budgets(signal / 20_000, delta)
+        made = private_plan(domain, laws, n_records=20_000, delta=delta)
+        assert sum(one.measured in ("labels", "pool") for one in made.forecasts) <= 1
+        kinds.append(made.chosen.measured)
+    changes = [one for one, before in zip(kinds, [None, *kinds], strict=False) if one != before]
+    assert changes[:2] == ["labels", "pool"]
+    assert len(changes) == len(set(changes))
+
+
 def test_labels_are_forecast_between_chance_and_what_tables_know():
     """A forecast on the scale of the others: it grows with records, and little data suit it."""
     domain = Domain.from_sizes((4,) * 12, n_classes=2)
