@@ -246,7 +246,7 @@ def test_of_several_classes_and_many_attributes_trees_are_pooled_from_where_labe
 def test_under_delta_labels_of_several_classes_end_where_pools_begin(delta):
     domain = Domain.from_sizes((4,) * 12, n_classes=4)
     kinds = []
-    for signal in range(300, 3200, 100):
+    for signal in range(300, 3200, 300):
         laws = claiming_budgets(signal / 20_000, delta)
         made = private_plan(domain, laws, n_records=20_000, delta=delta)
         assert sum(one.measured in ("labels", "pool") for one in made.forecasts) <= 1
