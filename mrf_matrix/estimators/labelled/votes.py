@@ -53,20 +53,18 @@ class LabelVotes(ProbabilityVotes):
         ...     noise="research", noise_state=0,  # the same tree every time: not private
         ... )
         >>> print(tree.fit(monks.X, monks.y).export_text())
-        ├── a1 in {1, 2}
-        │   ├── a2 = 1
-        │   │   ├── a1 = 1: 1 (99%)
-        │   │   └── a1 in {2, 3}: 0 (75%)
+        ├── a1 = 1
+        │   ├── a2 = 1: 1 (97%)
         │   └── a2 in {2, 3}
-        │       ├── a5 = 1: 1 (99%)
-        │       └── a5 in {2, 3, 4}: 0 (75%)
-        └── a1 = 3
+        │       ├── a5 = 1: 1 (95%)
+        │       └── a5 in {2, 3, 4}: 0 (98%)
+        └── a1 in {2, 3}
             ├── a2 in {1, 2}
-            │   ├── a5 = 1: 1 (98%)
-            │   └── a5 in {2, 3, 4}: 0 (99%)
+            │   ├── a5 = 1: 1 (97%)
+            │   └── a5 in {2, 3, 4}: 0 (76%)
             └── a2 = 3
-                ├── a4 in {1, 2}: 1 (99%)
-                └── a4 = 3: 1 (97%)
+                ├── a1 in {1, 2}: 0 (80%)
+                └── a1 = 3: 1 (98%)
         """
         check_is_fitted(self, self._learned)
         self._check_claim()
