@@ -30,8 +30,9 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
+from mrf_matrix.labels.depth import DEEP, most_cuts
 from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
-from mrf_matrix.labels.plan import DEEP, LabelPlan, Round, most_cuts
+from mrf_matrix.labels.plan import LabelPlan, Round
 from mrf_matrix.labels.rules import Arithmetic, Exponential, MostRight, Rules, Worth
 from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts, measure

@@ -143,7 +143,7 @@ def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
         return Term(cells.attributes, odds, deviations, shares, cells=cells.cells)
     shares = table.shares
     if posterior.sizes is not None:
-        even = np.bincount(table.numbers.ravel(), shares.ravel(), len(posterior.sizes))
+        even = cells.even
         times = np.divide(posterior.sizes, even, out=np.zeros_like(even), where=even > 0)
         shares = shares * times[table.numbers]
         shares /= shares.sum()

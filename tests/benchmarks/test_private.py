@@ -23,7 +23,7 @@ from rival_data import FOLDER, RivalData, split
 from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
-from mrf_matrix.labels import plan as label_plans
+from mrf_matrix.labels import depth as label_depths
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import choosing, one_scale, pooled_plan, screening, trees
@@ -132,7 +132,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, one_scale, trees, pooled_plan, settings, label_plans, pooled)
+    places = (screening, choosing, one_scale, trees, pooled_plan, settings, label_depths, pooled)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

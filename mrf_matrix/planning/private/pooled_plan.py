@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import isfinite
 
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.labels.plan import label_signal
+from mrf_matrix.labels.depth import label_signal
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.residual.sequence import ResidualPlan
 from mrf_matrix.residual.settings import Budget

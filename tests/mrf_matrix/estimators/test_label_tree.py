@@ -12,13 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
 from mrf_matrix.estimators.labelled import label_tree
-from mrf_matrix.labels.plan import (
-    CONCENTRATIONS,
-    COUNTED_FROM,
-    DEEP,
-    FLAT,
-    SHARE_OF_COUNTS,
-)
+from mrf_matrix.labels.depth import COUNTED_FROM, DEEP, FLAT
+from mrf_matrix.labels.plan import CONCENTRATIONS, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
 from mrf_matrix.study.effects import effect, explained, importance

@@ -20,7 +20,7 @@ from mrf_matrix import (
 from mrf_matrix.estimators import ReleasedLabelTreeClassifier
 from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.labels.plan import COUNTED_FROM
+from mrf_matrix.labels.depth import COUNTED_FROM
 
 MODEL = "model.json"
 SIZES = (3, 2, 4, 2)

@@ -17,7 +17,7 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.labels.plan import COUNTED_FROM
+from mrf_matrix.labels.depth import COUNTED_FROM
 
 MODEL = "model.json"
 QUICK = settings(settings.get_profile("hostile"), max_examples=25)
