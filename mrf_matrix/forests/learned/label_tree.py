@@ -100,10 +100,11 @@ class LabelTree:
         shape = tuple(len(first) for first in firsts)
         if prod(shape) > MOST_PLACES:
             return None
-        codes = np.zeros((*shape, 1 + max(cut.attribute for cut in self.cuts)), dtype=np.int64)
+        own = sorted({cut.attribute for cut in self.cuts})  # the domain may have many more
+        codes = np.zeros((*shape, len(own)), dtype=np.int64)
         for i, rows in zip(self.attributes, np.ix_(*firsts), strict=True):
-            codes[..., i] = rows
-        cells = self._same[self.cells(codes.reshape(-1, codes.shape[-1]))]
+            codes[..., own.index(i)] = rows
+        cells = self._same[self.cells(codes.reshape(-1, len(own)), own)]
         return CellTable(self.attributes, tuple(places), cells.reshape(shape))
 
     @cached_property

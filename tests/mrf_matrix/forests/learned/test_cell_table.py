@@ -1,5 +1,7 @@
 """Partitions as tables: which cell a record is in, and how much of all codes each cell holds."""
 
+import tracemalloc
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -55,3 +57,25 @@ def test_a_table_that_is_too_large_is_not_written_out(monkeypatch):
     assert grown(0).table is not None
     monkeypatch.setattr(label_tree, "MOST_PLACES", size - 1)
     assert grown(0).table is None
+
+
+def test_a_table_has_columns_for_attributes_that_are_cut_alone():
+    """Of the last ones of a million attributes: columns for all would be 8 MB a place."""
+    tree, far = grown(0), 10**6
+    cuts = tuple(Cut(cut.attribute + far, cut.sides) for cut in tree.cuts)
+    moved = LabelTree(cuts, tree.labels, tree.counts)
+    assert moved.attributes == tuple(i + far for i in tree.attributes)
+    with tracing() as peak:
+        table = moved.table
+        assert peak() < 1e6
+    assert table.numbers.tolist() == tree.table.numbers.tolist()
+
+
+@contextmanager
+def tracing():
+    """Yield a function that returns the largest memory taken since, in bytes."""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
