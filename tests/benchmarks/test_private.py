@@ -72,7 +72,6 @@ NO_TREES: dict[str, Any] = {
     "LABELS_OF_MANY": 0,
     "SEVERAL_POOLED_UP_TO": {"l1": 0, "l2": 0},
     "POOLED": {"l1": (0, 0), "l2": (0, 0)},
-    "RESIDUALS_UP_TO": {"l1": 0, "l2": 0},
 }
 NO_POOLS: dict[str, Any] = {"POOLED": {"l1": (10_000, 0), "l2": (10_000, 0)}}
 FEW_CHANGES: dict[str, dict[str, Any]] = {

@@ -42,11 +42,18 @@ def one_set(name: str) -> RivalData:
 
 def figures(data: RivalData, signal: float, number: int, delta: float = 0.0) -> list[float]:
     """Return accuracy, AUC and log-loss of one fit; none where the budget would be too large."""
-    train, test = split(data, number)
-    train, test = train[:MOST_RECORDS], test[:MOST_TESTED]
-    epsilon = signal / len(train)
-    if epsilon > LARGEST_BUDGET:
+    records = min(len(split(data, number)[0]), MOST_RECORDS)
+    if (epsilon := signal / records) > LARGEST_BUDGET:
         return [np.nan] * 3
+    return figures_of_few(data, epsilon, records, number, delta)
+
+
+def figures_of_few(
+    data: RivalData, epsilon: float, records: int, number: int, delta: float = 0.0
+) -> list[float]:
+    """Return accuracy, AUC and log-loss of one fit to so many records."""
+    train, test = split(data, number)
+    train, test = train[:records], test[:MOST_TESTED]
     model = PrivateForestClassifier(
         domain_of_codes(data),
         epsilon=epsilon,

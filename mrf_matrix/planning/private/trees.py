@@ -13,6 +13,7 @@ from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import shared
 from mrf_matrix.planning.private.private_plan import Forecast, Measured
+from mrf_matrix.planning.private.screening import GATED_RECORDS
 from mrf_matrix.residual.settings import Budget
 
 LABELS_UP_TO, LABELS_OF_SEVERAL = 300, 500
@@ -32,22 +33,26 @@ UNDER_ZCDP = 0.4
 """Part of that signal, and of those below, under zCDP: tables have the smaller noise there for the
 same rate of choices."""
 
-POOLED = {"l1": (200, 3000), "l2": (300, 1500)}
+POOLED = {"l1": (200, 6000), "l2": (300, 5000)}
 """Signals between which a tree of labels and tables are pooled, of two classes, by the norm of the
-noise. On public sets either alone was 1 to 4 points behind both."""
+noise. On public sets either alone was 1 to 4 points behind both; above, tables alone were as
+good."""
 
 SEVERAL_POOLED_UP_TO = {"l1": 6000, "l2": 2000}
 """Signals up to which they are pooled of several classes and `MANY` attributes, from where labels
 end. Pools were 1 point ahead of tables at 2000 and 3000, and as right at 6000, with .05 less
 log-loss; under Gaussian noise as right at 2000, with .03 less."""
 
-RESIDUALS_UP_TO = {"l1": 6000, "l2": 5000}
-"""Signals up to which a tree and residuals are pooled from there on. What led without trees was 1.2
-points behind at first, at these signals as right, and ahead at 10000."""
+RESIDUALS_FROM = {"l1": 3000, "l2": 1500}
+"""Signals from which the tables beside a tree of two classes are residuals. Where these do not suit
+tables stay beside it, of so few records that no last question follows screening: they were 1 to 2.5
+points ahead of tables alone, and level with screening that asks it."""
 
-POOLED_RATE = 2
-"""Signal a record up to which trees are pooled, and labels of `MANY` attributes are taken: of few
-records at large budgets tables led."""
+SIGNAL_A_RECORD, FEW_RECORDS = 2, 500
+"""Signal a record up to which labels of `MANY` attributes are taken, and pools of two classes and
+fewer records than that. Above, where noise hardly blurs them, pools of several classes were 2 to 6
+points ahead of tables, labels alone right more often and worse at ranks; pools of two classes were
+1 point ahead of 500 records and more, and level with tables of fewer."""
 
 
 def has_trees(scale: Scale) -> bool:
@@ -86,7 +91,7 @@ def labels_up_to(domain: Domain, n_records: int | None) -> int:
     most = min(max(LABELS_UP_TO, of_classes), LABELS_AN_ATTRIBUTE * domain.n_attributes)
     if domain.n_classes == 2 or domain.n_attributes < MANY:
         return most
-    return max(most, min(LABELS_OF_MANY, POOLED_RATE * (n_records or 0)))
+    return max(most, min(LABELS_OF_MANY, SIGNAL_A_RECORD * (n_records or 0)))
 
 
 def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
@@ -94,19 +99,16 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
 
     `records`: whether the records themselves will be there.
     """
-    if not _pools(scale):
+    least, most = _pooled_between(scale)
+    if not least < (signal := _signal(scale)) <= most:
         return []
-    k, norm, signal = scale.domain.n_classes, scale.budget.norm, _signal(scale)
+    k, known = scale.domain.n_classes, scale.n_records or 0
+    clear = k == 2 and signal > RESIDUALS_FROM[scale.budget.norm]
+    residuals = clear and records and scale.suits_residuals
+    if clear and not residuals and known >= GATED_RECORDS:
+        return []
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring, k)
     tables = replace(scale, budget=of_tables)
-    least, most = POOLED[norm]
-    if k > 2:
-        least, most = labels_up_to(scale.domain, scale.n_records), SEVERAL_POOLED_UP_TO[norm]
-    residuals_may = k == 2 and records and scale.suits_residuals
-    largest = RESIDUALS_UP_TO[norm] if residuals_may else most
-    if not least < signal <= min(largest, POOLED_RATE * (scale.n_records or 0)):
-        return []
-    residuals = signal > most
     plan, right = _planned(scale, of_tree)
     right = max(right, tables.right(tables.residual if residuals else tables.posterior))
     beside = "residuals" if residuals else "tables"
@@ -114,6 +116,17 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     return [
         Forecast(f"tree of {plan.n_cells} cells beside {beside}", scale.budget, right, measured)
     ]
+
+
+def _pooled_between(scale: Scale) -> tuple[float, float]:
+    """Return the signals between which trees are pooled; nothing is between them where none is."""
+    known, norm = scale.n_records or 0, scale.budget.norm
+    if not _pools(scale):
+        return 0, 0
+    if scale.domain.n_classes > 2:
+        return labels_up_to(scale.domain, scale.n_records), SEVERAL_POOLED_UP_TO[norm]
+    least, most = POOLED[norm]
+    return least, most if known >= FEW_RECORDS else min(most, SIGNAL_A_RECORD * known)
 
 
 def _pools(scale: Scale) -> bool:

@@ -18,7 +18,14 @@ from mrf_matrix.planning.private.pooled_plan import (
     SMALLEST_SHARE,
     shared,
 )
-from mrf_matrix.planning.private.trees import POOLED, POOLED_RATE, RESIDUALS_UP_TO, UNDER_ZCDP
+from mrf_matrix.planning.private.screening import GATED_RECORDS
+from mrf_matrix.planning.private.trees import (
+    FEW_RECORDS,
+    POOLED,
+    RESIDUALS_FROM,
+    SIGNAL_A_RECORD,
+    UNDER_ZCDP,
+)
 from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
@@ -71,7 +78,9 @@ def test_a_budget_without_end_has_no_parts():
 # When ----------------------------------------------------------------------------------------
 
 DOMAIN = Domain.from_sizes((4,) * 12, n_classes=2)
-(PURE_FROM, PURE_UP_TO), (FROM, UP_TO) = POOLED["l1"], POOLED["l2"]
+(PURE_FROM, BY_LAPLACE), (FROM, BY_GAUSS) = POOLED["l1"], POOLED["l2"]
+PURE_UP_TO, UP_TO = RESIDUALS_FROM["l1"], RESIDUALS_FROM["l2"]
+"""Where tables give way to residuals."""
 TENTH, TENTH_OF_RHO = PureDP(0.1), ZCDP(Fraction(1, 800))
 """Budgets that label at a rate of a tenth."""
 OF_RHO = int(10 * UNDER_ZCDP)
@@ -92,8 +101,17 @@ CASES = [
     (OF_RHO * FROM + 10, TENTH_OF_RHO, {}, True),
     (OF_RHO * UP_TO, TENTH_OF_RHO, {}, True),
     (OF_RHO * UP_TO + 10, TENTH_OF_RHO, {}, False),
-    (500, PureDP(POOLED_RATE), {}, True),
-    (500, PureDP(POOLED_RATE * Fraction(1001, 1000)), {}, False),  # few records, much budget
+    (FEW_RECORDS - 1, PureDP(SIGNAL_A_RECORD), {}, True),
+    (
+        FEW_RECORDS - 1,
+        PureDP(SIGNAL_A_RECORD * Fraction(1001, 1000)),
+        {},
+        False,
+    ),  # few records, much budget
+    (FEW_RECORDS, PureDP(SIGNAL_A_RECORD * Fraction(1001, 1000)), {}, True),
+    (FEW_RECORDS, PureDP(Fraction(PURE_UP_TO, FEW_RECORDS)), {}, True),
+    (FEW_RECORDS - 1, PureDP(2 * SIGNAL_A_RECORD), TWICE, True),
+    (FEW_RECORDS - 1, PureDP(SIGNAL_A_RECORD * Fraction(2001, 1000)), TWICE, False),
     (INSIDE, TENTH, THREE, False),
     (10 * PURE_FROM + 10, TENTH, THREE, False),
     (None, TENTH, {}, False),
@@ -101,6 +119,11 @@ CASES = [
     (INSIDE, TENTH, {"tables": False}, False),
     (INSIDE, TENTH, {"labels": False}, False),
     (INSIDE, TENTH, {"records": False}, True),
+    (10 * PURE_UP_TO + 10, TENTH, {"records": False}, False),  # residuals need records
+    (1000, PureDP(Fraction(BY_LAPLACE, 1000)), {"records": False}, True),
+    (1000, PureDP(Fraction(BY_LAPLACE + 1, 1000)), {"records": False}, False),
+    (GATED_RECORDS - 1, PureDP(Fraction(BY_LAPLACE, GATED_RECORDS)), {"records": False}, True),
+    (GATED_RECORDS, PureDP(Fraction(BY_LAPLACE, GATED_RECORDS)), {"records": False}, False),
     (INSIDE, PureDP(float("inf")), {}, False),
     (MOST_RECORDS, PureDP(Fraction(1000, MOST_RECORDS)), {}, True),  # weights are written out
     (MOST_RECORDS + 1, PureDP(Fraction(1000, MOST_RECORDS)), {}, False),
@@ -123,7 +146,6 @@ def test_trees_are_asked_beside_tables_between_two_signals(n_records, budget, ch
         assert 0.5 < made.chosen.accuracy < 1
 
 
-BY_LAPLACE, BY_GAUSS = RESIDUALS_UP_TO["l1"], RESIDUALS_UP_TO["l2"]
 BESIDE_RESIDUALS = [
     (10 * PURE_UP_TO, TENTH, {}, False),  # tables are beside it
     (10 * PURE_UP_TO + 10, TENTH, {}, True),
@@ -135,8 +157,13 @@ BESIDE_RESIDUALS = [
     (10 * BY_LAPLACE, TENTH, {"tables": False}, False),
     (10 * BY_LAPLACE, TENTH, {"labels": False}, False),
     (10 * BY_LAPLACE, TENTH, THREE, False),
-    (2000, PureDP(POOLED_RATE), {}, True),
-    (2000, PureDP(POOLED_RATE * Fraction(1001, 1000)), {}, False),
+    (FEW_RECORDS, PureDP(Fraction(BY_LAPLACE, FEW_RECORDS)), {}, True),
+    (
+        FEW_RECORDS - 1,
+        PureDP(Fraction(BY_LAPLACE, FEW_RECORDS)),
+        {},
+        False,
+    ),  # few records, much budget
     (OF_RHO * UP_TO, TENTH_OF_RHO, {}, False),
     (OF_RHO * UP_TO + 10, TENTH_OF_RHO, {}, True),
     (OF_RHO * BY_GAUSS, TENTH_OF_RHO, {}, True),
@@ -159,11 +186,18 @@ def test_trees_are_asked_beside_residuals_above(n_records, budget, changes, take
         assert 0.5 < made.chosen.accuracy < 1
 
 
-def test_a_domain_that_does_not_suit_residuals_has_no_tree_beside_them():
+def test_tables_stay_beside_a_tree_where_the_domain_does_not_suit_residuals():
     wide = Domain.from_sizes([MOST_CODES + 1, *[4] * 11], n_classes=2)
-    for domain, taken in ((DOMAIN, True), (wide, False)):
-        made = private_plan(domain, [TENTH], n_records=50_000)
-        assert (made.chosen.measured == "residual pool") == taken
+    for domain, kind in ((DOMAIN, "residual pool"), (wide, "pool")):
+        for signal in (PURE_UP_TO + 1, BY_LAPLACE):
+            budget = PureDP(Fraction(signal, 1000))
+            assert private_plan(domain, [budget], n_records=1000).chosen.measured == kind
+        more = PureDP(Fraction(BY_LAPLACE + 1, 1000))
+        for n_records, one in ((1000, more), (10 * PURE_UP_TO + 10, TENTH)):
+            kinds = {
+                one.measured for one in private_plan(wide, [one], n_records=n_records).forecasts
+            }
+            assert not kinds & {"pool", "residual pool"}, "or screening would ask on"
 
 
 def test_how_rare_a_class_is_is_asked_before_a_pool_too():

@@ -15,8 +15,8 @@ from mrf_matrix.planning.private.trees import (
     LABELS_OF_MANY,
     MANY,
     POOLED,
-    POOLED_RATE,
     SEVERAL_POOLED_UP_TO,
+    SIGNAL_A_RECORD,
 )
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
@@ -238,8 +238,9 @@ def test_of_several_classes_and_many_attributes_trees_are_pooled_from_where_labe
     for signal, kind in wanted:
         assert taken(signal, 1) == kind
     assert taken(upto + 10, 1) not in ("pool", "labels")
-    assert taken(LABELS_OF_MANY, POOLED_RATE * 1.01) == "tables"  # few records, much budget
-    assert taken(LABELS_OF_MANY + 10, POOLED_RATE * 1.01) == "tables"
+    assert taken(LABELS_OF_MANY, SIGNAL_A_RECORD) == "labels"
+    assert taken(LABELS_OF_MANY, SIGNAL_A_RECORD * 1.01) == "pool"  # few records, much budget
+    assert taken(upto, 50) == "pool"
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3])
