@@ -25,11 +25,13 @@ OF_TWO: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no trees of labels": NO_TREES,
     "pools of fewer records, too": {"FEW_RECORDS": 0},
+    "pools at any budget": {"CLEAR_OF_GAUSS": 1000},
     "pools to 3000 alone": {"POOLED": {"l1": (200, 3000), "l2": (300, 1500)}},
 }
 OF_SEVERAL: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no trees of labels": NO_TREES,
+    "pools at any budget": {"CLEAR_OF_GAUSS": 1000},
     "labels to 1500 at any budget": {"SIGNAL_A_RECORD": 1000},
 }
 
