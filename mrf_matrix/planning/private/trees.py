@@ -53,11 +53,11 @@ SIGNAL_A_RECORD, FEW_RECORDS = 2, 500
 """Signal a record up to which labels of `MANY` attributes are taken, and pools of two classes and
 fewer records than that. Above, where noise hardly blurs them, pools of several classes were 2 to 6
 points ahead of tables, labels alone right more often and worse at ranks; pools of two classes were
-1 point ahead of 500 records and more, and level with tables of fewer."""
+1 point ahead of 500 records and more, and of fewer level with tables, or behind."""
 
 CLEAR_OF_GAUSS = 3
-"""The same of all pools under Gaussian noise: at 2.1 they were half a point ahead of two classes
-and 2 of several, at 3.9 half a point behind and 2."""
+"""The same of all other pools under Gaussian noise: at 2.1 they were half a point ahead of two
+classes and 2 of several, at 3.9 half a point behind and 2."""
 
 
 def has_trees(scale: Scale) -> bool:
@@ -129,7 +129,7 @@ def _pooled_between(scale: Scale) -> tuple[float, float]:
     if not _pools(scale):
         return 0, 0
     few = scale.domain.n_classes == 2 and known < FEW_RECORDS
-    a_record = {"l1": SIGNAL_A_RECORD if few else inf, "l2": CLEAR_OF_GAUSS}[norm]
+    a_record = SIGNAL_A_RECORD if few else {"l1": inf, "l2": CLEAR_OF_GAUSS}[norm]
     least, most = POOLED[norm]
     if scale.domain.n_classes > 2:
         least, most = labels_up_to(scale.domain, scale.n_records), SEVERAL_POOLED_UP_TO[norm]

@@ -113,9 +113,10 @@ CASES = [
     (FEW_RECORDS, PureDP(Fraction(PURE_UP_TO, FEW_RECORDS)), {}, True),
     (FEW_RECORDS - 1, PureDP(2 * SIGNAL_A_RECORD), TWICE, True),
     (FEW_RECORDS - 1, PureDP(SIGNAL_A_RECORD * Fraction(2001, 1000)), TWICE, False),
-    (400, ZCDP((CLEAR_OF_GAUSS * Fraction(2, 5)) ** 2 / 8), {}, True),
-    (400, ZCDP((CLEAR_OF_GAUSS * Fraction(2001, 5000)) ** 2 / 8), {}, False),  # much budget
-    (800, ZCDP((CLEAR_OF_GAUSS * Fraction(2001, 5000)) ** 2 / 8), {"records": False}, False),
+    (FEW_RECORDS - 1, ZCDP((SIGNAL_A_RECORD * Fraction(2, 5)) ** 2 / 8), {}, True),
+    (FEW_RECORDS - 1, ZCDP((SIGNAL_A_RECORD * Fraction(2001, 5000)) ** 2 / 8), {}, False),
+    (FEW_RECORDS, ZCDP((CLEAR_OF_GAUSS * Fraction(2, 5)) ** 2 / 8), {}, True),
+    (FEW_RECORDS, ZCDP((CLEAR_OF_GAUSS * Fraction(2001, 5000)) ** 2 / 8), {}, False),
     (INSIDE, TENTH, THREE, False),
     (10 * PURE_FROM + 10, TENTH, THREE, False),
     (None, TENTH, {}, False),

@@ -204,7 +204,7 @@ def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
         assert labelled == [laws[larger]]
         assert (either.chosen.measured, either.budget) == ("labels", laws[larger])
     more = private_plan(domain, laws, n_records=130, delta=delta)  # though not under ε alone
-    assert more.chosen.measured == "pool"
+    assert more.chosen.measured == "tables"
     assert private_plan(domain, laws[:1], n_records=130).chosen.measured == "labels"
     one = Domain.from_sizes((4,), n_classes=2)  # though one table would hold all attributes
     most = 10 * LABELS_AN_ATTRIBUTE
