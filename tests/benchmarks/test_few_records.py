@@ -9,6 +9,7 @@ and what changes of the plan do to them, in points, on public sets of two classe
 import argparse
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,11 @@ def of_one_set(splits: int, delta: float, name: str) -> np.ndarray:
 
 def show(names: list[str], changes: dict[str, dict[str, Any]], splits: int, delta: float) -> None:
     """Print the table of some sets."""
-    print(f"| records | {len(names)} sets | accuracy | AUC | log-loss |")
+    print(f"| records | {len(names)} sets at most | accuracy | AUC | log-loss |")
     usual = np.zeros((len(RECORDS), len(EPSILONS), 3))
     for change, constants in changes.items():
-        with changed(constants), ProcessPoolExecutor() as pool:  # each process has the change
+        forked = get_context("fork")  # so that each process has the change
+        with changed(constants), ProcessPoolExecutor(mp_context=forked) as pool:
             of_sets = list(pool.map(partial(of_one_set, splits, delta), names))
         found = np.nanmean(of_sets, axis=0)
         usual = usual if constants else found

@@ -14,7 +14,7 @@ from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import shared
 from mrf_matrix.planning.private.private_plan import Forecast, Measured
-from mrf_matrix.planning.private.screening import GATED_RECORDS
+from mrf_matrix.planning.private.screening import planned_screening
 from mrf_matrix.residual.settings import Budget
 
 LABELS_UP_TO, LABELS_OF_SEVERAL = 300, 500
@@ -46,14 +46,15 @@ log-loss; under Gaussian noise as right at 2000, with .03 less."""
 
 RESIDUALS_FROM = {"l1": 3000, "l2": 1500}
 """Signals from which the tables beside a tree of two classes are residuals. Where these do not suit
-tables stay beside it, of so few records that no last question follows screening: they were 1 to 2.5
-points ahead of tables alone, and level with screening that asks it."""
+tables stay beside it, unless screening would ask a last question: they were 1 to 2.5 points ahead
+of tables alone, and level with screening that asks it."""
 
 SIGNAL_A_RECORD, FEW_RECORDS = 2, 500
-"""Signal a record up to which labels of `MANY` attributes are taken, and pools of two classes and
-fewer records than that. Above, where noise hardly blurs them, pools of several classes were 2 to 6
-points ahead of tables, labels alone right more often and worse at ranks; pools of two classes were
-1 point ahead of 500 records and more, and of fewer level with tables, or behind."""
+"""Signal a record up to which labels of `MANY` attributes are taken further than those of fewer,
+and pools are of two classes and fewer records than that. Above, where noise hardly blurs them,
+pools of several classes were up to 3 points ahead of tables, labels alone right more often and
+worse at ranks; pools of two classes were 1 point ahead of 500 records and more, and of fewer level
+with tables, or behind."""
 
 CLEAR_OF_GAUSS = 3
 """The same of all other pools under Gaussian noise: at 2.1 they were half a point ahead of two
@@ -107,10 +108,10 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     least, most = _pooled_between(scale)
     if not least < (signal := _signal(scale)) <= most:
         return []
-    k, known = scale.domain.n_classes, scale.n_records or 0
+    k = scale.domain.n_classes
     clear = k == 2 and signal > RESIDUALS_FROM[scale.budget.norm]
     residuals = clear and records and scale.suits_residuals
-    if clear and not residuals and known >= GATED_RECORDS:
+    if clear and not residuals and _asks_further(scale):
         return []
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring, k)
     tables = replace(scale, budget=of_tables)
@@ -121,6 +122,15 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     return [
         Forecast(f"tree of {plan.n_cells} cells beside {beside}", scale.budget, right, measured)
     ]
+
+
+def _asks_further(scale: Scale) -> bool:
+    """Tell whether screening would ask a last question, as it does under Laplace noise alone."""
+    screening = planned_screening(
+        scale.domain, scale.budget, n_records=scale.n_records, neighboring=scale.neighboring
+    )
+    is_asked = screening is not None and screening.enough is not None
+    return is_asked and scale.budget.norm == "l1"
 
 
 def _pooled_between(scale: Scale) -> tuple[float, float]:

@@ -103,12 +103,7 @@ CASES = [
     (OF_RHO * UP_TO, TENTH_OF_RHO, {}, True),
     (OF_RHO * UP_TO + 10, TENTH_OF_RHO, {}, False),
     (FEW_RECORDS - 1, PureDP(SIGNAL_A_RECORD), {}, True),
-    (
-        FEW_RECORDS - 1,
-        PureDP(SIGNAL_A_RECORD * Fraction(1001, 1000)),
-        {},
-        False,
-    ),  # few records, much budget
+    (FEW_RECORDS - 1, PureDP(SIGNAL_A_RECORD * Fraction(1001, 1000)), {}, False),
     (FEW_RECORDS, PureDP(SIGNAL_A_RECORD * Fraction(1001, 1000)), {}, True),
     (FEW_RECORDS, PureDP(Fraction(PURE_UP_TO, FEW_RECORDS)), {}, True),
     (FEW_RECORDS - 1, PureDP(2 * SIGNAL_A_RECORD), TWICE, True),
@@ -125,10 +120,8 @@ CASES = [
     (INSIDE, TENTH, {"labels": False}, False),
     (INSIDE, TENTH, {"records": False}, True),
     (10 * PURE_UP_TO + 10, TENTH, {"records": False}, False),  # residuals need records
-    (1000, PureDP(Fraction(BY_LAPLACE, 1000)), {"records": False}, True),
-    (1000, PureDP(Fraction(BY_LAPLACE + 1, 1000)), {"records": False}, False),
-    (GATED_RECORDS - 1, PureDP(Fraction(BY_LAPLACE, GATED_RECORDS)), {"records": False}, True),
-    (GATED_RECORDS, PureDP(Fraction(BY_LAPLACE, GATED_RECORDS)), {"records": False}, False),
+    (10 * BY_LAPLACE, TENTH, {"records": False}, True),  # nor is a last question asked
+    (10 * BY_LAPLACE + 10, TENTH, {"records": False}, False),
     (INSIDE, PureDP(float("inf")), {}, False),
     (MOST_RECORDS, PureDP(Fraction(1000, MOST_RECORDS)), {}, True),  # weights are written out
     (MOST_RECORDS + 1, PureDP(Fraction(1000, MOST_RECORDS)), {}, False),
@@ -163,12 +156,7 @@ BESIDE_RESIDUALS = [
     (10 * BY_LAPLACE, TENTH, {"labels": False}, False),
     (10 * BY_LAPLACE, TENTH, THREE, False),
     (FEW_RECORDS, PureDP(Fraction(BY_LAPLACE, FEW_RECORDS)), {}, True),
-    (
-        FEW_RECORDS - 1,
-        PureDP(Fraction(BY_LAPLACE, FEW_RECORDS)),
-        {},
-        False,
-    ),  # few records, much budget
+    (FEW_RECORDS - 1, PureDP(Fraction(BY_LAPLACE, FEW_RECORDS)), {}, False),
     (OF_RHO * UP_TO, TENTH_OF_RHO, {}, False),
     (OF_RHO * UP_TO + 10, TENTH_OF_RHO, {}, True),
     (OF_RHO * BY_GAUSS, TENTH_OF_RHO, {}, True),
@@ -193,16 +181,41 @@ def test_trees_are_asked_beside_residuals_above(n_records, budget, changes, take
 
 def test_tables_stay_beside_a_tree_where_the_domain_does_not_suit_residuals():
     wide = Domain.from_sizes([MOST_CODES + 1, *[4] * 11], n_classes=2)
-    for domain, kind in ((DOMAIN, "residual pool"), (wide, "pool")):
-        for signal in (PURE_UP_TO + 1, BY_LAPLACE):
-            budget = PureDP(Fraction(signal, 1000))
-            assert private_plan(domain, [budget], n_records=1000).chosen.measured == kind
-        more = PureDP(Fraction(BY_LAPLACE + 1, 1000))
-        for n_records, one in ((1000, more), (10 * PURE_UP_TO + 10, TENTH)):
-            kinds = {
-                one.measured for one in private_plan(wide, [one], n_records=n_records).forecasts
-            }
-            assert not kinds & {"pool", "residual pool"}, "or screening would ask on"
+    for signal, kinds in (
+        (PURE_UP_TO, {"pool"}),
+        (PURE_UP_TO + 1, {"pool", "residual pool"}),
+        (BY_LAPLACE, {"pool", "residual pool"}),
+    ):
+        budget = PureDP(Fraction(signal, 1000))
+        plans = [private_plan(one, [budget], n_records=1000) for one in (wide, DOMAIN)]
+        assert {plan.chosen.measured for plan in plans} == kinds
+        assert plans[0].chosen.measured == "pool"
+    assert not of_pools(wide, PureDP(Fraction(BY_LAPLACE + 1, 1000)), 1000)
+
+
+def of_pools(domain, budget, n_records):
+    """Return the pools that are considered."""
+    made = private_plan(domain, [budget], n_records=n_records)
+    return [one.measured for one in made.forecasts if one.measured in ("pool", "residual pool")]
+
+
+@pytest.mark.parametrize(("n_attributes", "asked"), [(200, True), (300, False)])
+def test_tables_end_where_screening_asks_a_last_question(n_attributes, asked):
+    """Of 2000 records, from a signal of 12 an attribute on; never under Gaussian noise."""
+    domain = Domain.from_sizes((4,) * n_attributes, n_classes=2)
+    for n_records, asks in ((GATED_RECORDS - 1, False), (GATED_RECORDS, asked)):
+        budget = PureDP(Fraction(PURE_UP_TO + 1, GATED_RECORDS - 1))
+        assert of_pools(domain, budget, n_records) == ["pool"] * (not asks)
+    rho = ZCDP(Fraction(1, 2 * 10**4))  # a rate of .02 and a signal of .05 a record
+    assert of_pools(domain, rho, 20 * (UP_TO + 100)) == ["pool"]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_under_gaussian_noise_pools_end_at_three_units_of_signal_a_record(k):
+    domain = Domain.from_sizes((4,) * 12, n_classes=k)
+    rate = CLEAR_OF_GAUSS * Fraction(UNDER_ZCDP).limit_denominator(10)
+    for more, found in ((Fraction(1), 1), (Fraction(1001, 1000), 0)):
+        assert len(of_pools(domain, ZCDP((rate * more) ** 2 / 8), 2 * FEW_RECORDS // k)) == found
 
 
 def test_how_rare_a_class_is_is_asked_before_a_pool_too():
