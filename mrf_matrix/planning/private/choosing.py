@@ -79,12 +79,13 @@ def private_plan(
     lag = None
     if tables:
         lag = _lag(_considered(Scale(domain, amplest, n_records, neighboring), has_gaussian))
-    for budget in budgets:
-        scale = Scale(domain, budget, n_records, neighboring)
+    scales = [Scale(domain, budget, n_records, neighboring) for budget in budgets]
+    in_parts = all(scale.width < 1 for scale in scales)  # else one table says all that trees do
+    for budget, scale in zip(budgets, scales, strict=True):
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
         if labels and tables and has_trees(scale):
-            found += of_pool(scale, records=records) if budget == pooling else []
+            found += of_pool(scale, records=records) if in_parts and budget == pooling else []
             found += of_labels(scale, pooling) if budget == amplest else []
     found.sort(key=_worth, reverse=True)
     left_out = None

@@ -218,6 +218,16 @@ def test_under_gaussian_noise_pools_end_at_three_units_of_signal_a_record(k):
         assert len(of_pools(domain, ZCDP((rate * more) ** 2 / 8), 2 * FEW_RECORDS // k)) == found
 
 
+def test_where_one_law_of_a_claim_measures_one_table_it_is_taken():
+    domain, laws = Domain.from_sizes((10, 10), n_classes=2), claiming_budgets(0.5, 1e-6)
+    pure = private_plan(domain, laws[:1], n_records=4000)
+    assert pure.chosen.measured == "tables"
+    found = private_plan(domain, laws, n_records=4000, delta=1e-6)
+    assert not {one.measured for one in found.forecasts} & {"pool", "residual pool"}
+    gauss = [one for one in laws if one.norm == "l2"]
+    assert of_pools(domain, gauss[0], 4000), "alone it would have a tree beside tables"
+
+
 def test_how_rare_a_class_is_is_asked_before_a_pool_too():
     """Of rare classes a tree sees little: what follows then has none."""
     for n, kind in ((20_000, "pool"), (50_000, "residual pool")):
