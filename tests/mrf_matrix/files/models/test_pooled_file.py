@@ -43,7 +43,7 @@ DESIGNS = {
 }
 INSIDE = {
     "pure, inside": {"epsilon": 0.5},
-    "approximate, inside": {"epsilon": 1, "delta": 1e-6},
+    "approximate, inside": {"epsilon": 0.5, "delta": 1e-6},
     "replace one, inside": {"neighboring": "replace_one"},
 }
 """Those that are written inside of a private forest."""
