@@ -19,7 +19,7 @@ from rival_data import FOLDER, split
 from rival_sets import ALL, load_set
 from several_sets import NAMES
 from test_private import NO_TREES, changed
-from test_several import figures_of_few, one_set
+from test_several import fitted_figures, one_set
 
 RECORDS, EPSILONS = (200, 400, 700, 1200), (3, 4, 6, 10)
 OF_TWO: dict[str, dict[str, Any]] = {
@@ -43,7 +43,7 @@ def of_one_set(splits: int, delta: float, name: str) -> np.ndarray:
     there = len(split(data, 0)[0])
     found = [
         [
-            np.mean([figures_of_few(data, e, n, s, delta) for s in range(splits)], axis=0)
+            np.mean([fitted_figures(data, e, n, s, delta) for s in range(splits)], axis=0)
             if n <= there
             else [np.nan] * 3
             for e in EPSILONS
@@ -74,7 +74,7 @@ def show(names: list[str], changes: dict[str, dict[str, Any]], splits: int, delt
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
 def test_trees_beside_tables_gain_where_records_are_few_and_budgets_large():
     def right() -> float:
-        fits = [figures_of_few(one_set("digits"), 4, 700, s)[0] for s in range(3)]
+        fits = [fitted_figures(one_set("digits"), 4, 700, s)[0] for s in range(3)]
         return float(np.mean(fits))
 
     ours = right()

@@ -45,10 +45,10 @@ def figures(data: RivalData, signal: float, number: int, delta: float = 0.0) -> 
     records = min(len(split(data, number)[0]), MOST_RECORDS)
     if (epsilon := signal / records) > LARGEST_BUDGET:
         return [np.nan] * 3
-    return figures_of_few(data, epsilon, records, number, delta)
+    return fitted_figures(data, epsilon, records, number, delta)
 
 
-def figures_of_few(
+def fitted_figures(
     data: RivalData, epsilon: float, records: int, number: int, delta: float = 0.0
 ) -> list[float]:
     """Return accuracy, AUC and log-loss of one fit to so many records."""

@@ -76,16 +76,18 @@ def private_plan(
     amplest = max(budgets, key=epsilon_of)
     pooling = pooling_budget(budgets)
     has_gaussian = pooling.norm == "l2"
-    lag = None
+    screening = None
     if tables:
-        lag = _lag(_considered(Scale(domain, amplest, n_records, neighboring), has_gaussian))
+        screening = _considered(Scale(domain, amplest, n_records, neighboring), has_gaussian)
+    lag, asks = _lag(screening), screening is not None and screening.enough is not None
     scales = [Scale(domain, budget, n_records, neighboring) for budget in budgets]
     in_parts = all(scale.width < 1 for scale in scales)  # else one table says all that trees do
     for budget, scale in zip(budgets, scales, strict=True):
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
         if labels and tables and has_trees(scale):
-            found += of_pool(scale, records=records) if in_parts and budget == pooling else []
+            if in_parts and budget == pooling:
+                found += of_pool(scale, records=records, asks=asks)
             found += of_labels(scale, pooling) if budget == amplest else []
     found.sort(key=_worth, reverse=True)
     left_out = None

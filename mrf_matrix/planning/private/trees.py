@@ -14,7 +14,6 @@ from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import shared
 from mrf_matrix.planning.private.private_plan import Forecast, Measured
-from mrf_matrix.planning.private.screening import planned_screening
 from mrf_matrix.residual.settings import Budget
 
 LABELS_UP_TO, LABELS_OF_SEVERAL = 300, 500
@@ -100,10 +99,11 @@ def labels_up_to(domain: Domain, n_records: int | None) -> int:
     return max(most, min(LABELS_OF_MANY, SIGNAL_A_RECORD * (n_records or 0)))
 
 
-def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
+def of_pool(scale: Scale, *, records: bool, asks: bool) -> list[Forecast]:
     """Return what is expected of a tree beside tables: what the better of both would have.
 
-    `records`: whether the records themselves will be there.
+    `records`: whether the records themselves will be there; `asks`: whether screening, which is
+    considered too, would ask a last question.
     """
     least, most = _pooled_between(scale)
     if not least < (signal := _signal(scale)) <= most:
@@ -111,7 +111,7 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     k = scale.domain.n_classes
     clear = k == 2 and signal > RESIDUALS_FROM[scale.budget.norm]
     residuals = clear and records and scale.suits_residuals
-    if clear and not residuals and _asks_further(scale):
+    if clear and not residuals and asks:
         return []
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring, k)
     tables = replace(scale, budget=of_tables)
@@ -122,15 +122,6 @@ def of_pool(scale: Scale, *, records: bool) -> list[Forecast]:
     return [
         Forecast(f"tree of {plan.n_cells} cells beside {beside}", scale.budget, right, measured)
     ]
-
-
-def _asks_further(scale: Scale) -> bool:
-    """Tell whether screening would ask a last question, as it does under Laplace noise alone."""
-    screening = planned_screening(
-        scale.domain, scale.budget, n_records=scale.n_records, neighboring=scale.neighboring
-    )
-    is_asked = screening is not None and screening.enough is not None
-    return is_asked and scale.budget.norm == "l1"
 
 
 def _pooled_between(scale: Scale) -> tuple[float, float]:

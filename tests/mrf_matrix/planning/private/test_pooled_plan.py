@@ -18,6 +18,7 @@ from mrf_matrix.planning.private.pooled_plan import (
     SMALLEST_SHARE,
     shared,
 )
+from mrf_matrix.planning.private.private_plan import POOLS
 from mrf_matrix.planning.private.screening import GATED_RECORDS
 from mrf_matrix.planning.private.trees import (
     CLEAR_OF_GAUSS,
@@ -196,7 +197,7 @@ def test_tables_stay_beside_a_tree_where_the_domain_does_not_suit_residuals():
 def of_pools(domain, budget, n_records):
     """Return the pools that are considered."""
     made = private_plan(domain, [budget], n_records=n_records)
-    return [one.measured for one in made.forecasts if one.measured in ("pool", "residual pool")]
+    return [one.measured for one in made.forecasts if one.measured in POOLS]
 
 
 @pytest.mark.parametrize(("n_attributes", "asked"), [(200, True), (300, False)])
@@ -223,7 +224,7 @@ def test_where_one_law_of_a_claim_measures_one_table_it_is_taken():
     pure = private_plan(domain, laws[:1], n_records=4000)
     assert pure.chosen.measured == "tables"
     found = private_plan(domain, laws, n_records=4000, delta=1e-6)
-    assert not {one.measured for one in found.forecasts} & {"pool", "residual pool"}
+    assert not {one.measured for one in found.forecasts} & set(POOLS)
     gauss = [one for one in laws if one.norm == "l2"]
     assert of_pools(domain, gauss[0], 4000), "alone it would have a tree beside tables"
 
