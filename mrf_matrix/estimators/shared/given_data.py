@@ -38,6 +38,9 @@ class PrivateData(Protocol):
     def domain(self) -> Domain:
         """The public domain."""
 
+    def over(self, coarser: Domain) -> "PrivateData":
+        """Return the same data over a coarser domain: one of `Domain.coarser`."""
+
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""
 
@@ -104,6 +107,10 @@ class GivenRecords:
     def of(cls, estimator: DomainParameters, X: Records, y: ArrayLike) -> Self:
         """Resolve the estimator's domain for records."""
         return cls(*resolve_domain(estimator, estimator.domain, X, y))
+
+    def over(self, coarser: Domain) -> Self:
+        """Return the same records over a coarser domain."""
+        return replace(self, domain=coarser)
 
     def check_records(self, what: str) -> None:
         """Accept: here they are."""

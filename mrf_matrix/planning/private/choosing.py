@@ -49,7 +49,8 @@ def private_plan(
     Parameters
     ----------
     domain : Domain
-        With classes.
+        With classes. Neighbouring codes of its long ordered attributes are planned as one: see
+        `Domain.coarser`.
     budgets : sequence of PureDP or ZCDP
         The same claim by different noise, such as Laplace noise of ε and Gaussian noise of the ρ
         that implies (ε, δ).
@@ -72,6 +73,7 @@ def private_plan(
     'residual forest'
     """
     checked_neighboring(neighboring)
+    given, domain = domain, domain.coarser()
     found: list[Forecast] = []
     amplest = max(budgets, key=epsilon_of)
     pooling = pooling_budget(budgets)
@@ -98,7 +100,16 @@ def private_plan(
         balance = planned_balance(
             domain, found[0].budget, n_records=n_records, neighboring=neighboring
         )
-    return PrivatePlan(domain, neighboring, n_records, delta, tuple(found), left_out, balance)
+    return PrivatePlan(
+        domain, neighboring, n_records, delta, tuple(found), left_out, balance,
+        coarser=_differing(given, domain),
+    )  # fmt: skip
+
+
+def _differing(given: Domain, coarse: Domain) -> tuple[str, ...]:
+    """Return the names of the attributes whose codes are fewer than was given."""
+    pairs = zip(given.names, given.sizes, coarse.sizes, strict=True)
+    return tuple(name for name, before, after in pairs if after < before)
 
 
 def _considered(amplest: Scale, has_gaussian: bool) -> Screening | None:
@@ -166,6 +177,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         balance=None,
         announced=plan,
         even_records=even,
+        coarser=plan.coarser,
     )
 
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.coarser import MOST_BINS
+from mrf_matrix.domain.errors import name_few
 from mrf_matrix.planning.private.screening import Screening, screening_share
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
@@ -60,6 +62,7 @@ class PrivatePlan:
     Attributes
     ----------
     domain : Domain
+        Over which is measured and predicted.
     neighboring : {"add_remove", "replace_one"}
     n_records : int or None
         Where it is public.
@@ -76,6 +79,8 @@ class PrivatePlan:
         The plan before that choice, where it was made: it has the whole budget.
     even_records : int or None
         Records of even classes that tell as much, as that choice says.
+    coarser : tuple of str
+        Attributes of fewer codes here than in the domain that was given.
     """
 
     domain: Domain
@@ -87,6 +92,7 @@ class PrivatePlan:
     balance: ResidualStep | None = None
     announced: "PrivatePlan | None" = None
     even_records: int | None = None
+    coarser: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Forecast:
@@ -141,6 +147,11 @@ class PrivatePlan:
             told += " What follows a private choice of how rare the rarer class is may differ."
         if self.n_records is None:
             told += " Residuals and trees of labels need a public n_records."
+        if self.coarser:
+            told += (
+                f" Neighbouring codes of {name_few(self.coarser)} are counted as one, in at most "
+                f"{MOST_BINS} bins."
+            )
         if self.left_out is not None:
             told += (
                 f" Records are counted as they pass, without {self.left_out}: give n_records, "

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,
     LabelTreeClassifier,
@@ -119,11 +119,14 @@ def test_counts_of_a_stream_are_refused_without_their_size():
 @pytest.mark.parametrize("make", [PosteriorForestClassifier, PrivateForestClassifier])
 def test_covariances_of_wide_attributes_are_counted_as_often_as_they_are_held(make):
     """One array of them would fit; the fit holds several at once."""
-    domain, ledger = Domain.from_sizes((40, 3, 3), 2), PrivacyLedger(epsilon=1)
+    names = Attribute("a", categories=[f"{i:02}" for i in range(40)])
+    domain = Domain([names, Attribute("b", 3), Attribute("c", 3)], Attribute("class", 2))
+    ledger = PrivacyLedger(epsilon=1)
     model = make(domain, epsilon=1, ledger=ledger)
+    records = {"a": ["00"] * 4, "b": [0] * 4, "c": [0] * 4}
     most = (COVARIANCES - 1) * 8 * 2 * 41**2
     with memory_cap(most), pytest.raises(MemoryCapError, match="covariances"):
-        model.fit(np.zeros((4, 3), dtype=int), np.zeros(4, dtype=int))
+        model.fit(records, np.zeros(4, dtype=int))
     assert ledger.spent == 0
 
 

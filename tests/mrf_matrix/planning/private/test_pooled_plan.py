@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import Domain, PooledForestClassifier, PrivacyLedger, PrivateForestClassifier
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    PooledForestClassifier,
+    PrivacyLedger,
+    PrivateForestClassifier,
+)
 from mrf_matrix.labels.plan import MOST_RECORDS
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING, claiming_budgets
@@ -181,7 +187,8 @@ def test_trees_are_asked_beside_residuals_above(n_records, budget, changes, take
 
 
 def test_tables_stay_beside_a_tree_where_the_domain_does_not_suit_residuals():
-    wide = Domain.from_sizes([MOST_CODES + 1, *[4] * 11], n_classes=2)
+    names = Attribute("x0", categories=[f"{i:03}" for i in range(MOST_CODES + 1)])
+    wide = Domain([names, *DOMAIN.attributes[1:]], DOMAIN.target)
     for signal, kinds in (
         (PURE_UP_TO, {"pool"}),
         (PURE_UP_TO + 1, {"pool", "residual pool"}),
