@@ -194,12 +194,14 @@ def command(
 def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> None:
     """Fit a classifier from a file, a folder of files, or a data set by name."""
     from mrf_matrix.datasets.files import is_data_file
+    from mrf_matrix.estimators import PrivateForestClassifier
 
     with progress_bar(quiet=quiet) as report, listening(report):
         if domain is not None and (Path(data).is_dir() or is_data_file(data)):
             counted = partial(report, "Records counted")
             note_ignored(data, domain)
-            advise(domain, model.n_records)
+            bins = isinstance(model, PrivateForestClassifier)
+            advise(domain.coarser() if bins else domain, model.n_records)
             model.set_params(domain=domain).fit_stream(data, extra="ignore", progress=counted)
         else:
             from mrf_matrix.datasets import load_dataset  # builds every set it knows

@@ -8,8 +8,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.columns import as_any_column
-from mrf_matrix.domain.encoding import decode_column, encode_column
 
 MOST_BINS = 16
 """Of an ordered attribute, in private forests. On public sets whose numbers were cut into a hundred
@@ -53,6 +51,7 @@ def coarser_codes(
     found = codes.astype(np.int32)
     for i, (fine, coarse) in enumerate(zip(attributes, coarser, strict=True)):
         if fine != coarse:
-            inside = decode_column(fine, codes[:, i], "midpoint")
-            found[:, i] = encode_column(coarse, as_any_column(fine.name, inside))
+            width = -(-fine.n_known // coarse.n_known)
+            from_last = (fine.n_known - 1 - found[:, i]) // width  # -1 of missing values
+            found[:, i] = coarse.n_known - 1 - from_last
     return found

@@ -208,14 +208,15 @@ class Domain:
     def coarser(self, most: int = MOST_BINS) -> "Domain":
         """Return a domain in which neighbouring codes of long ordered attributes are one.
 
-        Bins are wider, and numbers that were listed are binned, so that values between them are
-        taken too. A code of missing values stays. Codes without an order do, and those of an
-        attribute whose values that are not listed have a code.
+        Bins become wider, and numbers that were listed become bins, so that values between them
+        are taken too. The code of missing values stays by itself. Attributes without an order
+        stay as they are, and so do those with ``unknown="other"``.
 
         Parameters
         ----------
         most : int
-            Most bins of an attribute; of equally many codes, the first of fewer.
+            Number of bins that an attribute has at most. Each holds as many codes as the next; the
+            first may hold fewer: 17 codes are eight pairs after a bin of one.
 
         Examples
         --------

@@ -173,11 +173,15 @@ def numbers(attribute: Attribute, column: Column) -> Values:
     """Return the values as numbers; refuse text and booleans."""
     if column.levels is None and column.values.dtype.kind in "iuf":
         return column.values
-    if column.levels is None and column.values.dtype == object:
-        return floats_of_objects(attribute, column.values)
-    if column.levels == ():  # a column of nulls has no type to complain about
-        return np.full(len(column.values), np.nan)
-    raise not_numbers(attribute, column.source, column.levels or column.values[:5].tolist())
+    if column.levels is not None:  # a level that no record has may be anything
+        used = np.setdiff1d(column.values, [-1])
+        levels = np.array([*column.levels, None], dtype=object)
+        found = np.full(len(levels), np.nan)
+        found[used] = floats_of_objects(attribute, levels[used], column.source)
+        return np.asarray(found[column.values])
+    if column.values.dtype == object:
+        return floats_of_objects(attribute, column.values, "object")
+    raise not_numbers(attribute, column.source, column.values[:5].tolist())
 
 
 def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
@@ -190,7 +194,7 @@ def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> 
     )
 
 
-def floats_of_objects(attribute: Attribute, values: Values) -> Values:
+def floats_of_objects(attribute: Attribute, values: Values, source: str) -> Values:
     """Convert objects to floats, missing ones to NaN."""
     listed = values.tolist()
     kinds = set(map(type, listed))
@@ -203,7 +207,7 @@ def floats_of_objects(attribute: Attribute, values: Values) -> Values:
         except (TypeError, ValueError, OverflowError):  # whose texts quote values
             pass
         wrong = kinds - {int, float} or kinds
-    raise not_numbers(attribute, "object", [v for v in listed if type(v) in wrong])
+    raise not_numbers(attribute, source, [v for v in listed if type(v) in wrong])
 
 
 def decode_records(

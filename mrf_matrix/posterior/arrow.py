@@ -48,7 +48,7 @@ class Arrow:
         left = self.common.copy()
         for cross, slope in zip(self.cross, slopes, strict=True):
             left -= cross.T @ slope
-        return np.asarray(left)
+        return left
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,7 +172,7 @@ def _identity(model: Any, domain: Domain, model_hash: str | None) -> Section:
         ("kind of model", type(model).__name__),
         *(("measured by", text) for text in made),
         ("page written with", ", ".join(_versions())),
-        ("SHA-256 of the domain", domain_hash(domain)),
+        ("SHA-256 of the domain that was measured", domain_hash(domain)),
         ("SHA-256 of the model file", model_hash or "not from a file"),
     ]
     return Section("Versions and hashes", rows=tuple(rows))

@@ -39,7 +39,7 @@ class Setting:
     noise: str
     noise_state: int | None  # seed of research noise, None for exact noise
     seed: int  # seed of everything public
-    ordered: tuple[bool, ...]  # of each attribute, whether its codes are in order of value
+    given: Domain  # that the records were encoded by: it knows which codes are in order of value
     n_records: int  # number of training records: public in a study
     delta: float = 0.0  # of its (ε, δ) claim, or 0
 
@@ -128,14 +128,22 @@ def _over_codes(
 
 
 def _domain_of_codes(setting: Setting) -> Domain:
-    """Return the domain of codes in which falling numbers stand for codes without an order."""
-    attributes = [
-        attribute if ordered else Attribute(attribute.name, categories=(*range(size),)[::-1])
-        for attribute, size, ordered in zip(
-            setting.domain.attributes, setting.domain.sizes, setting.ordered, strict=True
-        )
-    ]
-    return Domain(attributes, setting.domain.target)
+    """Return the domain of codes that is measured as the given one would be."""
+    return Domain(map(_of_codes, setting.given.attributes), setting.domain.target)
+
+
+def _of_codes(attribute: Attribute) -> Attribute:
+    """Return an attribute of codes; falling numbers stand for codes without an order."""
+    if not attribute.is_ordered:
+        return Attribute(attribute.name, categories=range(attribute.size)[::-1])
+    marks = [] if attribute.missing_code is None else [attribute.missing_code]
+    return Attribute(
+        attribute.name,
+        size=attribute.n_known,
+        unknown=attribute.unknown,
+        missing=attribute.missing,
+        missing_values=marks,
+    )
 
 
 def _extra_trees(setting: Setting) -> ClassifierMixin:

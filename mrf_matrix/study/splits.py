@@ -124,7 +124,7 @@ class Splits:
             noise=self.settings["noise"],
             noise_state=None,
             seed=seed,
-            ordered=self.dataset.domain.ordered,
+            given=self.dataset.domain,
             n_records=len(halves[0]),
         )
         for key in self.querying:

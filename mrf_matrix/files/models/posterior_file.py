@@ -30,7 +30,7 @@ from mrf_matrix.reports.release_report import posterior_report
 from strategies.operator_files import encode
 
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
-POSTERIOR_VERSION = 1
+POSTERIOR_VERSION = 2
 KEYS = {"format", "schema_version", "blocks", "weights", "release", "report"}
 
 PosteriorModel = PosteriorForestClassifier | ReleasedPosteriorForestClassifier

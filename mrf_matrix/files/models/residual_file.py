@@ -38,7 +38,7 @@ from mrf_matrix.residual import ResidualPlan, ResidualStep, residual_plan
 from mrf_matrix.residual.learning import learned
 
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
-RESIDUAL_VERSION = 2
+RESIDUAL_VERSION = 3
 ANSWERS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",

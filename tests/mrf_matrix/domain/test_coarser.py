@@ -38,8 +38,7 @@ def test_bins_hold_equally_many_neighbouring_codes_and_the_same_records(kind, n,
     one = coarse.attributes[0]
     assert one.n_known <= most
     codes = np.arange(fine.size)[:, None]
-    values = domain.decode(codes, numeric="midpoint")
-    found = coarse.encode(values)[:, 0]
+    found = coarse.encode(domain.decode(codes, numeric="midpoint"))[:, 0]
     np.testing.assert_array_equal(
         coarser_codes(domain.attributes, coarse.attributes, codes)[:, 0], found
     )
@@ -101,3 +100,40 @@ def test_missing_values_come_after_the_codes_in_order():
     assert Attribute("a", size=4, unknown="other", missing="category").is_ordered
     assert not Attribute("a", categories=["x", "y"], missing="category").is_ordered
     assert not Attribute("a", groups={"x": ["1"], "y": ["2"]}).is_ordered
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        # midpoints are marks of missing values
+        Attribute(
+            "a", edges=range(0, 82, 2), missing="category", missing_values=[*range(1, 80, 6)]
+        ),
+        # there are no numbers between edges
+        Attribute("a", edges=[1 + i * 2.0**-52 for i in range(41)]),
+        Attribute("a", edges=[2**60 + 256 * i for i in range(41)]),
+        Attribute("a", edges=[-1.7e308, *range(40), 1.7e308], outside="open"),
+        Attribute("a", size=10**8, missing="category"),
+    ],
+    ids=["marks", "adjacent", "large", "largest", "many"],
+)
+def test_codes_go_to_the_bins_of_their_lower_ends(attribute):
+    coarse = Domain([attribute]).coarser().attributes[0]
+    codes = np.unique(np.linspace(0, attribute.size - 1, 50).astype(np.int64))
+    found = coarser_codes([attribute], [coarse], codes[:, None])[:, 0]
+    if attribute.missing_code is not None:
+        assert found[-1] == coarse.missing_code
+        codes, found = codes[:-1], found[:-1]
+    if attribute.is_binned:
+        ends = [low for low, _ in attribute.bins]
+        starts = [low for low, _ in coarse.bins]
+    else:
+        ends, starts = range(attribute.n_known), coarse.edges[:-1]
+    wanted = [sum(start <= ends[code] for start in starts) - 1 for code in codes.tolist()]
+    assert found.tolist() == wanted
+
+
+def test_marks_of_missing_values_are_missing_in_bins_too():
+    fine = Attribute("a", size=100, missing="category", missing_values=[-9, 999])
+    coarse = Domain([fine]).coarser()
+    assert coarse.encode([[-9], [999], [99]])[:, 0].tolist() == [16 - 1, 16 - 1, 14]

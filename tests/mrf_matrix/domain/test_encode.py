@@ -324,3 +324,13 @@ def test_targets_in_every_form() -> None:
 
 def test_narwhals_frames_pass() -> None:
     assert TWO.encode(nw.from_native(pl.DataFrame(GOOD))).tolist() == [[0, 1], [1, 0]]
+
+
+def test_factorised_numbers_are_binned_by_the_levels_that_records_have():
+    domain = Domain(
+        [Attribute("a", edges=[0, 10, 20, 30], missing="category", missing_values=["?"])]
+    )
+    column = pd.Series(pd.Categorical([5, None, 25, "?", 30], categories=[25, 5, 30, "?", "never"]))
+    assert domain.encode({"a": column})[:, 0].tolist() == [0, 3, 2, 3, 2]
+    with pytest.raises(DomainError, match="numbers are expected"):
+        domain.encode({"a": pd.Series(pd.Categorical([5, "never"]))})

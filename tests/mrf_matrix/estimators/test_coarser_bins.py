@@ -6,6 +6,7 @@ import pytest
 from mrf_matrix import (
     Attribute,
     Domain,
+    PrivacyLeakWarning,
     PrivacyLedger,
     PrivateForestClassifier,
     count_leaves,
@@ -16,6 +17,7 @@ from mrf_matrix import (
 from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.forests.sources.block_trees import BlockTrees
 from mrf_matrix.study.effects import effect
+from strategies.operators import memory_cap
 
 N = 600
 FINE = Domain(
@@ -126,10 +128,33 @@ def test_values_outside_of_the_long_domain_are_refused_before_the_charge():
     assert ledger.spent == 0
 
 
-def test_thousands_of_codes_take_no_more_memory_than_their_bins(case):
-    """Covariances of 50 000 codes would be above any cap."""
-    domain = Domain([Attribute("x", size=50_000), *FINE.attributes[1:]], FINE.target)
+def test_covariances_of_all_codes_are_never_made(case):
+    """Those of 3000 codes and two classes take 144 MB each."""
+    domain = Domain([Attribute("x", size=3000), *FINE.attributes[1:]], FINE.target)
     X, y = people()
-    X["x"] = np.random.default_rng(1).integers(0, 50_000, N)
+    X["x"] = np.random.default_rng(1).integers(0, 3000, N)
     del X["age"]
-    assert forest(domain, case).fit(X, y).predict_proba(X).shape == (N, 2)
+    with memory_cap(20_000_000):
+        assert forest(domain, case).fit(X, y).predict_proba(X).shape == (N, 2)
+
+
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_what_follows_a_choice_has_the_same_bins(epsilon):
+    """Of how rare the rarer class is."""
+    X, y = people(4000)
+    given = {"epsilon": epsilon, "n_records": 4000}
+    model = forest(FINE, "pool", **given).fit(X, y)
+    assert model.plan_.announced is not None
+    assert model.plan_.coarser == ("age", "pay")
+    coarse = forest(FINE.coarser(), "pool", **given).fit(X, y)
+    counted = forest(FINE, "pool", **given).fit_counts(partial_counts(X, y, FINE))
+    for other in (coarse, counted):
+        np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), rtol=1e-9)
+
+
+def test_a_domain_read_off_long_records_says_so():
+    codes = np.arange(600).reshape(-1, 1) % 100
+    model = PrivateForestClassifier("from_data", epsilon=1, noise="research", noise_state=0)
+    with pytest.warns(PrivacyLeakWarning):
+        model.fit(codes, codes[:, 0] > 50)
+    assert "read off" in model.privacy_report_.statement

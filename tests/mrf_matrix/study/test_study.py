@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, RandomTrees, compare, load_dataset
+from mrf_matrix import Attribute, Domain, RandomTrees, compare, load_dataset
+from mrf_matrix.domain.coarser import coarser_codes
 from mrf_matrix.study.methods import METHODS, Setting
 
 
@@ -85,9 +86,10 @@ def test_bad_settings_are_refused(changes, message):
         compare(load_dataset("monks_1"), **changes)
 
 
-def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
-    domain = Domain.from_sizes([3, 3], n_classes=2)
-    setting = Setting(
+def setting_of(given):
+    """Return what a fit is given whose records were encoded by a domain."""
+    domain = Domain.from_sizes(given.sizes, n_classes=2)
+    return Setting(
         domain=domain,
         forest=RandomTrees(n_trees=1, max_depth=1).grow(domain, random_state=0),
         strategies={},
@@ -97,9 +99,14 @@ def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
         noise="research",
         noise_state=0,
         seed=0,
-        ordered=(True, False),
+        given=given,
         n_records=9,
     )
+
+
+def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
+    named = Attribute("b", categories=["x", "y", "z"])
+    setting = setting_of(Domain([Attribute("a", size=3), named]))
     build = next(method.build for method in METHODS if method.key == "posterior")
     codes = np.array([[i, j] for i in range(3) for j in range(3)])
     labels = (codes[:, 1] == 2).astype(int)
@@ -108,3 +115,24 @@ def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
     assert model.domain_.ordered == (True, False)
     exact = build(replace(setting, epsilon=float("inf"), noise_state=None)).fit(codes, labels)
     np.testing.assert_array_equal(exact.predict(codes), labels)
+
+
+def test_codes_are_measured_as_the_given_domain_would_be():
+    """Bins, what is missing or not listed, and names: the same codes, and the same bins of them."""
+    given = Domain(
+        [
+            Attribute("a", size=100, missing="category"),
+            Attribute("b", edges=list(range(40)), outside="open", missing="category"),
+            Attribute("c", size=90, unknown="other", missing="category"),
+            Attribute("d", categories=["x", "y", "z"]),
+        ]
+    )
+    build = next(method.build for method in METHODS if method.key == "private")
+    domain = build(setting_of(given)).domain
+    codes = np.stack([np.arange(500) % size for size in given.sizes], axis=1)
+    np.testing.assert_array_equal(domain.encode(codes)[:, :3], codes[:, :3])
+    coarse, usual = domain.coarser(), given.coarser()
+    assert coarse.sizes == usual.sizes == (16, 15, 92, 3)
+    assert coarse.ordered == usual.ordered == (True, True, True, False)
+    wanted = coarser_codes(given.attributes, usual.attributes, codes)
+    np.testing.assert_array_equal(coarse.encode(codes)[:, :3], wanted[:, :3])
