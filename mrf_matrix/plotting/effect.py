@@ -73,16 +73,20 @@ class EffectDisplay(Display):
         return f"log odds of {one} against {other}"
 
     def _curve(self, ax: "Axes", shown: Effect) -> None:
+        """Draw every code with its band, and a line through those that are in order of value."""
         ax.axhline(0, color=GREY, linewidth=0.8)
+        places, joined = np.arange(len(shown.log_odds)), shown.in_order[0]
         ax.errorbar(
-            np.arange(len(shown.log_odds)),
+            places,
             shown.log_odds,
             yerr=shown.half_widths,
             color=COLOURS[0],
             marker="o",
+            linestyle="",
             capsize=3,
-            linewidth=1.2,
+            elinewidth=1.2,
         )
+        ax.plot(places[:joined], shown.log_odds[:joined], color=COLOURS[0], linewidth=1.2)
         ax.set_ylabel(self._label)
         tidy(ax)
 
@@ -107,6 +111,7 @@ def clearest(effect: Effect) -> Effect:
     return replace(
         effect,
         labels=(tuple(effect.labels[0][i] for i in kept),),
+        in_order=(int((kept < effect.in_order[0]).sum()),),
         log_odds=effect.log_odds[kept],
         half_widths=effect.half_widths[kept],
         shares=effect.shares[kept],

@@ -49,6 +49,8 @@ class Effect:
     names : tuple of str
     labels : tuple of tuple of str
         Of each attribute's codes.
+    in_order : tuple of int
+        How many codes of each attribute, from its first, are in order of value; 0 for names.
     log_odds, half_widths : ndarray, one axis for each attribute
         Posterior mean, and half of the interval that noise and the drawing of records leave.
     shares : ndarray of the same shape
@@ -59,6 +61,7 @@ class Effect:
 
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
+    in_order: tuple[int, ...]
     log_odds: Array
     half_widths: Array
     shares: Array
@@ -187,9 +190,11 @@ def _named(
     model: HasPosterior, domain: Domain, term: Term, pair: tuple[int, int], quantile: float
 ) -> Effect:
     one, other = model.classes_[list(pair)].tolist()
+    attributes = [domain.attributes[i] for i in term.attributes]
     return Effect(
-        names=tuple(domain.names[i] for i in term.attributes),
-        labels=tuple(tuple(map(str, domain.attributes[i].labels)) for i in term.attributes),
+        names=tuple(attribute.name for attribute in attributes),
+        labels=tuple(tuple(map(str, attribute.labels)) for attribute in attributes),
+        in_order=tuple(each.n_known if each.is_ordered else 0 for each in attributes),
         log_odds=term.log_odds,
         half_widths=quantile * term.deviations,
         shares=term.shares,

@@ -139,3 +139,34 @@ def test_pictures_of_one_and_two_attributes():
     heat = EffectDisplay.from_estimator(model, ("sex", "age"))
     assert (heat.ax_.get_xlabel(), heat.ax_.get_ylabel()) == ("age", "sex")
     plt.close("all")
+
+
+def test_lines_join_codes_that_are_in_order_alone():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mrf_matrix.plotting import EffectDisplay
+    from mrf_matrix.plotting.effect import clearest
+
+    plt.switch_backend("agg")
+    domain = Domain(
+        [
+            Attribute("age", edges=[0, 10, 20, 30, 40], missing="category"),
+            Attribute("pay", categories=[1, 2, 5]),
+            Attribute("town", categories=["a", "b", "c"]),
+            Attribute("long", categories=[*range(60)], missing="category"),
+        ],
+        Attribute("class", categories=["no", "yes"]),
+    )
+    codes = np.random.default_rng(0).integers(0, domain.sizes, (300, 4))
+    model = PosteriorForestClassifier(
+        domain, epsilon=3, blocks=[["age"], ["pay"], ["town"], ["long"]], random_state=0
+    ).fit(domain.decode(codes, numeric="midpoint"), np.where(codes[:, 0] > 2, "yes", "no"))
+    for name, joined in (("age", 4), ("pay", 3), ("town", 0)):
+        shown = effect(model, name)
+        assert shown.in_order == (joined,)
+        line = EffectDisplay.from_estimator(model, name).ax_.lines[-1]
+        np.testing.assert_array_equal(line.get_ydata(), shown.log_odds[:joined])
+    few = clearest(effect(model, "long"))
+    known = [label != "(missing)" for label in few.labels[0]]
+    assert few.in_order == (sum(known),)
+    assert len(known) < 61
+    plt.close("all")
