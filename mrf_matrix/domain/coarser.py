@@ -51,7 +51,7 @@ def coarser_codes(
     found = codes.astype(np.int32)
     for i, (fine, coarse) in enumerate(zip(attributes, coarser, strict=True)):
         if fine != coarse:
-            width = -(-fine.n_known // coarse.n_known)
+            width = -(-fine.n_known // coarse.n_known)  # the least that makes so few bins
             from_last = (fine.n_known - 1 - found[:, i]) // width  # -1 of missing values
             found[:, i] = coarse.n_known - 1 - from_last
     return found

@@ -174,9 +174,10 @@ def numbers(attribute: Attribute, column: Column) -> Values:
     if column.levels is None and column.values.dtype.kind in "iuf":
         return column.values
     if column.levels is not None:  # a level that no record has may be anything
-        used = np.setdiff1d(column.values, [-1])
         levels = np.array([*column.levels, None], dtype=object)
-        found = np.full(len(levels), np.nan)
+        used, found = np.zeros(len(levels), dtype=bool), np.full(len(levels), np.nan)
+        used[column.values] = True
+        used[-1] = False
         found[used] = floats_of_objects(attribute, levels[used], column.source)
         return np.asarray(found[column.values])
     if column.values.dtype == object:

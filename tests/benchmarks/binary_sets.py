@@ -74,8 +74,13 @@ def coded_set(
     return RivalData(name, codes, labels, domain, np.array([one for _, _, one in columns]))
 
 
-def coded(values: list[str], bins: int = BINS) -> tuple[np.ndarray, int, bool]:
-    """Return codes, their number, and whether they are ordered."""
+def coded(
+    values: list[str], bins: int = BINS, *, even: bool = True
+) -> tuple[np.ndarray, int, bool]:
+    """Return codes, their number, and whether they are ordered.
+
+    `even`: whether bins have equal shares of the numbers, or equal widths.
+    """
     try:
         numbers = np.array([float(value) for value in values])
     except ValueError:
@@ -84,5 +89,6 @@ def coded(values: list[str], bins: int = BINS) -> tuple[np.ndarray, int, bool]:
     distinct, codes = np.unique(numbers, return_inverse=True)
     if len(distinct) <= FEW_VALUES:
         return codes, len(distinct), True
-    edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
+    inner, ends = np.arange(1, bins) / bins, (numbers.min(), numbers.max())
+    edges = np.unique(np.quantile(numbers if even else ends, inner))
     return np.searchsorted(edges, numbers, side="right"), len(edges) + 1, True

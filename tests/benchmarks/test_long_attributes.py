@@ -3,7 +3,7 @@
 ``python tests/benchmarks/test_long_attributes.py`` prints accuracy, AUC (of several classes the
 mean of each against the rest) and log-loss of the private forest at ε = .1, 1 and 4 on KEEL's sets,
 whose numbers are cut into a hundred codes of equal width or of equal shares, with so many bins at
-most and with all codes; and what an order is worth where a twentieth of all numbers is unknown.
+most and with all codes; and what an order is worth where a twentieth of all numbers is missing.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from binary_sets import FEW_VALUES, coded_set
+from binary_sets import coded, coded_set
 from fresh_sets import KEEL, table
 from rival_data import RivalData
 from rival_environments import python_for
@@ -29,40 +29,24 @@ NAMES = (
     *("saheart", "german", "vowel", "satimage"),
 )
 EPSILONS = (0.1, 1, 4)
-FINE, DECILES = 100, 10
+FINE = 100
 MOST: tuple[int | None, ...] = (6, 8, 12, 16, 24, 32, None)
-UNKNOWN = 0.05
-
-
-def cut(values: list[str], codes: int, *, even: bool) -> tuple[np.ndarray, int, bool]:
-    """Return codes of equal shares or of equal width, their number, and whether in order."""
-    try:
-        numbers = np.array([float(value) for value in values])
-    except ValueError:
-        names, found = np.unique(values, return_inverse=True)
-        return found, len(names), False
-    distinct, found = np.unique(numbers, return_inverse=True)
-    if len(distinct) <= FEW_VALUES:
-        return found, len(distinct), True
-    inner = np.arange(1, codes) / codes
-    low, high = numbers.min(), numbers.max()
-    edges = np.unique(np.quantile(numbers, inner)) if even else low + (high - low) * inner
-    return np.searchsorted(edges, numbers, side="right"), len(edges) + 1, True
+MISSING = 0.05
 
 
 def long_set(name: str, *, even: bool) -> RivalData:
     """Return a set whose numbers are cut into `FINE` codes."""
     columns, labels, n_classes = table(KEEL + name)
-    found = [cut(column, FINE, even=even) for column in columns]
+    found = [coded(column, FINE, even=even) for column in columns]
     return coded_set(name, [one for one in found if one[1] > 1], labels, n_classes)
 
 
-def unknown_set(name: str, *, in_order: bool) -> RivalData:
-    """Return a set of deciles in which numbers are unknown here and there: a code after them."""
+def missing_set(name: str, *, in_order: bool) -> RivalData:
+    """Return a set of deciles in which numbers are missing here and there: a code after them."""
     columns, labels, n_classes = table(KEEL + name)
     random, found = np.random.default_rng(0), []
-    for codes, size, is_ordered in (cut(column, DECILES, even=True) for column in columns):
-        lost = random.random(len(codes)) < (UNKNOWN if is_ordered else 0)
+    for codes, size, is_ordered in (coded(column) for column in columns):
+        lost = random.random(len(codes)) < (MISSING if is_ordered else 0)
         found.append((np.where(lost, size, codes), size + is_ordered, is_ordered and in_order))
     return coded_set(name, [one for one in found if one[1] > 1], labels, n_classes)
 
@@ -87,8 +71,8 @@ def of_widths(splits: int, even: bool, name: str) -> np.ndarray:
     return of_one_set(long_set(name, even=even), splits)
 
 
-def of_unknown(splits: int, in_order: bool, name: str) -> np.ndarray:
-    return of_one_set(unknown_set(name, in_order=in_order), splits)
+def of_missing(splits: int, in_order: bool, name: str) -> np.ndarray:
+    return of_one_set(missing_set(name, in_order=in_order), splits)
 
 
 def told(of_sets: list[np.ndarray]) -> str:
@@ -117,8 +101,8 @@ def main() -> None:
             print(f"| {most or 'all'} | {told(found)} |", flush=True)
     for in_order in (True, False):
         with ProcessPoolExecutor(mp_context=forked) as pool:
-            found = list(pool.map(partial(of_unknown, splits, in_order), NAMES))
-        print(f"| some unknown, {'in' if in_order else 'without'} order | {told(found)} |")
+            found = list(pool.map(partial(of_missing, splits, in_order), NAMES))
+        print(f"| some missing, {'in' if in_order else 'without'} order | {told(found)} |")
 
 
 if __name__ == "__main__":

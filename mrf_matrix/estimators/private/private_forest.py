@@ -16,7 +16,7 @@ from mrf_matrix.estimators.private.what_may_follow import blocks_of, check_what_
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.given_data import GivenData, PrivateData
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
@@ -137,11 +137,11 @@ class PrivateForestClassifier(
             tables=serving.tables,
         )
 
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+    def _fit(self, bring: Callable[[], GivenData]) -> Self:
         if not is_read_off(self.domain):  # refused before the records are looked at
             bill_of(self, self._plan(required_domain(self.domain)).budget).check()
-        given = bring()
-        data, known = given.over(given.domain.coarser()), public_records(self.n_records)
+        given, known = bring(), public_records(self.n_records)
+        data: PrivateData = given.over(given.domain.coarser())
         plan = self._plan(given.domain, Serving.by(data, known))
         bill_of(self, plan.budget).check()
         for name in FITTED:  # they belong to an earlier fit

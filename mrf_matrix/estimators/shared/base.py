@@ -20,6 +20,7 @@ from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
+    GivenData,
     GivenRecords,
     MeasuredPlan,
     PrivateData,
@@ -171,7 +172,7 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
     Subclasses say how they fit whatever data are given.
     """
 
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+    def _fit(self, bring: Callable[[], GivenData]) -> Self:
         """Check the parameters, bring the data, plan, and measure."""
         raise TypeError(f"{type(self).__name__} measures nothing: use one of its subclasses.")
 

@@ -38,9 +38,6 @@ class PrivateData(Protocol):
     def domain(self) -> Domain:
         """The public domain."""
 
-    def over(self, coarser: Domain) -> "PrivateData":
-        """Return the same data over a coarser domain: one of `Domain.coarser`."""
-
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""
 
@@ -50,6 +47,13 @@ class PrivateData(Protocol):
         `asked`: positions of the attributes of each table; `leaves`: a public forest over the whole
         domain whose leaves are all that is measured.
         """
+
+
+class GivenData(PrivateData, Protocol):
+    """Private data as a user gave them: not yet read."""
+
+    def over(self, coarser: Domain) -> Self:
+        """Return the same data over a coarser domain: one of `Domain.coarser`."""
 
 
 def needs_records(what: str) -> TypeError:

@@ -62,11 +62,6 @@ class HeldData:
     domain: Domain
     source: EncodedRecords | CountedTables
 
-    def over(self, coarser: Domain) -> "HeldData":
-        """Return these: they were read over the domain of a plan."""
-        assert coarser == self.domain
-        return self
-
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""
         if isinstance(self.source, CountedTables):
