@@ -9,10 +9,12 @@ with the class shares :math:`\pi` that the tables tell. Two that knew nothing in
 v = w = 1, and two that say the same would share a weight of 1.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from scipy.special import softmax
 
 from mrf_matrix.base.arrays import AnyInts, Array
 from mrf_matrix.posterior.labelled import TINY, LabelPosterior
@@ -64,9 +66,19 @@ class PooledPosterior:
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, those of both averaged over what noise leaves, (b, k)."""
+        return next(self.probabilities_believed(codes, (1.0,)))
+
+    def probabilities_believed(self, codes: AnyInts, factors: Iterable[float]) -> Iterator[Array]:
+        """Yield what `probabilities` of `believed` are for each factor, (b, k)."""
+        prior = self.tables.log_shares
         logs = self._pool(codes, np.log(np.maximum(self.tables.probabilities(codes), TINY)))
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        for factor in factors:
+            yield softmax(prior + factor * (logs - prior), axis=1)
+
+    def believed(self, factor: float) -> "PooledPosterior":
+        """Return the posterior whose tree and tables both count so many times as much."""
+        v, w = self.weights
+        return replace(self, weights=(factor * v, factor * w))
 
     def margin_widths(
         self, codes: AnyInts, first: AnyInts, second: AnyInts, level: float

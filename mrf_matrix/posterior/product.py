@@ -9,12 +9,13 @@ Blocks vote by product. Shares p of main effects (naive Bayes, where each block 
 attribute) and interactions g are shrunk by the known noise; a block that noise drowns adds nothing.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
@@ -76,6 +77,10 @@ class ProductPosterior:
             evidence += (model.evidence(fit) + beyond.logs)[cells]
         return np.asarray(np.log(self.totals.values) + self.trust * evidence)
 
+    def believed(self, factor: float) -> "ProductPosterior":
+        """Return the posterior whose evidence counts so many times as much."""
+        return replace(self, trust=factor * self.trust)
+
     def margin_variances(self, codes: Codes, first: NDArray[Any], second: NDArray[Any]) -> Array:
         """Return the posterior variance of the log odds between two classes, shape (b,).
 
@@ -120,14 +125,22 @@ class ProductPosterior:
         The average of a softmax over normal log odds is approximated by dividing them by
         :math:`\sqrt{1 + \pi v / 8}` (MacKay, 1992), v the variance between the leading two.
         """
-        logs = self.log_odds(codes)
+        return next(self.probabilities_believed(codes, (1.0,)))
+
+    def probabilities_believed(self, codes: Codes, factors: Iterable[float]) -> Iterator[Array]:
+        """Yield what `probabilities` of `believed` are for each factor, (b, k), nearly.
+
+        The leading two classes are taken to be those of a factor of 1, and the variance of the
+        class totals, which is small, counts as often as that of the votes.
+        """
+        logs, prior = self.log_odds(codes), np.log(self.totals.shares)
+        added, variances = logs - prior, np.zeros((len(logs), 1))
         if logs.shape[1] > 1:
             order = np.argsort(logs, axis=1, kind="stable")
-            variances = self.margin_variances(codes, order[:, -1], order[:, -2])
-            prior = np.log(self.totals.shares)
-            logs = prior + (logs - prior) / np.sqrt(1 + np.pi * variances / 8)[:, None]
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+            variances[:, 0] = self.margin_variances(codes, order[:, -1], order[:, -2])
+        for factor in factors:
+            shrunk = factor * added / np.sqrt(1 + np.pi * factor**2 * variances / 8)
+            yield softmax(prior + shrunk, axis=1)
 
 
 def product_posterior(
@@ -218,6 +231,12 @@ def _pair_variances(
     still = np.concatenate([means[two] - means[one], -means[one], means[two]])
     moving = covariance[:, n_codes : 2 * n_codes] - covariance[:, 2 * n_codes :]
     square = moving[n_codes : 2 * n_codes] - moving[2 * n_codes :]
-    design = model.design[cells, :-1]
-    spread = np.asarray((design * (design @ square)).sum(axis=1)).ravel()
-    return np.asarray(spread + 2 * (design @ (still @ moving)) + still @ covariance @ still)
+    # Sums of entries, not products of rows: what a record has must not depend on the others asked.
+    codes = np.unravel_index(cells, model.table.sizes)
+    places = [own + start for own, start in zip(codes, model.starts, strict=False)]
+    linear, found = 2 * (still @ moving), np.full(len(cells), still @ covariance @ still)
+    for row in places:
+        found += linear[row]
+        for column in places:
+            found += square[row, column]
+    return found

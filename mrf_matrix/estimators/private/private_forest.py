@@ -11,12 +11,13 @@ from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import chosen_balance, screened
+from mrf_matrix.estimators.private.trusted import Believed, chosen_factor, is_of_tables
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.private.what_may_follow import blocks_of, check_what_may_follow
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
-from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import GivenData, PrivateData
+from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails, keeping
+from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenData, PrivateData
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
@@ -26,23 +27,35 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.estimators.training.posterior_votes import Posterior
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
+from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
 from mrf_matrix.residual import ResidualPlan
 
-FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
+FITTED = (
+    "domain_", "classes_", "plan_", "screened_", "forest_", "trust_", "posterior_",
+    "privacy_report_",
+)  # fmt: skip
 """What a fit leaves."""
 
-CHOICES_BEFORE = (
-    "choices from the same records were made before what is measured here: their budget "
+CHOICES_BESIDE = (
+    "choices from the same records were made beside what is measured here: their budget "
     "adds to this one, and the report of the PrivateForestClassifier states the sum"
 )
-"""A note on the forest of a plan that chooses first."""
+"""A note on the forest of a plan that makes choices."""
+
+MEASURED = (
+    "The budget is spent. What was measured before is kept in forest_ of this estimator, which "
+    "predicts; fitting again would spend again."
+)
+
+Believing = Callable[[Believed], float]
 
 Forest = (
     PosteriorForestClassifier
@@ -63,8 +76,10 @@ class PrivateForestClassifier(
     records, on one scale: the expected share of right labels under a public prior. The best is
     taken; ``plan_.reason`` says why, and what the next one would have had. Of two classes and a
     public number of records one thing is asked first where N ε is 1000 or more, privately and for
-    1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The whole
-    budget is charged once, before the first release.
+    1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. Of several
+    one thing is asked last for 3 %, where N ε is 2500 or more (5000 under replace-one
+    neighbours): how far the votes of tables are believed. The whole budget is charged once, before
+    the first release.
 
     Neighbouring codes of long ordered attributes are counted as one, see `Domain.coarser`: bins
     that are finer tell less of noisy counts than they cost. ``domain_`` has the bins.
@@ -87,8 +102,10 @@ class PrivateForestClassifier(
         Attributes that were chosen, where they were enough; None where all are used.
     forest_ : PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier or
         LabelTreeClassifier: the fitted forest that labels.
+    trust_ : float or None
+        By how much its votes are multiplied, where that was chosen last.
     posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior, PooledPosterior or
-        LabelPosterior: what its releases imply.
+        LabelPosterior: what its releases imply, believed as far as was chosen.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
 
@@ -148,10 +165,10 @@ class PrivateForestClassifier(
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
         residuals = plan.chosen.measured in OF_RESIDUALS
-        chooses = plan.balance or plan.chosen.screening
+        chooses = plan.balance or plan.chosen.screening or plan.trust
         if residuals or chooses is not None:
             later = plan.balance is not None and plan.left_out is None
-            data = held(data, records=residuals or later)
+            data = held(data, records=residuals or later or plan.trust is not None)
         if chooses is None:
             self._fit_chosen(None, data, self.noise_state, self.ledger)
         else:
@@ -167,9 +184,9 @@ class PrivateForestClassifier(
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         waiting = None
-        if most.chosen.measured in POOLS:  # it refuses what it would, before the charge
-            pool = self._forest(most, None, stream, bill.ledger)
-            waiting = pool, pool._prepared(lambda: data).release
+        if most.chosen.measured in POOLS or most.trust is not None:  # refused before the charge
+            forest = self._forest(most, None, stream, bill.ledger)
+            waiting = forest, forest._prepared(lambda: data).release
         bill.charge()
         keep_if_fit_fails(self)
         bits, kept = Bits(stream), None
@@ -184,10 +201,18 @@ class PrivateForestClassifier(
             kept = chosen if enough else None
         with already_paid():
             if waiting is not None and self.plan_ is most:
-                pool, release = waiting
-                self._fit_forest(pool, None, release)
+                forest, release = waiting
+                self._fit_forest(forest, None, release, self._believing(tables, bits))
             else:
-                self._fit_chosen(kept, data, stream, None)
+                self._fit_chosen(kept, data, stream, None, self._believing(tables, bits))
+
+    def _believing(self, data: TableSource, bits: Bits) -> Believing | None:
+        """Return what chooses how far a posterior is believed; None where nothing does."""
+        step = self.plan_.trust
+        if step is None:
+            return None
+        assert isinstance(data, EncodedRecords)
+        return lambda posterior: chosen_factor(step, posterior, data, bits)
 
     def _fit_chosen(
         self,
@@ -195,13 +220,18 @@ class PrivateForestClassifier(
         data: PrivateData,
         noise_state: Seed,
         ledger: PrivacyLedger | None,
+        believing: Believing | None = None,
     ) -> None:
         """Fit the forest of the plan, over the chosen attributes or all of them."""
         forest = self._forest(self.plan_, chosen, noise_state, ledger)
-        self._fit_forest(forest, chosen, lambda: forest._fit(lambda: data))
+        self._fit_forest(forest, chosen, lambda: forest._fit(lambda: data), believing)
 
     def _fit_forest(
-        self, forest: Forest, chosen: tuple[int, ...] | None, fit: Callable[[], object]
+        self,
+        forest: Forest,
+        chosen: tuple[int, ...] | None,
+        fit: Callable[[], object],
+        believing: Believing | None = None,
     ) -> None:
         """Fit the forest that labels, and keep what follows from it."""
         self.screened_ = chosen
@@ -213,29 +243,43 @@ class PrivateForestClassifier(
                 keep_if_fit_fails(self)
         self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
         self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
-        self.posterior_ = self.forest_.posterior_
         report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
-        if self.plan_.choices:
-            paid = replace(report, notes=(*report.notes, CHOICES_BEFORE))
+        if self.plan_.choices or self.plan_.trust is not None:
+            paid = replace(report, notes=(*report.notes, CHOICES_BESIDE))
             self.forest_.privacy_report_ = paid
+        self.trust_, self.posterior_ = self._trusted(believing)
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
         self.privacy_report_ = private_report(
             report,
             self.plan_.choices,
+            self.plan_.trust,
             self.plan_.budget,
             self.plan_.delta,
-            [self.plan_.reason, *self._what_was_screened()],
+            [self.plan_.reason, *self._what_was_chosen()],
         )
 
-    def _what_was_screened(self) -> list[str]:
+    def _trusted(self, believing: Believing | None) -> tuple[float | None, Posterior]:
+        """Return the factor of the forest's votes, where one is chosen, and the posterior."""
+        posterior = self.forest_.posterior_
+        if believing is None:
+            return None, posterior
+        assert is_of_tables(posterior)
+        with keeping(self, ("posterior_", "privacy_report_"), MEASURED):
+            factor = believing(posterior)
+        return factor, posterior.believed(factor)
+
+    def _what_was_chosen(self) -> list[str]:
         """Say what the choices came to."""
-        if self.plan_.chosen.screening is None:
-            return []
-        if self.screened_ is None:
-            return ["screening: few attributes do not tell enough, all are used"]
-        names = ", ".join(str(self.domain_.names[i]) for i in self.screened_)
-        return [f"screening kept {names}"]
+        told = []
+        if self.plan_.chosen.screening is not None and self.screened_ is None:
+            told.append("screening: few attributes do not tell enough, all are used")
+        elif self.screened_ is not None:
+            names = ", ".join(str(self.domain_.names[i]) for i in self.screened_)
+            told.append(f"screening kept {names}")
+        if self.trust_ is not None:
+            told.append(f"votes are believed {self.trust_:.3g} times as far as their tables imply")
+        return told
 
     def _steps(self, plan: PrivatePlan) -> ResidualPlan:
         """Return the steps of a plan of residuals, alone or beside a tree."""

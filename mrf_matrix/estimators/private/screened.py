@@ -22,7 +22,7 @@ def chosen_balance(step: ResidualStep, data: TableSource, bits: Bits) -> int:
     """
     totals = data.cells((0,)).counts.sum(axis=0)
     scores = balance_scores(int(totals.min()), int(totals.sum())).tolist()
-    return _choice(scores, np.ones(len(scores), dtype=np.bool_), step, bits)
+    return choice_of(scores, np.ones(len(scores), dtype=np.bool_), step, bits)
 
 
 def screened(
@@ -40,7 +40,7 @@ def screened(
     left = np.array(sizes) > 1
     chosen: list[int] = []
     for step in screening.choices:
-        chosen.append(_choice(scores, left, step, bits))
+        chosen.append(choice_of(scores, left, step, bits))
         left[chosen[-1]] = False
     if screening.enough is None:
         return tuple(chosen), True
@@ -48,11 +48,11 @@ def screened(
     counts = data.cells(tuple(first)).counts
     without = screening.without(int(counts.sum(axis=0).max()), int(counts.sum()))
     options = np.ones(2, dtype=np.bool_)
-    kept = _choice([right_by_codes(counts), without], options, screening.enough, bits)
+    kept = choice_of([right_by_codes(counts), without], options, screening.enough, bits)
     return tuple(chosen), kept == 0
 
 
-def _choice(scores: Sequence[int], options: Bools, step: ResidualStep, bits: Bits) -> int:
+def choice_of(scores: Sequence[int], options: Bools, step: ResidualStep, bits: Bits) -> int:
     """Choose among options by their scores."""
     known = np.asarray(scores, dtype=np.int64)
     gaps = known[options].max() - known

@@ -1,5 +1,7 @@
 """Intervals by the posterior of whichever forest was taken."""
 
+from copy import copy
+
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.labelled.votes import LabelVotes
@@ -25,4 +27,6 @@ class PrivateVotes(ProbabilityVotes):
         """Return leading classes, margins in log odds, and widths, as the forest has them."""
         check_is_fitted(self, self._learned)
         check_claim(self)
-        return self.forest_._margins(X, level)
+        forest = copy(self.forest_)  # which believes its votes as far as its own release says
+        forest.posterior_ = self.posterior_
+        return forest._margins(X, level)

@@ -59,7 +59,7 @@ def check_what_may_follow(
         is_next = most.chosen.measured == "residuals"  # a pool weighs both its parts itself
         if is_next and (weigh := WEIGHING.get()) is not None:
             weigh(sequence)
-    if most.chosen.measured == "tables":
+    if most.chosen.measured == "tables" and most.trust is None:  # else the forest does, prepared
         check_before_release(tables_of(most, most.rest, None))
 
 

@@ -1,6 +1,7 @@
 """A private forest that was released: it predicts, and knows nothing of the records."""
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.private.trusted import is_of_tables
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
@@ -31,31 +32,42 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
     forest : released posterior, residual or pooled forest, or tree of labels
         The forest that labels.
     choices : tuple of ResidualStep
-        Choices of attributes that were made before it.
+        Choices that were made before it.
     screened : tuple of int or None
         Attributes that were kept; None for all.
+    last : ResidualStep or None
+        The choice of how far votes are believed, which was made after it.
+    trust : float or None
+        What it came to.
     delta : float
         The δ that the claim is stated for, where the budget is zCDP.
 
     Attributes
     ----------
-    forest_, screened_, posterior_
+    forest_, screened_, trust_
         As given.
+    posterior_
+        What the forest's releases imply, believed as far as was chosen.
     """
 
     released_by = "PrivateForestClassifier"
-    _claim_rests_on = ("forest", "choices", "screened", "report")
+    _claim_rests_on = ("forest", "choices", "screened", "last", "trust", "report")
 
     forest: ReleasedForest
     choices: tuple[ResidualStep, ...]
     screened: tuple[int, ...] | None
+    last: ResidualStep | None
+    trust: float | None
     delta: float
     domain: Domain
     report: PrivacyReport
 
     def _keep(self) -> None:
         self.forest_, self.screened_ = self.forest, self.screened
-        self.posterior_ = self.forest.posterior_
+        self.trust_, self.posterior_ = self.trust, self.forest.posterior_
+        if self.trust is not None:
+            assert is_of_tables(self.posterior_)
+            self.posterior_ = self.posterior_.believed(self.trust)
         self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

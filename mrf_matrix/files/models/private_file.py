@@ -1,4 +1,4 @@
-"""A private forest as a file: the choices of attributes, and the forest's own file within it.
+"""A private forest as a file: the choices beside it, and the forest's own file within it.
 
 Budgets of the choices and of the forest add up to the whole. Which attributes were chosen is the
 writer's word, as every release is; the forest's blocks must lie within them.
@@ -19,6 +19,7 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private.report import private_report
+from mrf_matrix.estimators.private.trusted import is_of_tables
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import (
     ReleasedForest,
@@ -42,12 +43,15 @@ from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
 from mrf_matrix.mechanisms.budgets.budget import budget_of, total_budget
+from mrf_matrix.planning.private.trust import FACTORS
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import Kind, ResidualStep
 
 PRIVATE_FORMAT = "mrf_matrix.private_model"
-PRIVATE_VERSION = 1
-KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
+PRIVATE_VERSION = 2
+KEYS = {
+    "format", "schema_version", "delta", "choices", "screened", "trust", "forest", "report",
+}  # fmt: skip
 CHOICE_KEYS = {"measured", "budget"}
 USUAL_KIND = "screening"
 BEFORE_A_FOREST: tuple[Kind, ...] = ("choice", "screening")
@@ -78,6 +82,7 @@ def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]
             for step in choices
         ],
         "screened": None if model.screened_ is None else list(model.screened_),
+        "trust": _content_of_trust(model),
         "forest": content,
         "report": model.privacy_report_.to_dict(),
     }
@@ -88,6 +93,15 @@ def _choices_made(model: PrivateModel) -> tuple[ResidualStep, ...]:
     if isinstance(model, ReleasedPrivateForestClassifier):
         return model.choices
     return model.plan_.choices
+
+
+def _content_of_trust(model: PrivateModel) -> JsonObject | None:
+    """Return the choice of how far votes are believed, and what it came to."""
+    last = model.last if isinstance(model, ReleasedPrivateForestClassifier) else model.plan_.trust
+    if last is None:
+        return None
+    budget = {last.budget.parameter: str(last.budget.amount)}
+    return {"measured": last.measured, "budget": budget, "factor": model.trust_}
 
 
 def private_of(container: Container) -> ReleasedPrivateForestClassifier:
@@ -102,10 +116,16 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     forest = _forest(container.under(inside), inside.get("format"))
     choices = _choices(data["choices"], forest)
     screened = _screened(data["screened"], forest, choices)
-    claimed = report_of(data["report"])
-    expected = private_report(forest.privacy_report_, choices, _whole(forest, choices), delta, ())
+    last, trust = _trust(data["trust"], forest)
+    if last is not None and screened is not None:
+        raise FieldError("trust: expected no screened attributes beside it.")
+    claimed, made = report_of(data["report"]), (*choices, *(() if last is None else (last,)))
+    whole = _whole(forest, made)
+    expected = private_report(forest.privacy_report_, choices, last, whole, delta, ())
     report = check_follows(claimed, expected)
-    return ReleasedPrivateForestClassifier(forest, choices, screened, delta, forest.domain, report)
+    return ReleasedPrivateForestClassifier(
+        forest, choices, screened, last, trust, delta, forest.domain, report
+    )
 
 
 def _forest(inner: Container, kind: object) -> ReleasedForest:
@@ -117,17 +137,33 @@ def _forest(inner: Container, kind: object) -> ReleasedForest:
 
 
 def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
-    neighboring = forest.privacy_report_.neighboring
     found = []
     for one in list_of(data, "choices", MOST_CHOICES):
         described = object_of(one, "choices", CHOICE_KEYS, ("kind",))
         kind = one_word("choices: kind", described.get("kind", USUAL_KIND), BEFORE_A_FOREST)
-        words = line_of_text(described["measured"], "choices: measured", 200)
-        budget = budget_of(described["budget"])
-        if type(budget) is not type(forest.spent):
-            raise FieldError("choices: expected budgets of the forest's kind.")
-        found.append(ResidualStep(kind, words, budget, neighboring))
+        found.append(_step(kind, described, forest, "choices"))
     return tuple(found)
+
+
+def _step(kind: Kind, described: JsonObject, forest: ReleasedForest, name: str) -> ResidualStep:
+    words = line_of_text(described["measured"], f"{name}: measured", 200)
+    budget = budget_of(described["budget"])
+    if type(budget) is not type(forest.spent):
+        raise FieldError(f"{name}: expected a budget of the forest's kind.")
+    return ResidualStep(kind, words, budget, forest.privacy_report_.neighboring)
+
+
+def _trust(data: object, forest: ReleasedForest) -> tuple[ResidualStep, float] | tuple[None, None]:
+    """Return the choice of how far votes are believed, and the factor: one of the candidates."""
+    if data is None:
+        return None, None
+    described = object_of(data, "trust", CHOICE_KEYS | {"factor"})
+    factor = number_of(described["factor"], "trust: factor", most=float(FACTORS.max()))
+    if factor not in FACTORS:
+        raise FieldError("trust: factor: expected one of the candidates.")
+    if forest.domain.n_classes <= 2 or not is_of_tables(forest.posterior_):
+        raise FieldError("trust: expected tables of several classes, alone or beside a tree.")
+    return _step("choice", described, forest, "trust"), factor
 
 
 def _screened(

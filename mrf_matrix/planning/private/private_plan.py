@@ -7,6 +7,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.domain.errors import name_few
 from mrf_matrix.planning.private.screening import Screening, screening_share
+from mrf_matrix.planning.private.trust import planned_trust
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -21,6 +22,9 @@ beside either."""
 
 OF_RESIDUALS: tuple[Measured, ...] = ("residuals", "residual pool")
 """Kinds that need every record by itself."""
+
+OF_TABLES: tuple[Measured, ...] = ("tables", "pool")
+"""Kinds whose votes a choice may say how far to believe: residuals have one of their own."""
 
 POOLS: tuple[Measured, ...] = ("pool", "residual pool")
 
@@ -128,9 +132,22 @@ class PrivatePlan:
         )
 
     @property
+    def trust(self) -> ResidualStep | None:
+        """The last choice: how far the votes of tables are believed; None where it is not made."""
+        if self.chosen.measured not in OF_TABLES or self.chosen.screening is not None:
+            return None
+        if self.left_out is not None:  # records are counted as they pass
+            return None
+        classes, budget = self.domain.n_classes, self.chosen.budget
+        return planned_trust(
+            classes, budget, n_records=self.n_records, neighboring=self.neighboring
+        )
+
+    @property
     def rest(self) -> Budget:
-        """What is left for the forest after screening."""
-        return screening_share(self.chosen.screening, self.chosen.budget)
+        """What is left for the forest beside screening and the choice that comes last."""
+        left = screening_share(self.chosen.screening, self.chosen.budget)
+        return left if self.trust is None else left.of(left.exact - self.trust.budget.exact)
 
     @property
     def reason(self) -> str:
@@ -145,6 +162,8 @@ class PrivatePlan:
             )
         elif self.balance is not None:
             told += " What follows a private choice of how rare the rarer class is may differ."
+        if self.trust is not None:
+            told += " A private choice at the end says how far its votes are believed."
         if self.n_records is None:
             told += " Residuals and trees of labels need a public n_records."
         if self.coarser:
