@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
-from mrf_matrix.base.checks import public_records, structure_generator
+from mrf_matrix.base.checks import public_records
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
-from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
-from mrf_matrix.estimators.private.report import private_report
+from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
+from mrf_matrix.estimators.private.report import (
+    CHOICES_BESIDE,
+    private_report,
+    what_was_chosen,
+)
 from mrf_matrix.estimators.private.screened import chosen_balance, screened
 from mrf_matrix.estimators.private.trusted import Believed, chosen_factor, is_of_tables
 from mrf_matrix.estimators.private.votes import PrivateVotes
-from mrf_matrix.estimators.private.what_may_follow import blocks_of, check_what_may_follow
-from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
+from mrf_matrix.estimators.private.what_may_follow import check_what_may_follow
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails, keeping
 from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenData, PrivateData
@@ -26,7 +28,6 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.estimators.training.posterior_votes import Posterior
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import PrivacyLedger
@@ -34,8 +35,7 @@ from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
-from mrf_matrix.planning.private.pooled_plan import PooledPlan
-from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
+from mrf_matrix.planning.private.private_plan import POOLS
 from mrf_matrix.residual import ResidualPlan
 
 FITTED = (
@@ -44,25 +44,12 @@ FITTED = (
 )  # fmt: skip
 """What a fit leaves."""
 
-CHOICES_BESIDE = (
-    "choices from the same records were made beside what is measured here: their budget "
-    "adds to this one, and the report of the PrivateForestClassifier states the sum"
-)
-"""A note on the forest of a plan that makes choices."""
-
 MEASURED = (
     "The budget is spent. What was measured before is kept in forest_ of this estimator, which "
     "predicts; fitting again would spend again."
 )
 
 Believing = Callable[[Believed], float]
-
-Forest = (
-    PosteriorForestClassifier
-    | ResidualForestClassifier
-    | PooledForestClassifier
-    | LabelTreeClassifier
-)
 
 
 @parameters
@@ -164,19 +151,16 @@ class PrivateForestClassifier(
         for name in FITTED:  # they belong to an earlier fit
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
-        residuals = plan.chosen.measured in OF_RESIDUALS
-        chooses = plan.balance or plan.chosen.screening or plan.trust
-        if residuals or chooses is not None:
-            later = plan.balance is not None and plan.left_out is None
-            data = held(data, records=residuals or later or plan.trust is not None)
-        if chooses is None:
-            self._fit_chosen(None, data, self.noise_state, self.ledger)
+        if plan.takes_records or plan.makes_choices:
+            data = held(data, records=plan.takes_records)
+        if plan.makes_choices:
+            self._fit_with_choices(data)
         else:
-            self._fit_after_choices(data)
+            self._fit_chosen(None, data, self.noise_state, self.ledger)
         return self
 
-    def _fit_after_choices(self, data: PrivateData) -> None:
-        """Charge the whole, make the choices, and fit the forest with what is left."""
+    def _fit_with_choices(self, data: PrivateData) -> None:
+        """Charge the whole, make the choices, and fit the forest between them."""
         announced, known = self.plan_, self.plan_.n_records or 0
         most = announced if announced.balance is None else planned_for(announced, known)
         tables = data.tables([])
@@ -245,8 +229,7 @@ class PrivateForestClassifier(
         self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
         report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
         if self.plan_.choices or self.plan_.trust is not None:
-            paid = replace(report, notes=(*report.notes, CHOICES_BESIDE))
-            self.forest_.privacy_report_ = paid
+            self.forest_.privacy_report_ = report.with_note(CHOICES_BESIDE)
         self.trust_, self.posterior_ = self._trusted(believing)
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
@@ -256,7 +239,10 @@ class PrivateForestClassifier(
             self.plan_.trust,
             self.plan_.budget,
             self.plan_.delta,
-            [self.plan_.reason, *self._what_was_chosen()],
+            [
+                self.plan_.reason,
+                *what_was_chosen(self.plan_, self.domain_, self.screened_, self.trust_),
+            ],
         )
 
     def _trusted(self, believing: Believing | None) -> tuple[float | None, Posterior]:
@@ -269,25 +255,9 @@ class PrivateForestClassifier(
             factor = believing(posterior)
         return factor, posterior.believed(factor)
 
-    def _what_was_chosen(self) -> list[str]:
-        """Say what the choices came to."""
-        told = []
-        if self.plan_.chosen.screening is not None and self.screened_ is None:
-            told.append("screening: few attributes do not tell enough, all are used")
-        elif self.screened_ is not None:
-            names = ", ".join(str(self.domain_.names[i]) for i in self.screened_)
-            told.append(f"screening kept {names}")
-        if self.trust_ is not None:
-            told.append(f"votes are believed {self.trust_:.3g} times as far as their tables imply")
-        return told
-
     def _steps(self, plan: PrivatePlan) -> ResidualPlan:
         """Return the steps of a plan of residuals, alone or beside a tree."""
-        forest = self._forest(plan).set_params(domain=plan.domain)
-        made = forest.plan()
-        found = made.tables if isinstance(made, PooledPlan) else made
-        assert isinstance(found, ResidualPlan)
-        return found
+        return residual_steps(self._forest(plan).set_params(domain=plan.domain))
 
     def _forest(
         self,
@@ -297,10 +267,8 @@ class PrivateForestClassifier(
         ledger: PrivacyLedger | None = None,
     ) -> Forest:
         """Return the forest of a plan, not yet fitted."""
-        budget = plan.rest
-        common: dict[str, Any] = {
+        given = {
             "domain": self.domain if is_read_off(self.domain) else plan.domain,
-            budget.parameter: budget.amount,
             "n_records": self.n_records,
             "neighboring": self.neighboring,
             "noise": self.noise,
@@ -308,17 +276,4 @@ class PrivateForestClassifier(
             "ledger": ledger,
             "random_state": self.random_state,
         }
-        if plan.chosen.measured == "labels":
-            return LabelTreeClassifier(**common)
-        if plan.chosen.measured in POOLS:
-            beside = "residuals" if plan.chosen.measured in OF_RESIDUALS else "tables"
-            return PooledForestClassifier(beside=beside, **common)
-        if chosen is None and plan.chosen.measured == "residuals":
-            forest = ResidualForestClassifier(**common)
-            forest._even_records = plan.even_records
-            return forest
-        if chosen is None and plan.even_records is not None:
-            chosen = tuple(range(plan.domain.n_attributes))
-        structure = structure_generator(self.random_state)
-        blocks = None if chosen is None else blocks_of(plan, chosen, structure)
-        return PosteriorForestClassifier(blocks=blocks, **common)
+        return planned_forest(plan, chosen, given)

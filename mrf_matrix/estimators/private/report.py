@@ -3,11 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
+from mrf_matrix.planning.private import PrivatePlan
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
+
+CHOICES_BESIDE = (
+    "choices from the same records were made beside what is measured here: their budget "
+    "adds to this one, and the report of the PrivateForestClassifier states the sum"
+)
+"""A note on the forest of a plan that makes choices."""
 
 
 def private_report(
@@ -40,3 +48,20 @@ def private_report(
         notes=(*notes, *forest.notes),
         delta=delta,
     )
+
+
+def what_was_chosen(
+    plan: PrivatePlan, domain: Domain, screened: tuple[int, ...] | None, trust: float | None
+) -> list[str]:
+    """Say what the choices of a plan came to.
+
+    `screened`: attributes that were kept; None for all; `trust`: the factor of votes, if any.
+    """
+    told = []
+    if screened is not None:
+        told.append(f"screening kept {', '.join(str(domain.names[i]) for i in screened)}")
+    elif plan.chosen.screening is not None:
+        told.append("screening: few attributes do not tell enough, all are used")
+    if trust is not None:
+        told.append(f"votes are believed {trust:.3g} times as far as their tables imply")
+    return told

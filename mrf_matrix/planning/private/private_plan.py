@@ -119,6 +119,18 @@ class PrivatePlan:
         )
 
     @property
+    def makes_choices(self) -> bool:
+        """Whether anything is chosen from the records, before the forest or after it."""
+        steps = self.balance, self.chosen.screening, self.trust
+        return any(one is not None for one in steps)
+
+    @property
+    def takes_records(self) -> bool:
+        """Whether records are needed by themselves, for this forest or one that may follow."""
+        later = self.balance is not None and self.left_out is None
+        return later or self.trust is not None or self.chosen.measured in OF_RESIDUALS
+
+    @property
     def is_rare(self) -> bool:
         """Whether an earlier choice said that one class is rare."""
         return self.even_records not in (None, self.n_records)
