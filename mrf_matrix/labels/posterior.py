@@ -5,7 +5,7 @@ import numpy as np
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.counted_law import counted_evidence
 from mrf_matrix.labels.law import label_evidence
-from mrf_matrix.labels.plan import CONCENTRATIONS, LabelPlan
+from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.posterior import CellShares, LabelPosterior
 
 LARGEST_RATE = 1e9  # beyond it the largest class is said
@@ -21,7 +21,9 @@ def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:
 
 def _of_labels(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
     """Return what labels alone say of their cells: the same of the same label."""
-    first = label_evidence(plan.n_classes, plan.cell_signal, CONCENTRATIONS[plan.depth])
+    first = label_evidence(
+        plan.n_classes, plan.cell_signal, plan.concentration, flips=plan.is_public
+    )
     said = {label: first.turned(label) for label in set(tree.labels.tolist())}
     return tuple(said[label] for label in tree.labels.tolist())
 
@@ -36,7 +38,7 @@ def _of_counts(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
             label,
             rate=min(float(plan.labels.choice_rate), LARGEST_RATE),
             records=plan.cell_records,
-            concentration=CONCENTRATIONS[plan.depth],
+            concentration=plan.concentration,
             law=plan.counts.law,
         )
         for noisy, label in zip(tree.counts, tree.labels.tolist(), strict=True)

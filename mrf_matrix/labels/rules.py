@@ -10,6 +10,8 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.flips import permute_and_flip
+from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.labels.rounded import OFF, Rounding, running_sums
 from mrf_matrix.labels.weights import Numbers
 
@@ -133,3 +135,16 @@ class MostRight:
     def draw(self, options: Options) -> int:
         """Return the first of the best."""
         return int(np.argmax(options(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class PermuteAndFlip(MostRight):
+    """One of few by how many records are right, with noise."""
+
+    rate: Rate  # finite
+    bits: Bits
+
+    def draw(self, options: Options) -> int:
+        """Return a place drawn by permute-and-flip."""
+        right = np.array(options(self))
+        return int(permute_and_flip((right.max() - right)[:, None], self.rate, self.bits)[0])

@@ -21,8 +21,8 @@ DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no pr
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What `PrivacyReport.to_dict` works out from the measurements."""
 
-CHOICE_LAW = "exponential mechanism"
-"""How the law of every choice begins."""
+CHOICE_LAW, FLIP_LAW = "exponential mechanism", "permute-and-flip"
+"""How the law of every choice begins: the second of labels of cells that nothing chose."""
 
 WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "shares", "exact")
 
@@ -71,7 +71,7 @@ class Measurement:
     @property
     def is_choice(self) -> bool:
         """Whether it is a choice, which adds no noise to sums."""
-        return self.law.startswith(CHOICE_LAW)
+        return self.law.startswith((CHOICE_LAW, FLIP_LAW))
 
     def __str__(self) -> str:
         what = "noisy integers"

@@ -1,1 +1,1 @@
-"""A tree of few cells, drawn with their labels."""
+"""A tree of few cells and their labels."""

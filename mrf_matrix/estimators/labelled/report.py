@@ -1,4 +1,4 @@
-"""The privacy report of a `LabelTreeClassifier`: one choice among trees and labels, and counts."""
+"""The privacy report of a `LabelTreeClassifier`: choices of trees and labels, and counts."""
 
 from mrf_matrix.estimators.residual.report import of_choice, of_table, report_of_steps
 from mrf_matrix.labels import LabelPlan
@@ -6,11 +6,15 @@ from mrf_matrix.reports.privacy_report import PrivacyReport
 
 PUBLIC = (
     "the domain and the classes",
-    "the cuts that a node may have, and the depth",
+    "the cuts that a node may have, and the depth; of a public tree the cuts that nodes have",
     "the sensitivity and the rate of the draw",
     "the neighbouring relation and the budget",
 )
 
+PUBLIC_TREE = (
+    "the tree is drawn without data; each of its cells says a class of its own records, and no "
+    "record is in two of them"
+)
 ONE_CHOICE = (
     "tree and labels are one choice in each round: all are weighed by how many records they are "
     "right on"
@@ -30,11 +34,13 @@ def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
 
     `noise` {"exact", "research"}: of a finite budget.
     """
-    made = [of_choice(one.step) for one in plan.rounds]
+    choices = plan.n_cells if plan.is_public else 1
+    made = [of_choice(one.step, choices) for one in plan.rounds]
     if plan.counts is not None:
         made.append(of_table(plan.counts, plan.n_cells))
     said = "labels" if plan.counts is None else "labels and counts"
     drawn = "none" if plan.budget.is_infinite else noise
     rounds = (TWO_ROUNDS,) if len(plan.rounds) > 1 else ()
-    notes = (ONE_CHOICE, *rounds, PROBABILITIES.format(said=said))
+    drawn_by = PUBLIC_TREE if plan.is_public else ONE_CHOICE
+    notes = (drawn_by, *rounds, PROBABILITIES.format(said=said))
     return report_of_steps(plan, drawn, made, PUBLIC, notes)

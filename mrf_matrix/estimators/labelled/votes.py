@@ -29,7 +29,8 @@ class LabelVotes(ProbabilityVotes):
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and widths of the records' cells."""
-        cells = self.posterior_.cells_at(self._codes(X))
+        codes = self._codes(X)  # says first where nothing is fitted
+        cells = self.posterior_.cells_at(codes)
         evidence = self.posterior_.evidence
         margins = np.array([one.margin for one in evidence])
         below, above = np.transpose([one.margin_widths(level) for one in evidence])

@@ -8,6 +8,7 @@ from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import (
     CHOICE_LAW,
     DENIAL,
+    FLIP_LAW,
     Measurement,
     PrivacyReport,
     private_claim,
@@ -73,14 +74,15 @@ def of_table(step: ResidualStep, n_cells: int) -> Measurement:
     return Measurement.by(mechanism, step.measured, n_answers, weight=step.units)
 
 
-def of_choice(step: ResidualStep) -> Measurement:
-    """Return the figures of a choice."""
+def of_choice(step: ResidualStep, n_choices: int = 1) -> Measurement:
+    """Return the figures of a choice, or of several whose records are different ones."""
+    law = FLIP_LAW if step.kind == "flips" else CHOICE_LAW
     return Measurement(
         measured=step.measured,
         budget=repr(step.budget),
-        law=f"{CHOICE_LAW} of rate {float(step.choice_rate):.6g}",
+        law=f"{law} of rate {float(step.choice_rate):.6g}",
         sensitivity=step.sensitivity,
-        n_answers=1,
+        n_answers=n_choices,
         column_sum=step.column_sum,
     )
 

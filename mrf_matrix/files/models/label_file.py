@@ -37,7 +37,7 @@ from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 
 LABEL_FORMAT = "mrf_matrix.label_model"
-LABEL_VERSION = 5
+LABEL_VERSION = 6
 COUNTS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
@@ -81,14 +81,18 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     counts = _counts(container, plan)
     nodes = list_of(data["cuts"], "cuts", plan.n_cells - 1, plan.n_cells - 1)
     usable = set(usable_attributes(domain))
-    cuts = tuple(_cut(domain, usable, node) for node in nodes)
+    cuts = own = tuple(_cut(domain, usable, node) for node in nodes)
+    if plan.is_public:
+        own = tuple(cuts[(1 << level) - 1] for level in range(plan.depth))
+        if cuts != tuple(cut for level, cut in enumerate(own) for _ in range(1 << level)):
+            raise FieldError("cuts: expected one a level, for the tree is public.")
     labels = whole_numbers(data["labels"], "labels", most=domain.n_classes - 1, length=plan.n_cells)
     noise = one_word("noise", data["noise"], ("exact", "research", "none"))
     if plan.budget.is_infinite != (noise == "none"):
         raise FieldError("noise: expected 'none' with an infinite budget only.")
     report = check_follows(report_of(data["report"]), label_report(plan, noise))
     tree = LabelTree(cuts, np.array(labels, dtype=np.int64), counts)
-    return ReleasedLabelTreeClassifier(replace(plan, cuts=cuts), tree, domain, report)
+    return ReleasedLabelTreeClassifier(replace(plan, cuts=own), tree, domain, report)
 
 
 def _plan(domain: Domain, data: JsonObject) -> LabelPlan:

@@ -154,6 +154,14 @@ def test_what_is_lost_after_the_charge_is_said(what, epsilon, monkeypatch):
         model.predict(X)
 
 
+@pytest.mark.parametrize(
+    "what", ["predict", "predict_proba", "vote_intervals", "predict_or_abstain"]
+)
+def test_nothing_is_said_before_a_fit(what):
+    with pytest.raises(NotFittedError):
+        getattr(tree(), what)(X)
+
+
 def test_plans_are_short_to_read():
     plan = LabelTreeClassifier(Domain.from_sizes([60_000] * 4, n_classes=2), epsilon=1).plan()
     assert len(str(plan)) < 200
@@ -207,6 +215,21 @@ def test_the_plan_is_what_is_spent_and_the_ledger_pays_once(changes, steps):
     with pytest.raises(BudgetError):
         model.fit(X, Y)
     assert model.ledger.spent == whole
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+def test_the_report_of_a_public_tree_names_a_choice_for_each_cell(neighboring):
+    model = tree(epsilon=0.02, noise="exact", noise_state=None, neighboring=neighboring).fit(X, Y)
+    assert model.plan_.is_public
+    report = model.privacy_report_
+    assert "exact permute-and-flip." in report.statement
+    (made,) = report.measurements
+    assert (made.n_answers, made.is_choice, made.budget) == (4, True, repr(PureDP(0.02)))
+    assert made.sensitivity == (1 if neighboring == "add_remove" else 2)
+    assert "the labels of the 4 cells of a public tree: 4 choices" in str(made)
+    notes = " ".join(report.notes)
+    assert "the tree is drawn without data" in notes
+    assert "one choice in each round" not in notes
 
 
 @pytest.mark.parametrize(

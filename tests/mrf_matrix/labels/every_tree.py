@@ -13,6 +13,7 @@ import numpy as np
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.labels.depth import label_signal
 from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import PureDP
@@ -22,11 +23,19 @@ SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
 SIZES = (2, 2)
 
 
+SIGNAL = 25
+"""Of plans: trees are chosen, and have four cells."""
+
+
 @cache
 def plan_of(budget, neighboring="add_remove", k=2):
-    domain = Domain.from_sizes(SIZES, n_classes=k)
+    domain, one = Domain.from_sizes(SIZES, n_classes=k), label_signal(budget, 1, neighboring)
     return label_plan(
-        domain, budget, np.random.default_rng(0), n_records=20, neighboring=neighboring
+        domain,
+        budget,
+        np.random.default_rng(0),
+        n_records=max(1, round(SIGNAL / one)),
+        neighboring=neighboring,
     )
 
 

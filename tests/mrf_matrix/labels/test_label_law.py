@@ -11,6 +11,7 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.flips import permute_and_flip
 from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
@@ -27,8 +28,8 @@ def beforehand(generator, k, count, concentration=1.0):
     return generator.dirichlet(np.full(k, concentration), count)
 
 
-def label_evidence(k, signal, concentration=1.0):
-    return law.label_evidence(k, signal, concentration)
+def label_evidence(k, signal, concentration=1.0, **options):
+    return law.label_evidence(k, signal, concentration, **options)
 
 
 def right(found):
@@ -160,14 +161,17 @@ def test_it_is_always_the_same():
 CELLS, RECORDS = 60_000, 100_000
 
 
-def labelled(k, signal):
+def labelled(k, signal, flips):
     """Return shares of cells of many records, that of their label first, by labelling each."""
     generator = np.random.default_rng(1)
     shares = beforehand(generator, k, CELLS)
     counts = np.rint(shares * RECORDS).astype(np.int64)
     gaps = (counts.max(axis=1, keepdims=True) - counts).T
     rate, bits = Rate.below(signal / RECORDS), Bits(np.random.default_rng(2))
-    said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
+    if flips:
+        said = permute_and_flip(gaps, rate, bits)
+    else:
+        said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
     order = (said[:, None] + np.arange(k)) % k
     return np.take_along_axis(shares, order, axis=1)
 
@@ -179,11 +183,12 @@ def away(seen, expected, found):
     return abs(seen.mean() - expected) / np.sqrt(seen.var() / len(seen) + spread)
 
 
+@pytest.mark.parametrize("flips", [False, True])
 @pytest.mark.parametrize(("k", "signal"), [(2, 3.0), (3, 6.0), (5, 12.0)])
-def test_cells_that_are_labelled_have_these_shares(k, signal):
-    seen, found = labelled(k, signal), label_evidence(k, signal)
+def test_cells_that_are_labelled_have_these_shares(k, signal, flips):
+    seen, found = labelled(k, signal, flips), label_evidence(k, signal, flips=flips)
     assert away(seen[:, 0], right(found), found) < 4
-    other = label_evidence(k, 1.5 * signal)
+    other = label_evidence(k, 1.5 * signal, flips=flips)
     if k < 5:  # the negative control; of more classes there are fewer draws
         assert away(seen[:, 0], right(other), other) > 4.5
     for level in (0.5, 0.9):

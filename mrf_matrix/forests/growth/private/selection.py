@@ -47,7 +47,10 @@ class Rate:
             raise ValueError(
                 f"rate={exact}: expected less than {LARGEST_RATE}; use float('inf') for no noise."
             )
-        bits = 61 - largest_gap.bit_length() - max(0, floor(exact)).bit_length()
+        whole = floor(exact).bit_length()
+        if not whole:  # as many more bits as the rate begins behind the point
+            whole = min(0, exact.numerator.bit_length() - exact.denominator.bit_length() + 1)
+        bits = 61 - largest_gap.bit_length() - whole
         shift = max(1, min(60, bits))
         return cls(floor(exact * (1 << shift)), shift)
 
@@ -81,13 +84,13 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
         if rate.units is None:
             accepted = np.ones(len(pending), dtype=np.bool_)
         else:
-            accepted = _accepts(gaps[row, pending], rate, bits)
+            accepted = accepts(gaps[row, pending], rate, bits)
         chosen[pending[accepted]] = row[accepted]
         pending = pending[~accepted]
     return chosen
 
 
-def _accepts(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
+def accepts(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
     """Throw coins that are True with probability ``exp(-rate * gap)``, exactly; the rate is finite.
 
     Gaps are clipped below `LARGEST_GAP`, so that products fit in 62 bits: scores are so raised to

@@ -17,6 +17,7 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.models.label_file import LABEL_VERSION
 from mrf_matrix.labels.depth import COUNTED_FROM
 
 MODEL = "model.json"
@@ -94,8 +95,8 @@ LABELS = {
     "labels below": {"labels": [0, 1, 0, 1, 0, 1, 0, -1]},
     "labels false": {"labels": [0, 1, 0, 1, 0, 1, 0, True]},
     "no labels": {"labels": None},
-    "an earlier version": {"schema_version": 4},
-    "a later version": {"schema_version": 6},
+    "an earlier version": {"schema_version": LABEL_VERSION - 1},
+    "a later version": {"schema_version": LABEL_VERSION + 1},
 }
 SAME = {
     "residual": {"n_records": 1500},
