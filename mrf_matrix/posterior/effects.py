@@ -16,10 +16,10 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
+from mrf_matrix.posterior.coarser import CoarserTables
 from mrf_matrix.posterior.labelled import LabelPosterior
 from mrf_matrix.posterior.pooled import PooledPosterior, TablesPosterior
 from mrf_matrix.posterior.product import ProductPosterior
-from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
 from strategies.operators import check_allocation
@@ -161,7 +161,7 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
     ahead = shares[one] - shares[other]
     of_tree = _weighed(replace(of_tree, log_odds=of_tree.log_odds - ahead), v)
     rest = []
-    for term in terms(_of_tables(posterior), one, other):
+    for term in _terms_of_tables(posterior, one, other):
         if term.attributes == of_tree.attributes:
             of_tree = _together(of_tree.over_codes(), _weighed(term, w))
         else:
@@ -172,7 +172,18 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
 def _of_tables(posterior: PooledPosterior) -> TablesPosterior:
     """Return what the tables of a pool imply by themselves."""
     tables = posterior.tables
-    return tables.posterior if isinstance(tables, ResidualEvidence) else tables
+    return tables if isinstance(tables, ProductPosterior) else tables.posterior
+
+
+def _terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
+    """Yield the terms of a pool's tables, over the codes that are asked for."""
+    tables = posterior.tables
+    for term in terms(_of_tables(posterior), one, other):
+        if isinstance(tables, CoarserTables):
+            places = tuple(tables.places[i] for i in term.attributes)
+            yield replace(term, places=places).over_codes()
+        else:
+            yield term
 
 
 def _weighed(term: Term, weight: float) -> Term:

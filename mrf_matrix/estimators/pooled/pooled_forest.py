@@ -9,8 +9,8 @@ from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.report import A_PART, pooled_report
-from mrf_matrix.estimators.pooled.votes import PooledVotes
+from mrf_matrix.estimators.pooled.report import A_PART, fewer_codes, pooled_report
+from mrf_matrix.estimators.pooled.votes import PooledVotes, posterior_of_parts
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keeping
@@ -28,8 +28,12 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
-from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.planning.private.pooled_plan import (
+    PooledPlan,
+    pooling_budget,
+    shared,
+    tables_domain,
+)
 
 FITTED = (
     "domain_", "classes_", "plan_", "tree_", "tables_", "posterior_", "privacy_report_",
@@ -66,7 +70,8 @@ class PooledForestClassifier(
             + w \log\frac{p_\text{tables}(c \mid x)}{\pi_c},
 
     :math:`\pi` the class shares that the tables tell; v = w = 0.7, and v = 0.5, w = 0.9 beside
-    tables of residuals.
+    tables of residuals. Of two classes tables of blocks hold neighbouring codes of an ordered
+    attribute together, in six bins at most; the tree cuts between all codes.
 
     Parameters
     ----------
@@ -141,7 +146,12 @@ class PooledForestClassifier(
 
     def _plan(self, domain: Domain) -> PooledPlan:
         tree, tables = self._parts(domain.n_classes, None)
-        return PooledPlan(self._budget, tree._plan(domain), tables._plan(domain), float(self.delta))
+        return PooledPlan(
+            self._budget,
+            tree._plan(domain),
+            tables._plan(self._seen_by_tables(domain)),
+            float(self.delta),
+        )
 
     def _parts(
         self, n_classes: int, noise_state: Seed, ledger: PrivacyLedger | None = None
@@ -164,6 +174,9 @@ class PooledForestClassifier(
             beside(**common | {of_tables.parameter: of_tables.amount}),
         )
 
+    def _seen_by_tables(self, domain: Domain) -> Domain:
+        return tables_domain(domain, residuals=self._beside == "residuals")
+
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         self._prepared(bring).pay()
         return self
@@ -177,7 +190,10 @@ class PooledForestClassifier(
         domain = given().domain if is_read_off(self.domain) else required_domain(self.domain)
         stream = noise_stream(self.noise, bill.noise_state)
         tree, tables = self._parts(domain.n_classes, stream, bill.ledger)
-        drawing, measuring = tree._prepared(given), tables._prepared(given)
+        seen = self._seen_by_tables(domain)
+        if not is_read_off(self.domain):
+            tables.set_params(domain=seen)
+        drawing, measuring = tree._prepared(given), tables._prepared(lambda: given().over(seen))
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, tree_=tree, tables_=tables):
@@ -196,12 +212,17 @@ class PooledForestClassifier(
     def _learn(self, domain: Domain) -> None:
         """Keep what follows from the releases of both parts: post-processing."""
         tree, tables = self.tree_, self.tables_
-        self.domain_, self.classes_ = tables.domain_, tables.classes_
+        self.domain_, self.classes_ = tree.domain_, tree.classes_
         self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
         reports = tree.privacy_report_, tables.privacy_report_
-        self.privacy_report_ = pooled_report(*reports, self._budget, float(self.delta))
+        self.privacy_report_ = pooled_report(
+            *reports,
+            self._budget,
+            float(self.delta),
+            fewer_codes(self.domain_, tables.domain_),
+        )
         for part, report in zip((tree, tables), reports, strict=True):
             part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
             part.privacy_report_ = replace(report, notes=(*report.notes, A_PART))
             vars(part).pop(PAID, None)  # which its own `fit` would not leave
-        self.posterior_ = PooledPosterior.of(tree.posterior_, tables.posterior_)
+        self.posterior_ = posterior_of_parts(tree, tables)

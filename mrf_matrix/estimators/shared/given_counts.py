@@ -51,11 +51,36 @@ class CountedTables:
         """Refuse: counts throw no coins."""
         raise needs_records("disjoint data")
 
+    def over(self, given: Domain, coarser: Domain) -> Self:
+        """Return the same tables of cells over a coarser domain than the given one."""
+        counted = {
+            features: _coarser_counts(_cells_of(counts), given, coarser, features)
+            for features, counts in self.counted.items()
+        }
+        return replace(self, counted=counted)
+
     def check(self, measured: Operator) -> None:
         """Refuse a strategy that measures anything but the leaves, where these were counted."""
         for counts in self.counted.values():
             if isinstance(counts, LeafCounts):
                 counts.check_measured(measured)
+
+
+def _cells_of(counts: CellCounts | LeafCounts) -> CellCounts:
+    """Return counts of cells; refuse those of a forest's leaves over the given codes."""
+    if isinstance(counts, LeafCounts):
+        raise needs_records("a forest in which neighbouring codes are counted as one")
+    return counts
+
+
+def _coarser_counts(
+    counts: CellCounts, given: Domain, coarser: Domain, features: Features
+) -> CellCounts:
+    """Return the counts of some attributes over a coarser domain."""
+    fine, few = ([one.attributes[i] for i in features] for one in (given, coarser))
+    sizes = tuple(one.size for one in few)
+    cells = summed_cells(coarser_codes(fine, few, counts.codes), counts.counts, sizes)
+    return CellCounts(*cells, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +122,9 @@ class GivenCounts:
         """Return the same counts over a coarser domain; refuse counts of the given one's leaves."""
         if coarser == self.domain:
             return self
-        if isinstance(self.counts, LeafCounts):
-            raise needs_records("a forest in which neighbouring codes are counted as one")
-        attributes = self.domain.attributes, coarser.attributes
-        codes = coarser_codes(*attributes, self.counts.codes)
-        cells = summed_cells(codes, self.counts.counts, coarser.sizes)
-        return replace(self, domain=coarser, counts=CellCounts(*cells, coarser.sizes, coarser))
+        whole = tuple(range(self.domain.n_attributes))
+        counts = _coarser_counts(_cells_of(self.counts), self.domain, coarser, whole)
+        return replace(self, domain=coarser, counts=replace(counts, domain=coarser))
 
     def check_records(self, what: str) -> None:
         """Refuse."""

@@ -1,10 +1,11 @@
 """Private data that several tables are taken from: records in memory where they may be held."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.coarser import coarser_codes
 from mrf_matrix.estimators.shared.given_counts import (
     CountedTables,
     GivenCounts,
@@ -61,6 +62,17 @@ class HeldData:
 
     domain: Domain
     source: EncodedRecords | CountedTables
+
+    def over(self, coarser: Domain) -> "HeldData":
+        """Return the same data over a coarser domain, with codes of their own."""
+        if coarser == self.domain:
+            return self
+        if isinstance(self.source, CountedTables):
+            return HeldData(coarser, self.source.over(self.domain, coarser))
+        attributes = self.domain.attributes, coarser.attributes
+        check_private_allocation("coarser codes of the records", self.source.codes.shape, 4)
+        codes = coarser_codes(*attributes, self.source.codes)
+        return HeldData(coarser, replace(self.source, domain=coarser, codes=codes))
 
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject, number_of, part_of, versioned_of
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
-from mrf_matrix.estimators.pooled.report import pooled_report
+from mrf_matrix.estimators.pooled.report import fewer_codes, pooled_report
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
@@ -22,10 +22,10 @@ from mrf_matrix.files.models.residual_file import (
     residual_of,
 )
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.planning.private.pooled_plan import shared
+from mrf_matrix.planning.private.pooled_plan import shared, tables_domain
 
 POOLED_FORMAT = "mrf_matrix.pooled_model"
-POOLED_VERSION = 1
+POOLED_VERSION = 2
 KEYS = {"format", "schema_version", "delta", "tree", "tables", "report"}
 
 ReleasedTables = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
@@ -66,8 +66,12 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     tables = _tables(container, part_of(data, "tables"), tree)
     if type(tree.spent) is not type(tables.spent):
         raise FieldError("tables: expected a budget of the tree's kind.")
-    if tree.domain != tables.domain:
-        raise FieldError("domain: expected the same of the tree and of the tables.")
+    residuals = isinstance(tables, ReleasedResidualForestClassifier)
+    if tables.domain != tables_domain(tree.domain, residuals=residuals):
+        raise FieldError(
+            "domain: expected the same of the tree and of the tables, but for the fewer bins of "
+            "tables of two classes."
+        )
     of_tree, of_tables = ((one.report.neighboring, one.report.noise) for one in (tree, tables))
     if of_tree != of_tables:
         raise FieldError("tables: expected the neighbours and the noise of the tree.")
@@ -75,9 +79,11 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     budget = total_budget(parts)
     if shared(budget, tree.plan.n_records, tree.plan.neighboring, tree.plan.n_classes) != parts:
         raise FieldError("tables: expected the budget that the tree leaves.")
-    expected = pooled_report(tree.report, tables.report, budget, delta)
+    expected = pooled_report(
+        tree.report, tables.report, budget, delta, fewer_codes(tree.domain, tables.domain)
+    )
     report = check_follows(report_of(data["report"]), expected)
-    return ReleasedPooledForestClassifier(tree, tables, delta, tables.domain, report)
+    return ReleasedPooledForestClassifier(tree, tables, delta, tree.domain, report)
 
 
 def _tables(

@@ -207,7 +207,8 @@ def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monke
 )
 def test_what_does_not_fit_in_memory_is_refused_before_the_charge(sizes, cap, named):
     ledger = PrivacyLedger(epsilon=2)
-    model = pooled(Domain.from_sizes(sizes, n_classes=2), ledger=ledger)
+    unordered = [Attribute(f"x{i}", categories=range(n)[::-1]) for i, n in enumerate(sizes)]
+    model = pooled(Domain(unordered, target=DOMAIN.target), ledger=ledger)
     records = np.zeros((4, len(sizes)), dtype=int), np.zeros(4, dtype=int)
     with memory_cap(cap), pytest.raises(MemoryCapError, match=named):
         model.fit(*records)
