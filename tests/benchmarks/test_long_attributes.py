@@ -53,9 +53,13 @@ def missing_set(name: str, *, in_order: bool) -> RivalData:
 
 @contextmanager
 def bins_at_most(most: int | None) -> Iterator[None]:
-    """Let domains be coarser than this; None: as they are."""
+    """Let domains be this coarse where nobody says how coarse; None: as they are everywhere."""
     usual = Domain.coarser
-    with patch.object(Domain, "coarser", lambda one: one if most is None else usual(one, most)):
+
+    def coarser(domain: Domain, asked: int | None = None) -> Domain:
+        return domain if most is None else usual(domain, asked or most)
+
+    with patch.object(Domain, "coarser", coarser):
         yield
 
 

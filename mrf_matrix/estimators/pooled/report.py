@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.errors import name_few
+from mrf_matrix.domain.errors import name_some
 from mrf_matrix.estimators.residual.report import sequence_statement
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -40,7 +40,7 @@ def pooled_report(
     notes = [note for note in (*tree.notes, *tables.notes) if note != A_PART]
     if fewer:
         notes.append(
-            f"tables count neighbouring codes of {name_few(fewer)} as one; the tree does not"
+            f"tables count neighbouring codes of {name_some(fewer)} as one; the tree does not"
         )
     both = replace(
         tables,

@@ -57,7 +57,7 @@ def test_the_plan_and_the_report_say_so(fitted):
     assert pooled().plan().tables.domain.sizes == SEEN
     assert fitted.plan_.tables.domain.sizes == fitted.tables_.domain_.sizes == SEEN
     assert fitted.domain_ == fitted.tree_.domain_ == DOMAIN
-    assert any("codes of score, age as one" in note for note in fitted.privacy_report_.notes)
+    assert any("codes of 'score', 'age' as one" in note for note in fitted.privacy_report_.notes)
     residual = pooled(beside="residuals").fit(RECORDS, Y)
     assert residual.tables_.domain_ == DOMAIN
     assert not any("as one" in note for note in residual.privacy_report_.notes)
