@@ -29,8 +29,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.steps import tell
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.depth import DEEP, most_cuts
@@ -47,6 +45,8 @@ from mrf_matrix.labels.rules import (
 from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts, measure
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate
 
 MOST_SUMMED = 2**53  # doubles are whole numbers below
 

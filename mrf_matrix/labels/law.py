@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaincinv, softmax
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.forests.growth.private.flips import flip_probabilities
+from mrf_matrix.mechanisms.selection.permute_and_flip import flip_probabilities
 from mrf_matrix.posterior import CellShares
 
 MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14

@@ -9,11 +9,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.flips import permute_and_flip
-from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.labels.rounded import OFF, Rounding, running_sums
 from mrf_matrix.labels.weights import Numbers
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate
+from mrf_matrix.mechanisms.selection.permute_and_flip import permute_and_flip
 
 MARGIN = 4 * OFF
 """How far a number stays from a rounded sum that it is compared with."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.steps import tell
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.mechanisms import CellCounts, Release, measure
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate, select
 from mrf_matrix.posterior import SCALES, SumOfEffects, penalties_of_scales
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.step import ResidualStep

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms import (
     ZCDP,
     Mechanism,
@@ -18,6 +17,7 @@ from mrf_matrix.mechanisms import (
     calibrate,
     neighboring_factor,
 )
+from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
 from mrf_matrix.posterior import UNITS, Link
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 

@@ -32,10 +32,10 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.estimators.shared.spending import Bill, NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report

@@ -20,13 +20,13 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of, with_counts
 from mrf_matrix.labels.plan import check_suits_labels
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private.screening import epsilon_of
 

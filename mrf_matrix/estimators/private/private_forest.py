@@ -29,10 +29,10 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.estimators.training.posterior_votes import Posterior
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
 from mrf_matrix.planning.private.private_plan import POOLS

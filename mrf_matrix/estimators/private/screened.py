@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import right_by_codes
-from mrf_matrix.forests.growth.private.selection import Rate
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private.balance import balance_scores
 from mrf_matrix.planning.private.screening import Screening

@@ -9,7 +9,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.private.screened import choice_of
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private.trust import FACTORS, gain_units, trust_scores
 from mrf_matrix.posterior import PooledPosterior, ProductPosterior
 from mrf_matrix.residual.step import ResidualStep

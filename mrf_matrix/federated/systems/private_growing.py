@@ -16,11 +16,11 @@ from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
 from mrf_matrix.forests.combine import hang
 from mrf_matrix.forests.growth.further import bare_roots
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.private import Boxes, private_levels
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.partition import leaf_masks
 from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms.selection.bits import Bits
 
 
 def grow_privately(

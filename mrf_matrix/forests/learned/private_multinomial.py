@@ -16,7 +16,6 @@ from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
 from mrf_matrix.forests.growth.parameters import check_probability
-from mrf_matrix.forests.growth.private.bits import Bits, Noise
 from mrf_matrix.forests.growth.private.private import (
     Level,
     PrivateGrowth,
@@ -27,6 +26,7 @@ from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
 from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
+from mrf_matrix.mechanisms.selection.bits import Bits, Noise
 
 Pairs = tuple[Longs, Longs]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.parameters import check_probability
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.selection.bits import Bits
 
 Parts = Literal["coins", "all"]
 

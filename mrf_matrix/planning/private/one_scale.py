@@ -9,8 +9,8 @@ from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
 from mrf_matrix.planning.blocks.block_design import (
     UNKNOWN_RECORDS,
     BlockDesign,

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mrf_matrix.forests.growth.private.selection import Rate, probabilities
+from mrf_matrix.mechanisms.selection.exponential import Rate, probabilities
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.releases import ResidualReleases
 

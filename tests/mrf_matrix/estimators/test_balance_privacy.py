@@ -9,9 +9,9 @@ import pytest
 from mrf_matrix import Domain, PrivateForestClassifier
 from mrf_matrix.estimators.private.screened import chosen_balance
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private import planned_for, private_plan, records_after
 from mrf_matrix.planning.private.balance import ONE_IN, balance_scores, even_records
 from mrf_matrix.residual.step import ResidualStep

@@ -54,12 +54,12 @@ from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.labels import draw, label_plan
 from mrf_matrix.labels import draw as label_draw
 from mrf_matrix.labels.draw import Exponential, PermuteAndFlip
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
+from mrf_matrix.mechanisms.selection.exponential import Rate
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import trees
 from mrf_matrix.residual import releases as residual_releases

@@ -11,8 +11,8 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.estimators.private.screened import screened
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
 from mrf_matrix.residual.step import ResidualStep
 

@@ -16,8 +16,8 @@ from mrf_matrix import (
 from mrf_matrix.estimators.private import private_forest, trusted
 from mrf_matrix.estimators.private.trusted import chosen_factor, summed_gains
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private import private_plan
 from mrf_matrix.planning.private.trust import (
     FACTORS,

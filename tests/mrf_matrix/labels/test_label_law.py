@@ -10,14 +10,14 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import beta
 
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.flips import permute_and_flip
-from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels import law
 from mrf_matrix.labels.law import MOST_NUMBERS
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate, select
+from mrf_matrix.mechanisms.selection.permute_and_flip import permute_and_flip
 from mrf_matrix.posterior import CellShares, LabelPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from strategies.operators import MemoryCapError

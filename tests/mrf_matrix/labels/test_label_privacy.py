@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.draw import (
     Exponential,
@@ -21,6 +20,7 @@ from mrf_matrix.labels.draw import (
 from mrf_matrix.labels.joint_counts import joint_counts
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.selection.bits import Bits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from every_tree import (

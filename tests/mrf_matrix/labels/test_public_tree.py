@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import chisquare
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.flips import flip_probabilities
 from mrf_matrix.labels.depth import DEEPEST, FLAT, PUBLIC_TREES, depth_of_public
 from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of
 from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.labels.plan import PUBLIC_CONCENTRATIONS, label_plan
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.permute_and_flip import flip_probabilities
 from mrf_matrix.residual.step import ResidualStep
 
 TENTH = PureDP(Fraction(1, 10))

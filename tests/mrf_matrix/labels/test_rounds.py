@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of
 from mrf_matrix.labels.plan import Round
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms.selection.bits import Bits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from every_tree import ORDERS, exponential, plan_of, types

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import threshold_pattern
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.scores import PrivateScore
-from mrf_matrix.forests.growth.private.selection import Rate, select
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate, select
 
 Level = tuple[Ints, Ints]
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.private.selection import LARGEST_GAP, Rate
+from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate
 
 Score = Literal["normalized", "majority"]
 SCORES: tuple[str, ...] = get_args(Score)

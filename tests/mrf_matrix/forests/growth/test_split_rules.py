@@ -10,9 +10,7 @@ from mrf_matrix.forests.growth.grow import grow_forest
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
 from mrf_matrix.forests.growth.points import Bootstrap, Everything, Partition
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.forests.growth.private.selection import Rate, coin_exp, probabilities, select
 from mrf_matrix.forests.growth.split_rules import (
     AllAttributes,
     BernoulliAttributes,
@@ -21,6 +19,8 @@ from mrf_matrix.forests.growth.split_rules import (
     RandomAttributes,
     Softmax,
 )
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate, coin_exp, probabilities, select
 
 TREES = 20_000
 SIZES = (4, 3, 5)

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 
 from mrf_matrix.forests.growth.private.labels import label_gaps, label_rate
-from mrf_matrix.forests.growth.private.selection import probabilities
 from mrf_matrix.forests.learned.smooth_sensitivity import (
     draw_smooth_labels,
     smooth_label_probabilities,
     worst_log_ratio,
 )
+from mrf_matrix.mechanisms.selection.exponential import probabilities
 
 
 def test_the_formula():

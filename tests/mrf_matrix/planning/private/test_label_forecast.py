@@ -8,9 +8,9 @@ import pytest
 from scipy.special import expit
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.growth.private.flips import flip_probabilities
 from mrf_matrix.labels import label_plan
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.selection.permute_and_flip import flip_probabilities
 from mrf_matrix.planning.private import label_forecast
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects
 from mrf_matrix.planning.private.label_forecast import right_of_labels

@@ -16,7 +16,6 @@ from scipy import stats
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import (
     LABEL_SCORES,
     label_gaps,
@@ -25,9 +24,10 @@ from mrf_matrix.forests.growth.private.labels import (
 )
 from mrf_matrix.forests.growth.private.private import Candidates, attribute_scores, candidate_scores
 from mrf_matrix.forests.growth.private.scores import GRID, SCORES, PrivateScore
-from mrf_matrix.forests.growth.private.selection import probabilities
 from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import probabilities
 
 SIZES = (2, 3)
 DOMAIN = Domain.from_sizes(SIZES, 2)

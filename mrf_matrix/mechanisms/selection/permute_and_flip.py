@@ -16,8 +16,8 @@ The probability of option i is :math:`a_i\int_0^1\prod_{j\ne i}(1 - a_ju)\,du`, 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate, accepts
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import Rate, accepts
 
 
 def permute_and_flip(gaps: Longs, rate: Rate, bits: Bits) -> Longs:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.flips import flip_probabilities, permute_and_flip
-from mrf_matrix.forests.growth.private.selection import LARGEST_GAP, Rate, probabilities
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate, probabilities
+from mrf_matrix.mechanisms.selection.permute_and_flip import flip_probabilities, permute_and_flip
 
 GAPS = [[0], [0, 0], [0, 3], [5, 0, 1], [0, 0, 2, 7], [3, 1, 0, 0, 4]]
 

@@ -1,0 +1,1 @@
+"""Choices made privately: exact coins, the exponential mechanism, permute-and-flip."""
