@@ -14,7 +14,6 @@ from mrf_matrix.domain.errors import SEE_VALUES
 from mrf_matrix.domain.serialization import (
     MAX_ATTRIBUTES,
     attribute_from_dict,
-    domain_from_dict,
     domain_object,
 )
 
@@ -38,7 +37,7 @@ def domain_problems(path: "str | PathLike[str]") -> list[str]:
             problems.append(str(error))
     if not problems:
         try:
-            Domain(*domain_from_dict(data))
+            Domain.from_dict(data)
         except DomainError as error:
             problems.append(str(error))
     return problems

@@ -3,7 +3,13 @@
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
-from mrf_matrix.domain.required import DomainOrPath, as_domain, is_read_off, required_domain
+from mrf_matrix.domain.required import (
+    DomainOrPath,
+    as_domain,
+    is_read_off,
+    required_domain,
+    will_be_read_off,
+)
 
 __all__ = [
     "Attribute",
@@ -14,4 +20,5 @@ __all__ = [
     "as_domain",
     "is_read_off",
     "required_domain",
+    "will_be_read_off",
 ]

@@ -46,6 +46,9 @@ class Domain:
         At least one; names differ.
     target : Attribute, optional
         The class attribute.
+    is_read_off : bool, default=False
+        Whether it was taken from records: then nothing that is made of it is private. `from_data`
+        says so, and its file, its parts and its coarser domains do.
 
     Raises
     ------
@@ -67,13 +70,21 @@ class Domain:
 
     attributes: tuple[Attribute, ...]
     target: Attribute | None
+    is_read_off: bool
 
-    def __init__(self, attributes: Iterable[Attribute], target: Attribute | None = None) -> None:
+    def __init__(
+        self,
+        attributes: Iterable[Attribute],
+        target: Attribute | None = None,
+        *,
+        is_read_off: bool = False,
+    ) -> None:
         listed = checked_attributes(attributes)
         check_target(target)
         check_distinct([*listed, *([target] if target else [])])
         object.__setattr__(self, "attributes", listed)
         object.__setattr__(self, "target", target)
+        object.__setattr__(self, "is_read_off", is_read_off)
 
     @classmethod
     def from_sizes(cls, sizes: Iterable[int], n_classes: int | None = None) -> "Domain":
@@ -203,7 +214,11 @@ class Domain:
 
     def select(self, which: Iterable[str | int]) -> "Domain":
         """Return the domain of some attributes, by name or position, in the order given."""
-        return Domain(chosen_attributes(self.attributes, which), self.target)
+        return self.of(chosen_attributes(self.attributes, which))
+
+    def of(self, attributes: Iterable[Attribute]) -> "Domain":
+        """Return the domain of attributes made of these, with its target and where it is from."""
+        return Domain(attributes, self.target, is_read_off=self.is_read_off)
 
     def coarser(self, most: int = MOST_BINS) -> "Domain":
         """Return a domain in which neighbouring codes of long ordered attributes are one.
@@ -224,7 +239,7 @@ class Domain:
         ('[0, 1)', '[1, 7)', '[7, 13)')
         """
         bins = whole_number("most", most, 2)
-        return Domain([coarser_attribute(one, bins) for one in self.attributes], self.target)
+        return self.of(coarser_attribute(one, bins) for one in self.attributes)
 
     @classmethod
     def from_data(
@@ -254,16 +269,18 @@ class Domain:
         PrivacyLeakWarning
             Always: the domain depends on the records.
         """
-        return cls(*attributes_from_data(records, labels, max_bins, max_categories))
+        attributes, target = attributes_from_data(records, labels, max_bins, max_categories)
+        return cls(attributes, target, is_read_off=True)
 
     def to_dict(self) -> JsonObject:
         """Return the domain as JSON-ready data."""
-        return domain_to_dict(self.attributes, self.target)
+        return domain_to_dict(self.attributes, self.target, is_read_off=self.is_read_off)
 
     @classmethod
     def from_dict(cls, data: object) -> "Domain":
         """Return the domain that :meth:`to_dict` wrote; the data may be untrusted."""
-        return cls(*domain_from_dict(data))
+        attributes, target, is_read_off = domain_from_dict(data)
+        return cls(attributes, target, is_read_off=is_read_off)
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the domain as a JSON file."""
@@ -272,7 +289,8 @@ class Domain:
     @classmethod
     def load(cls, path: "str | PathLike[str]") -> "Domain":
         """Read a domain from a JSON file, which may be untrusted."""
-        return cls(*load_domain(path))
+        attributes, target, is_read_off = load_domain(path)
+        return cls(attributes, target, is_read_off=is_read_off)
 
     def __repr__(self) -> str:
         """Write the attributes one a line."""

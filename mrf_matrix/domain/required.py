@@ -9,9 +9,20 @@ DomainOrPath = Domain | str | PathLike[str] | None
 """A domain, the path of its file, or "from_data"."""
 
 
-def is_read_off(domain: object) -> bool:
-    """Whether a domain as it was given, `"from_data"`, is taken from the records."""
+def will_be_read_off(domain: object) -> bool:
+    """Whether a domain as it was given, `"from_data"`, is to be taken from the records by `fit`."""
     return isinstance(domain, str) and not domain.endswith(".json")
+
+
+def is_read_off(domain: object) -> bool:
+    """Whether a domain as it was given is, or will be, taken from records.
+
+    A `Domain` and its file remember that `Domain.from_data` made them.
+    """
+    if will_be_read_off(domain):
+        return True
+    found = as_domain(domain)
+    return isinstance(found, Domain) and found.is_read_off
 
 
 def as_domain(domain: object) -> object:

@@ -16,9 +16,11 @@ MAX_BYTES = 32 * 1024**2
 MAX_ATTRIBUTES = 100_000
 MAX_VALUES = 1_000_000
 
-AttributesAndTarget = tuple[list[Attribute], Attribute | None]
+DomainParts = tuple[list[Attribute], Attribute | None, bool]
+"""Attributes, target, and whether they were read off records."""
 
-DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target"}
+READ_OFF_KEY = "is_read_off"
+DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target", READ_OFF_KEY}
 OPTIONS = ("unknown", "outside", "missing")
 KINDS = ("size", "categories", "edges", "groups")
 ATTRIBUTE_KEYS = {"name", *KINDS, *OPTIONS, "missing_values"}
@@ -26,13 +28,17 @@ SHORTHAND = ("boolean", "range", "step", "vocabulary")
 """Short forms by hand, see `mrf_matrix.domain.writing.shorthand`."""
 
 
-def domain_to_dict(attributes: Sequence[Attribute], target: Attribute | None) -> JsonObject:
-    """Return a domain's attributes and target as JSON-ready data."""
+def domain_to_dict(
+    attributes: Sequence[Attribute], target: Attribute | None, *, is_read_off: bool = False
+) -> JsonObject:
+    """Return a domain's attributes and target as JSON-ready data, and that it is read off if so."""
+    said: JsonObject = {READ_OFF_KEY: True} if is_read_off else {}
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "attributes": [attribute_to_dict(attribute) for attribute in attributes],
         "target": None if target is None else attribute_to_dict(target),
+        **said,
     }
 
 
@@ -53,8 +59,8 @@ def attribute_to_dict(attribute: Attribute) -> JsonObject:
     return data | {option: value for option, value in options.items() if value != "error"}
 
 
-def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget:
-    """Return attributes and target of the domain that :func:`domain_to_dict` wrote.
+def domain_from_dict(data: object, where: str = "domain") -> DomainParts:
+    """Return the parts of the domain that :func:`domain_to_dict` wrote.
 
     Raises DomainError if anything is missing, unknown, of another type, or beyond the size caps.
     """
@@ -65,7 +71,11 @@ def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget
             for i, item in enumerate(list_of(given["attributes"], "attributes", MAX_ATTRIBUTES))
         ]
         target = given.get("target")
-        return attributes, None if target is None else attribute_from_dict(target, "target")
+        of_classes = None if target is None else attribute_from_dict(target, "target")
+        read_off = given.get(READ_OFF_KEY, False)
+        if not isinstance(read_off, bool):
+            raise FieldError(f"{READ_OFF_KEY} is not true or false.")
+        return attributes, of_classes, read_off
     except FieldError as error:
         raise DomainError(f"{where}: {error}") from error
 
@@ -102,14 +112,15 @@ def save_domain(data: JsonObject, path: "str | os.PathLike[str]") -> None:
         json.dumps(head)[:-1]
         + f',\n  "attributes": [\n{listed}\n  ],\n  "target": '
         + json.dumps(data["target"], ensure_ascii=False)
+        + (f',\n  "{READ_OFF_KEY}": true' if data.get(READ_OFF_KEY) else "")
         + "\n}\n"
     )
     with whole_file(Path(path)) as file:
         file.write(text.encode("utf-8"))
 
 
-def load_domain(path: "str | os.PathLike[str]") -> AttributesAndTarget:
-    """Read attributes and target of a domain from a JSON file that may be untrusted.
+def load_domain(path: "str | os.PathLike[str]") -> DomainParts:
+    """Read the parts of a domain from a JSON file that may be untrusted.
 
     Raises DomainError if the file is larger than 32 MiB, is not JSON, or does not hold a valid
     domain; FileNotFoundError if there is no such file.

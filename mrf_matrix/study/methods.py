@@ -129,7 +129,10 @@ def _over_codes(
 
 def _domain_of_codes(setting: Setting) -> Domain:
     """Return the domain of codes that is measured as the given one would be."""
-    return Domain(map(_of_codes, setting.given.attributes), setting.domain.target)
+    given = setting.given
+    return Domain(
+        map(_of_codes, given.attributes), setting.domain.target, is_read_off=given.is_read_off
+    )
 
 
 def _of_codes(attribute: Attribute) -> Attribute:

@@ -1,4 +1,4 @@
-"""What docs/private.md says of the private forest beside all rivals: tables and a picture.
+"""What docs/private/accuracy.md says of the private forest beside all rivals: tables and a picture.
 
 A method's figures on a data set are ``kept[data set][method][ε][figure]``, as `rival_scores`
 records them.

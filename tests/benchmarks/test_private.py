@@ -1,7 +1,7 @@
 """The private forest beside the kinds it chooses from, its forecasts, and what constants bring.
 
 Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: prints the tables of
-docs/private.md in Markdown, test accuracy at every ε with research noise, number of records public.
+docs/private/ in Markdown, test accuracy at every ε with research noise, number of records public.
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
 of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
 by N ε / d (residuals) and N ε (screening); ``--few`` prints leads over the majority class at small

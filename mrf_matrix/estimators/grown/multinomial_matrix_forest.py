@@ -155,7 +155,7 @@ class MultinomialMatrixForestClassifier(
             records = EncodedRecords(domain, codes[measured], labels[measured])
             table = kind.table(whole, records, structure)
             release = part.release(table, noise=self.noise, noise_state=count_noise)
-            release = with_provenance(release, self.domain)
+            release = with_provenance(release, domain)
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import is_read_off
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
@@ -133,5 +132,4 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        known = self.domain if is_read_off(self.domain) else self.domain_
-        return claim(PureDP(self.epsilon), self.neighboring, self.noise, known)
+        return claim(PureDP(self.epsilon), self.neighboring, self.noise, self.domain_)

@@ -39,7 +39,8 @@ def code_values(X: Values, y: Values, names: Sequence[str] | None) -> ValueCodin
             attributes.append(attribute)
             centres.append(centre)
     target = "class" if "class" not in names else "target of the records"
-    domain = Domain(attributes, Attribute(target, categories=np.unique(y).tolist()))
+    classes = Attribute(target, categories=np.unique(y).tolist())
+    domain = Domain(attributes, classes, is_read_off=True)
     text = tuple(i for i, centre in enumerate(centres) if centre is None)
     return ValueCoding(domain, tuple(centres), text)
 

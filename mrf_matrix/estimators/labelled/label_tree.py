@@ -5,7 +5,7 @@ from typing import Self
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import public_records, structure_generator
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
@@ -143,7 +143,7 @@ class LabelTreeClassifier(
 
     def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
         """Return what releases and learns, ready to be paid; nothing is spent yet."""
-        if not is_read_off(self.domain):  # refused before the records are looked at
+        if not will_be_read_off(self.domain):  # refused before the records are looked at
             check_suits_labels(required_domain(self.domain))
             bill_of(self, self._budget).check()
         data = bring()
@@ -164,7 +164,7 @@ class LabelTreeClassifier(
             with keeping(self, FITTED, SPENT, plan_=plan):
                 self.tree_, of_cells = grown_tree(plan, codes, of_classes, first, rules)
                 self.tree_ = with_counts(plan, self.tree_, of_cells, self.noise, stream)
-                posterior, read_off = label_posterior(plan, self.tree_), is_read_off(self.domain)
+                posterior, read_off = label_posterior(plan, self.tree_), data.domain.is_read_off
                 self.domain_, self.classes_ = data.domain, classes
                 self.privacy_report_ = report.without_claim() if read_off else report
                 self.posterior_ = posterior

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import A_PART, fewer_codes, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes, posterior_of_parts
@@ -187,11 +187,11 @@ class PooledForestClassifier(
         bill.check()
         residuals = BESIDE[self._beside] is ResidualForestClassifier
         given = cache(lambda: self._given(bring(), records=residuals))
-        domain = given().domain if is_read_off(self.domain) else required_domain(self.domain)
+        domain = given().domain if will_be_read_off(self.domain) else required_domain(self.domain)
         stream = noise_stream(self.noise, bill.noise_state)
         tree, tables = self._parts(domain.n_classes, stream, bill.ledger)
         seen = self._seen_by_tables(domain)
-        if not is_read_off(self.domain):
+        if not will_be_read_off(self.domain):
             tables.set_params(domain=seen)
         drawing, measuring = tree._prepared(given), tables._prepared(lambda: given().over(seen))
 

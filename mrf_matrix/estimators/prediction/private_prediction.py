@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
 from mrf_matrix.estimators.prediction.vote_book import (
@@ -127,7 +127,7 @@ class PrivatePredictionClassifier(
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = ensembles
         kept = PrivateTables(tables, self.keep_records_in_pickle)
-        read_off = is_read_off(self.domain)
+        read_off = domain.is_read_off
         self._fitted = FittedPrediction(forests, measuring, kept, bill, read_off, book)
         return self
 

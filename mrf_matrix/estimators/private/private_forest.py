@@ -6,7 +6,7 @@ from typing import Self
 
 from mrf_matrix.base.checks import public_records
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
 from mrf_matrix.estimators.private.report import (
     CHOICES_BESIDE,
@@ -142,7 +142,7 @@ class PrivateForestClassifier(
         )
 
     def _fit(self, bring: Callable[[], GivenData]) -> Self:
-        if not is_read_off(self.domain):  # refused before the records are looked at
+        if not will_be_read_off(self.domain):  # refused before the records are looked at
             bill_of(self, self._plan(required_domain(self.domain)).budget).check()
         given, known = bring(), public_records(self.n_records)
         data: PrivateData = given.over(given.domain.coarser())
@@ -268,7 +268,7 @@ class PrivateForestClassifier(
     ) -> Forest:
         """Return the forest of a plan, not yet fitted."""
         given = {
-            "domain": self.domain if is_read_off(self.domain) else plan.domain,
+            "domain": self.domain if will_be_read_off(self.domain) else plan.domain,
             "n_records": self.n_records,
             "neighboring": self.neighboring,
             "noise": self.noise,

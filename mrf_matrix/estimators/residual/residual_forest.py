@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import public_records
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -168,7 +168,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
 
     def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
         """Return what releases and learns, ready to be paid; nothing is spent yet."""
-        if not is_read_off(self.domain):  # refused before the records are looked at
+        if not will_be_read_off(self.domain):  # refused before the records are looked at
             bill_of(self, self._budget_by_law(required_domain(self.domain))).check()
         data = bring()
         plan = self._plan(data.domain)
@@ -199,7 +199,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             return learned(self.plan_, releases)
         finally:
             self.releases_ = tuple(
-                with_provenance(release, self.domain) for _, release in releases.releases
+                with_provenance(release, self.plan_.domain) for _, release in releases.releases
             )
             self.choices_ = tuple(found for _, found in releases.choices)
             if releases.chosen_scale is not None:

@@ -295,6 +295,6 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
 
         def release() -> MeasuredPlan:
             releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
-            return plan, tuple(with_provenance(release, self.domain) for release in releases)
+            return plan, tuple(with_provenance(release, data.domain) for release in releases)
 
         return Prepared(bill, release)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.domain.coarser import coarser_codes
 from mrf_matrix.estimators.shared.given_data import needs_records
 from mrf_matrix.estimators.shared.parameters import DomainParameters
@@ -187,7 +187,7 @@ def is_small(domain: Domain) -> bool:
 
 
 def _domain_for_batches(estimator: DomainParameters) -> Domain:
-    if is_read_off(estimator.domain):
+    if will_be_read_off(estimator.domain):
         raise ValueError(
             f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
             f"over one that is public before any record is read."

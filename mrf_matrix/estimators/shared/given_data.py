@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, DomainOrPath, is_read_off, required_domain
+from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_training
@@ -168,12 +168,9 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def with_provenance(release: Release, domain: DomainOrPath) -> Release:
-    """Return a release that says whether its domain was read off the records.
-
-    `domain`: as `fit` read it.
-    """
-    return replace(release, domain_read_off=is_read_off(domain))
+def with_provenance(release: Release, domain: Domain) -> Release:
+    """Return a release that says whether its domain was read off records."""
+    return replace(release, domain_read_off=domain.is_read_off)
 
 
 def check_before_release(plan: Plan) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.shown import shown, warn_caller
+from mrf_matrix.domain import is_read_off
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
     DomainParameters,
@@ -197,10 +198,8 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     """
     random_state: RandomState = vars(estimator).get("random_state")
     payer = default_ledger() if estimator.ledger is None else estimator.ledger
-    if vars(estimator).get("domain") == "from_data":
-        check_no_ledger(
-            payer, "domain='from_data' is read off the records, and nothing protects it"
-        )
+    if payer is not None and is_read_off(vars(estimator).get("domain")):
+        check_no_ledger(payer, "the domain was read off the records, and nothing protects it")
     return Bill(
         ledger=payer,
         budget=budget,

@@ -9,11 +9,13 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PosteriorForestClassifier,
     PrivacyLeakWarning,
+    PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
     count_stream,
     plan,
+    save_model,
     tune,
 )
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
@@ -59,6 +61,48 @@ def test_a_federated_plan_is_taken_by_its_domains_path(tmp_path):
     with pytest.raises(ValueError, match="release") as error:  # there is none, and no more is wrong
         MatrixForestClassifier(tmp_path / "domain.json", **settings).fit_release(planned)
     assert "domain of the plan" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def read_off():
+    with pytest.warns(PrivacyLeakWarning):
+        return Domain.from_data(X, Y)
+
+
+WAYS = {
+    "itself": lambda domain, folder: domain,
+    "its file": lambda domain, folder: domain.save(folder / "d.json") or folder / "d.json",
+    "a part": lambda domain, folder: domain.select([0, 1]),
+    "its coarser one": lambda domain, folder: domain.coarser(2),
+    "its copy": lambda domain, folder: Domain.from_dict(domain.to_dict()),
+    "a model's": lambda domain, folder: PosteriorForestClassifier(domain).fit(X, Y).domain_,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_domain_that_was_read_off_claims_nothing_however_it_is_given(
+    kind, way, read_off, tmp_path
+):
+    given = WAYS[way](read_off, tmp_path)
+    model = kind(given, **KINDS[kind]).fit(X, Y)
+    model.predict(X)
+    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
+    assert model.domain_.is_read_off
+    with pytest.raises(ValueError, match="no charge would be true"):
+        kind(given, ledger=PrivacyLedger(epsilon=9), **KINDS[kind]).fit(X, Y)
+    if kind not in (BatchPredictionClassifier, PrivateNaiveBayesClassifier):  # no files of theirs
+        with pytest.raises(ValueError, match="allow_nonprivate"):
+            save_model(model, tmp_path / "model.mrf")
+
+
+def test_only_a_domain_that_was_read_off_says_so(read_off):
+    public = Domain(read_off.attributes, read_off.target)
+    assert read_off != public
+    assert "is_read_off" not in public.to_dict()
+    assert not Domain.from_dict(public.to_dict()).is_read_off
+    with pytest.raises(ValueError, match="is_read_off is not true or false"):
+        Domain.from_dict(public.to_dict() | {"is_read_off": "no"})
 
 
 def test_a_domain_read_off_the_records_claims_nothing():
