@@ -280,7 +280,8 @@ def test_notes_are_the_writers_word(members, read):
 def test_what_denies_of_a_part_is_claimed_of_no_whole(tmp_path, unzipped, read, part):
     """Domains that were read off the records: each part says so, and so must the report of both."""
     model = PooledForestClassifier("from_data", n_records=N, random_state=0).fit(X, Y)
-    private = PooledForestClassifier(model.domain_, n_records=N, random_state=0).fit(X, Y)
+    public = Domain(model.domain_.attributes, model.domain_.target)
+    private = PooledForestClassifier(public, n_records=N, random_state=0).fit(X, Y)
     for one, path in ((model, "m"), (private, "p")):
         save_model(one, tmp_path / path, allow_nonprivate=True)
     assert load_model(tmp_path / "m").privacy_report_ == model.privacy_report_
@@ -289,6 +290,10 @@ def test_what_denies_of_a_part_is_claimed_of_no_whole(tmp_path, unzipped, read, 
     if part is None:
         assert read(claims).privacy_report_.statement.startswith("Private release")
         return
+    with pytest.raises(ModelFileError, match="domain: expected the same"):
+        read(claims | {MODEL: json.dumps(data[1] | {part: data[0][part]}).encode()})
+    holds = data[0][part] if part == "tree" else data[0][part]["release"]
+    assert holds["domain"].pop("is_read_off")  # as a writer who edits files may do
     mixed = data[1] | {part: data[0][part]}
     arrays = {k: v for k, v in claims.items() if not k.startswith(f"{part}/")}
     arrays |= {k: v for k, v in denies.items() if k.startswith(f"{part}/")}
