@@ -62,8 +62,8 @@ def is_within(plan, epsilon):
         left, right = by_tree(one * sum_two), by_tree(two * sum_one)
         for distance in np.unique(distances).tolist():
             most = exponential(epsilon - Fraction(distance) / scale)
-            held = left * most.denominator <= right * most.numerator
-            if not (held | (distances != distance)).all():
+            here = np.broadcast_to(distances == distance, left.shape)
+            if not (left[here] * most.denominator <= right[here] * most.numerator).all():
                 return False
     return True
 

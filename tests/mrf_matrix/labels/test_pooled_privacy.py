@@ -104,8 +104,8 @@ def is_within(parts, epsilon):
             if cell:
                 spent += Fraction(cell) / tree.counts.law.scale
             most = exponential(epsilon - spent)
-            held = left * most.denominator <= right * most.numerator
-            if not (held | (of_cells != cell) | (of_tables != row)).all():
+            here = np.broadcast_to((of_cells == cell) & (of_tables == row), left.shape)
+            if not (left[here] * most.denominator <= right[here] * most.numerator).all():
                 return False
     return True
 
