@@ -58,7 +58,7 @@ def statement(terms: Terms, account: Account) -> str:
 
     >>> from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
     >>> terms = Terms(ApproximateDP(3, 1e-6), "add_remove")
-    >>> print(statement(terms, terms.opening)[-31:])
+    >>> print(statement(terms, terms.opening)[-34:])
     epsilon=3 or rho=0.185069 remains.
     """
     of = f"{terms.words} ({terms.neighboring} neighbours)"

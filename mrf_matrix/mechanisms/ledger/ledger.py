@@ -240,8 +240,8 @@ class PrivacyLedger(OneLedger, Displayed):
         """Return an ε for which everything charged is (ε, δ)-DP together.
 
         The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
-        see `ZCDP.epsilon`. If every charge is pure, the plain sum of ε holds as well, and
-        the smaller one is returned: it gains where many small charges were made. δ is well below
+        see `ZCDP.epsilon`. The plain sum of the pure charges beside the conversion of the others
+        holds as well, and the smaller is returned: ρ gains where many were small. δ is well below
         one over the number of records. It holds if the amounts were not chosen by looking at
         earlier private answers; that the *total* is kept holds whatever is asked (a privacy filter;
         Feldman and Zrnic, 2021).
