@@ -6,6 +6,7 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import BudgetError as BudgetError
+    from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING as NEIGHBORING

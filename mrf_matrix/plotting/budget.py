@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Self
 
-from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms import ApproximateDP, PrivacyLedger
 from mrf_matrix.plotting.style import COLOURS, GREY, Display
 
 if TYPE_CHECKING:
@@ -37,27 +37,36 @@ class BudgetDisplay(Display):
         """Draw a ledger."""
         return cls(ledger).plot(ax=ax)
 
+    @property
+    def _whole(self) -> tuple[float, str]:
+        """The bar's length, and what it is of: the total, or under (ε, δ) one in shares of it."""
+        total = self.ledger.budget
+        if isinstance(total, ApproximateDP):
+            return 1.0, f"share of (ε = {float(total.epsilon):g}, δ = {float(total.delta):g})"
+        letter = {"epsilon": "ε", "rho": "ρ"}[total.parameter]
+        return float(total.exact), f"{letter} of {float(total.exact):g}"
+
     def _draw(self, ax: "Axes") -> None:
         """Draw the largest charges, the others as one part, and what is left."""
-        total = self.ledger.budget
-        charges = sorted(self.ledger.charges, key=lambda one: -one.amount)
+        whole, unit = self._whole
+        account = self.ledger.account
+        amounts = [float(share) * whole for share in self.ledger.shares]
+        charges = sorted(zip(account.charges, amounts, strict=True), key=lambda one: -one[1])
         shown = charges if len(charges) <= MOST else charges[: MOST - 1]
-        parts = [(f"{one.number}. {one.what}", float(one.amount)) for one in shown]
+        parts = [(f"{one.number}. {one.what}", amount) for one, amount in shown]
         if len(shown) < len(charges):
-            rest = float(sum(one.amount for one in charges[len(shown) :]))
+            rest = sum(amount for _, amount in charges[len(shown) :])
             parts.append((f"{len(charges) - len(shown)} more", rest))
         at = 0.0
         for (name, amount), colour in zip(parts, COLOURS, strict=False):
             label = f"{name[:60]}: {amount:g}"
             ax.barh(0, amount, left=at, color=colour, edgecolor="white", label=label)
             at += amount
-        whole = float(total.exact)
         ax.barh(
             0, whole - at, left=at, color="white", edgecolor=GREY, label=f"left: {whole - at:g}"
         )
         ax.set(xlim=(0, whole), yticks=[])
-        letter = {"epsilon": "ε", "rho": "ρ"}[total.parameter]
-        ax.set_xlabel(f"{letter} of {whole:g}, {self.ledger.neighboring.replace('_', '/')}")
+        ax.set_xlabel(f"{unit}, {self.ledger.neighboring.replace('_', '/')}")
         ax.set_title("privacy ledger", fontsize=10)
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)

@@ -26,10 +26,10 @@ def ledger_section(ledger: PrivacyLedger) -> Section:
     pictures: tuple[str, ...] = ()
     if not total.is_infinite and account.charges:
         shares = [
-            (f"{one.number}. {one.what}", float(one.amount / total.exact))
-            for one in account.charges
+            (f"{one.number}. {one.what}", float(share))
+            for one, share in zip(account.charges, ledger.shares, strict=True)
         ]
-        left = float(ledger.remaining / total.exact)
+        left = float(1 - sum(ledger.shares))
         pictures = (budget_bar(sorted(shares, key=lambda one: -one[1]), left),)
     words = (ledger.statement, f"Ledger {ledger.identity}.")
     rows = tuple(rows_of(account))

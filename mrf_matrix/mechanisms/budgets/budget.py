@@ -9,6 +9,7 @@ from math import inf, isinf, log, sqrt
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.base.checks import BudgetError, checked_shares, exact_positive, magnitude, readable
 from mrf_matrix.base.fields import FieldError, fraction_of
@@ -267,12 +268,17 @@ def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     return Fraction(repr(low * (1 - 1e-9)))  # beyond rounding: converted back it is within goal
 
 
+def renyi_orders(rho: float, delta: float) -> NDArray[np.float64]:
+    """Return Rényi orders around the one that converts ρ at δ best, increasing."""
+    best = 1 + sqrt(log(1 / delta) / rho)
+    return 1 + np.geomspace(max((best - 1) / 100, 0.011), (best - 1) * 100 + 1, 2000)
+
+
 def _epsilon(rho: float, delta: float) -> float:
     from dp_accounting import rdp
 
     slack = log(1 / delta)
-    best = 1 + sqrt(slack / rho)
-    orders = 1 + np.geomspace(max((best - 1) / 100, 0.011), (best - 1) * 100 + 1, 2000)
+    orders = renyi_orders(rho, delta)
     found = float(rdp.compute_epsilon(orders, rho * orders, delta)[0])
     # orders near 1 are not among them: beyond ρ of 1000 the classical conversion is the sharper
     return min(found, rho + 2 * sqrt(rho * slack))

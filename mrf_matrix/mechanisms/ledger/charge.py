@@ -4,10 +4,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from mrf_matrix.base.checks import BudgetError, readable
+from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import Neighboring
+from mrf_matrix.mechanisms.ledger.standing import Standing
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 
 FINEST_BITS = 4096
@@ -33,7 +34,8 @@ class Charge:
     budget : PureDP or ZCDP
         The budget as it was asked.
     amount : Fraction or float
-        The same in the unit of the ledger (ε, or ρ), exact; infinite where nothing is protected.
+        The same in the unit of the ledger (ε, or ρ; under an (ε, δ) total its own), exact;
+        infinite where nothing is protected.
     neighboring : {"add_remove", "replace_one"}
         The neighbouring relation of the claim.
     noise : {"exact", "shares", "research", "none"}
@@ -86,19 +88,15 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """Charges and their exact sum."""
+    """Charges and their exact sum; under an (ε, δ) total, where they stand."""
 
     charges: tuple[Charge, ...] = ()
-    spent: Amount = Fraction(0)
+    spent: Amount | Standing = Fraction(0)
 
     @property
     def is_private(self) -> bool:
         """Whether every charge paid for a private release."""
         return all(charge.is_private for charge in self.charges)
-
-    def left(self, total: PureDP | ZCDP) -> Amount:
-        """Return what is left of a total budget, exact; infinite where the budget is."""
-        return float("inf") if total.is_infinite else total.amount - self.spent
 
     def told(self, number: int, words: dict[str, str]) -> "Account":
         """Return the account with words for one charge; no word that was told is changed."""
@@ -114,15 +112,20 @@ class Account:
 
     def plus(self, charge: Charge) -> "Account":
         """Return the account with one more charge."""
-        total = self.spent + charge.amount
-        if isinstance(total, Fraction) and total.denominator.bit_length() > FINEST_BITS:
+        spent = self.spent
+        sums: Amount | Standing
+        if isinstance(spent, Standing):
+            sums = spent.plus(charge.budget)
+            amounts: tuple[Amount, ...] = (sums.pure, sums.rho, sums.used)
+        else:
+            amounts = (sums := spent + charge.amount,)
+        if any(isinstance(one, Fraction) and _bits(one) > FINEST_BITS for one in amounts):
             raise BudgetError(
                 f"{charge.budget!r} makes a sum with a denominator of more than {FINEST_BITS} "
                 f"bits: expected amounts with fewer digits."
             )
-        return Account((*self.charges, charge), total)
+        return Account((*self.charges, charge), sums)
 
 
-def amount_text(amount: Amount, unit: type[PureDP] | type[ZCDP]) -> str:
-    """Write an amount with its unit, for people: ``epsilon=0.1``."""
-    return f"{unit.parameter}={readable(amount)}"
+def _bits(amount: Fraction) -> int:
+    return amount.denominator.bit_length()

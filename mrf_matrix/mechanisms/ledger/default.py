@@ -61,6 +61,7 @@ def privacy_ledger(
     *,
     epsilon: object = None,
     rho: object = None,
+    delta: object = None,
     neighboring: str | None = None,
     **words: str,
 ) -> Iterator[PrivacyLedger]:
@@ -73,7 +74,7 @@ def privacy_ledger(
     ----------
     ledger : PrivacyLedger, optional
         For example one of a file; or a new one is made of the total that follows.
-    epsilon, rho, neighboring
+    epsilon, rho, delta, neighboring
         See `PrivacyLedger`.
     **words : str
         ``purpose`` and ``data``, said of every charge: see `PrivacyLedger.describe`.
@@ -87,7 +88,7 @@ def privacy_ledger(
     >>> ledger.remaining, ledger.charges[0].purpose
     (Fraction(1, 1), 'an example')
     """
-    terms = {"epsilon": epsilon, "rho": rho, "neighboring": neighboring}
+    terms = {"epsilon": epsilon, "rho": rho, "delta": delta, "neighboring": neighboring}
     given = {name: value for name, value in terms.items() if value is not None}
     if ledger is None:
         ledger = PrivacyLedger(**given)  # type: ignore[arg-type]

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base.checks import readable
 from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge, amount_text
-from mrf_matrix.mechanisms.ledger.rules import Terms
+from mrf_matrix.mechanisms.ledger.charge import Account, Charge
 from mrf_matrix.mechanisms.ledger.store import Store
+from mrf_matrix.mechanisms.ledger.terms import Terms, amount_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,8 +27,8 @@ class Displayed(Tabular):
         return HEADER, rows_of(self._store.read())
 
     def __repr__(self) -> str:
-        account, unit = self._store.read(), self._terms.unit
-        number, spent = len(account.charges), amount_text(account.spent, unit)
+        account = self._store.read()
+        number, spent = len(account.charges), self._terms.spent_words(account)
         return (
             f"PrivacyLedger({self._terms.budget!r}, spent {spent} in {number} "
             f"charge{'' if number == 1 else 's'}, {self._terms.neighboring})"
@@ -53,13 +53,19 @@ def statement(terms: Terms, account: Account) -> str:
     >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
     >>> statement(Terms(PureDP(1), "add_remove"), Account())
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
+
+    Under an (ε, δ) total the largest charge of either kind that would fit:
+
+    >>> from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
+    >>> terms = Terms(ApproximateDP(3, 1e-6), "add_remove")
+    >>> print(statement(terms, terms.opening)[-34:])
+    epsilon=3 or rho=0.185069 remains.
     """
-    unit = terms.unit
-    of = f"{amount_text(terms.budget.amount, unit)} ({terms.neighboring} neighbours)"
-    left = amount_text(account.left(terms.budget), unit)
+    of = f"{terms.words} ({terms.neighboring} neighbours)"
+    left = terms.left_words(account)
     if not account.charges:
         return f"Nothing is spent of {of}; {left} remains."
-    spent = f"{amount_text(account.spent, unit)} is spent of {of}; {left} remains."
+    spent = f"{terms.spent_words(account)} is spent of {of}; {left} remains."
     if account.is_private:
         return f"Private: {spent}"
     open_charges = sum(not charge.is_private for charge in account.charges)

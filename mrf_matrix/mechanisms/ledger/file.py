@@ -12,12 +12,11 @@ from uuid import uuid4
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import parsed
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
-from mrf_matrix.mechanisms.ledger.rules import Terms
 from mrf_matrix.mechanisms.ledger.store import Writer
+from mrf_matrix.mechanisms.ledger.terms import Terms, Total
 
 MAX_BYTES = 32 * 1024**2
 
@@ -79,7 +78,7 @@ class FileStore:
             return changed
 
 
-def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:
+def open_store(path: Path, budget: Total | None, neighboring: str | None) -> FileStore:
     """Return the store of a file, which is made if there is none.
 
     Raises LedgerError if the file is no ledger; BudgetError if there is no file and no total
@@ -95,8 +94,9 @@ def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None
         with file_lock(path):
             if not path.exists():
                 fresh = uuid4().hex
-                write_file(path, terms, Account(), fresh)
-                return FileStore(path, terms, fresh, Account())
+                account = terms.opening
+                write_file(path, terms, account, fresh)
+                return FileStore(path, terms, fresh, account)
     terms, account, identity = read_file(path)
     if budget not in (None, terms.budget) or neighboring not in (None, terms.neighboring):
         raise BudgetError(

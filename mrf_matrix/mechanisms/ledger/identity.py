@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.file import FileStore, read_file
 from mrf_matrix.mechanisms.ledger.record import LedgerError
-from mrf_matrix.mechanisms.ledger.rules import Terms
 from mrf_matrix.mechanisms.ledger.store import ELSEWHERE, MemoryStore, ReadOnlyStore, Store
+from mrf_matrix.mechanisms.ledger.terms import Terms
 
 _LIVING: "WeakValueDictionary[str, OneLedger]" = WeakValueDictionary()
 

@@ -16,14 +16,10 @@ from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
 from mrf_matrix.mechanisms.ledger.identity import OneLedger
 from mrf_matrix.mechanisms.ledger.listening import charged, words_told
 from mrf_matrix.mechanisms.ledger.record import read_record, record_of
-from mrf_matrix.mechanisms.ledger.rules import (
-    Terms,
-    checked_words,
-    epsilon_of,
-    next_charge,
-    total_of,
-)
+from mrf_matrix.mechanisms.ledger.rules import checked_words, epsilon_of, next_charge
+from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing
 from mrf_matrix.mechanisms.ledger.store import RECORD, MemoryStore, ReadOnlyStore
+from mrf_matrix.mechanisms.ledger.terms import Terms, Total, total_of
 
 
 class PrivacyLedger(OneLedger, Displayed):
@@ -35,11 +31,11 @@ class PrivacyLedger(OneLedger, Displayed):
 
     Parameters
     ----------
-    budget : PureDP or ZCDP, optional
+    budget : PureDP, ZCDP or ApproximateDP, optional
         The total. A zCDP ledger also takes pure-DP charges, as ρ = ε²/2; a pure-DP ledger
-        refuses zCDP charges.
-    epsilon, rho : number, optional
-        The total as a number, instead of ``budget``.
+        refuses zCDP charges; one of (ε, δ) takes both, by a privacy filter (see `Standing`).
+    epsilon, rho, delta : number, optional
+        The total as a number, instead of ``budget``; (ε, δ) where ``delta`` is given and not 0.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         The one neighbouring relation; charges under the other are refused.
 
@@ -70,23 +66,25 @@ class PrivacyLedger(OneLedger, Displayed):
 
     def __init__(
         self,
-        budget: PureDP | ZCDP | None = None,
+        budget: Total | None = None,
         *,
         epsilon: object = None,
         rho: object = None,
+        delta: object = None,
         neighboring: str = "add_remove",
     ) -> None:
-        terms = Terms(total_of(budget, epsilon, rho), checked_neighboring(neighboring))
-        self._set(terms, MemoryStore(Account()), uuid4().hex)
+        terms = Terms(total_of(budget, epsilon, rho, delta), checked_neighboring(neighboring))
+        self._set(terms, MemoryStore(terms.opening), uuid4().hex)
 
     @classmethod
     def open(
         cls,
         path: "str | PathLike[str]",
-        budget: PureDP | ZCDP | None = None,
+        budget: Total | None = None,
         *,
         epsilon: object = None,
         rho: object = None,
+        delta: object = None,
         neighboring: str | None = None,
     ) -> Self:
         """Return the ledger of a file, which is made if there is none and a total is given.
@@ -98,7 +96,7 @@ class PrivacyLedger(OneLedger, Displayed):
         Parameters
         ----------
         path : str or path
-        budget, epsilon, rho, neighboring
+        budget, epsilon, rho, delta, neighboring
             Needed for a new file (``neighboring`` is "add_remove" unless given); for an old one
             optional, and compared.
 
@@ -110,13 +108,13 @@ class PrivacyLedger(OneLedger, Displayed):
             If the file is no ledger, does not add up, cannot be read or made, or is one of several
             hard links, which charges would part.
         """
-        nothing = budget is None and epsilon is None and rho is None
-        total = None if nothing else total_of(budget, epsilon, rho)
+        nothing = (budget, epsilon, rho, delta) == (None, None, None, None)
+        total = None if nothing else total_of(budget, epsilon, rho, delta)
         store = open_store(Path(path).resolve(), total, neighboring)
         return cls._of(store.terms, store, store.identity)
 
     @property
-    def budget(self) -> PureDP | ZCDP:
+    def budget(self) -> Total:
         """The total budget."""
         return self._terms.budget
 
@@ -141,14 +139,24 @@ class PrivacyLedger(OneLedger, Displayed):
         return self.account.charges
 
     @property
-    def spent(self) -> Amount:
-        """Sum of the charges, exact, in the unit of the budget (ε or ρ)."""
-        return self.account.spent
+    def spent(self) -> Amount | Amounts:
+        """Sum of the charges, exact, in the unit of the budget; under (ε, δ) of ε, and of ρ."""
+        spent = self.account.spent
+        return spent.spent if isinstance(spent, Standing) else spent
 
     @property
-    def remaining(self) -> Amount:
-        """What is left, exact; infinite where the budget is."""
-        return self.account.left(self.budget)
+    def remaining(self) -> Amount | Amounts:
+        """What is left, exact; infinite where the budget is.
+
+        Under (ε, δ): ``.epsilon``, the largest pure charge that would fit, and ``.rho``, the
+        largest of zCDP: either, not both.
+        """
+        return self._terms.left(self.account)
+
+    @property
+    def shares(self) -> list[Amount]:
+        """Each charge's share of a finite total; they add up to 1 where it is used up."""
+        return self._terms.shares(self.account)
 
     @property
     def is_private(self) -> bool:
@@ -232,8 +240,8 @@ class PrivacyLedger(OneLedger, Displayed):
         """Return an ε for which everything charged is (ε, δ)-DP together.
 
         The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
-        see `ZCDP.epsilon`. If every charge is pure, the plain sum of ε holds as well, and
-        the smaller one is returned: it gains where many small charges were made. δ is well below
+        see `ZCDP.epsilon`. The plain sum of the pure charges beside the conversion of the others
+        holds as well, and the smaller is returned: ρ gains where many were small. δ is well below
         one over the number of records. It holds if the amounts were not chosen by looking at
         earlier private answers; that the *total* is kept holds whatever is asked (a privacy filter;
         Feldman and Zrnic, 2021).

@@ -1,15 +1,16 @@
 """What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import Neighboring, as_budget, checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, amount_text
-from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
+from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, epsilon_from_rho
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Charge
+from mrf_matrix.mechanisms.ledger.standing import Amounts
+from mrf_matrix.mechanisms.ledger.terms import DOWNWARD, Terms, amount_in, amount_text, short
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
 
 LONGEST_WHAT = 500
@@ -18,19 +19,6 @@ INSTEAD_OF_INFINITE = (
     ", use ledger=None for a release without privacy, or a PrivacyLedger(epsilon=float('inf')), "
     "which lists it as not private"
 )
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a ledger was opened for: its total budget and its neighbouring relation."""
-
-    budget: PureDP | ZCDP
-    neighboring: Neighboring
-
-    @property
-    def unit(self) -> type[PureDP] | type[ZCDP]:
-        """The kind of budget that amounts are counted in."""
-        return type(self.budget)
 
 
 def next_charge(
@@ -46,7 +34,7 @@ def next_charge(
     Raises BudgetError if it does not fit, or is made under another neighbouring relation;
     NoiseProcessError if its noise is exact and this is a worker process.
     """
-    amount = amount_in(terms.unit, budget)
+    amount = terms.amount_of(budget)
     charge = Charge(
         number=len(account.charges) + 1,
         what=checked_what(what),
@@ -61,63 +49,41 @@ def next_charge(
             f"{terms.neighboring!r}, the relation of this ledger. Change the estimator's "
             f"neighboring, or charge another ledger."
         )
-    if amount > account.left(terms.budget):
+    if not _fits(terms, account, charge):
         raise BudgetError(_overdraws(terms, account, charge))
     if charge.noise in PRIVATE_NOISE:
         check_parent_process()
     return charge
 
 
+def _fits(terms: Terms, account: Account, charge: Charge) -> bool:
+    if charge.budget.is_infinite and not terms.budget.is_infinite:
+        return False
+    return terms.fits(account.plus(charge))
+
+
 def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
-    asked, total, spent, left = (
-        amount_text(amount, terms.unit)
-        for amount in (
-            charge.amount,
-            terms.budget.amount,
-            account.spent,
-            account.left(terms.budget),
-        )
-    )
+    counted = charge.budget if isinstance(terms.budget, ApproximateDP) else terms.budget
+    asked = amount_text(charge.amount, type(counted))
     return (
-        f"{charge.what} asks for {asked}, but of the ledger's {total}, {spent} is spent and "
-        f"{left} remains. Nothing was read or spent. Ask for at most what remains"
+        f"{charge.what} asks for {asked}, but of the ledger's {terms.words}, "
+        f"{terms.spent_words(account)} is spent and {terms.left_words(account)} remains. Nothing "
+        f"was read or spent. Ask for at most what remains"
+        + _as_claim(terms, account)
         + INSTEAD_OF_INFINITE * charge.budget.is_infinite
         + "."
     )
 
 
-def total_of(budget: object, epsilon: object, rho: object) -> PureDP | ZCDP:
-    """Return the total budget, given exactly once."""
-    if budget is None:
-        return as_budget(epsilon=epsilon, rho=rho)
-    if epsilon is not None or rho is not None:
-        raise BudgetError(
-            f"budget={budget!r} with epsilon={epsilon!r} and rho={rho!r}: expected exactly one of "
-            f"the three."
-        )
-    return checked_budget(budget)
-
-
-def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
-    """Return a charge's amount in the unit of a ledger.
-
-    ε-DP implies ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); zCDP implies no pure DP.
-
-    Raises BudgetError if a zCDP charge is put to a pure-DP ledger; TypeError if it is no budget.
-    """
-    if not isinstance(budget, PureDP | ZCDP):
-        raise TypeError(
-            f"budget={budget!r} is of type {type(budget).__name__}: expected PureDP(epsilon) or "
-            f"ZCDP(rho)."
-        )
-    if isinstance(budget, unit):
-        return budget.amount
-    if isinstance(budget, PureDP):
-        return budget.to_zcdp().amount
-    raise BudgetError(
-        f"{budget!r} was put to a ledger of pure DP, which zCDP does not imply: expected "
-        f"PureDP(epsilon), or a ledger PrivacyLedger(rho=...), which takes both."
-    )
+def _as_claim(terms: Terms, account: Account) -> str:
+    """Return which (ε, δ) claim of one release fits under an (ε, δ) total, by either law."""
+    left = terms.left(account)
+    if not isinstance(terms.budget, ApproximateDP) or not isinstance(left, Amounts):
+        return ""
+    delta = float(terms.budget.delta)
+    gaussian = Fraction(epsilon_from_rho(left.rho, delta)) if left.rho else Fraction(0)
+    either = min(left.epsilon, gaussian)
+    return f": epsilon={short(either, DOWNWARD)} with delta={delta!r}" if either else ""
 
 
 def checked_what(what: object, name: str = "what") -> str:
@@ -154,7 +120,8 @@ def epsilon_of(account: Account, delta: float) -> float:
     """Return an ε for which everything charged is (ε, δ)-DP together.
 
     The charges' ρ add up (ε²/2 of a pure charge), and the sum is converted as `ZCDP.epsilon`
-    does it. Charges that are all pure also add up as they are; the smaller figure is returned.
+    does it. Or pure charges add up as they are, and the ρ of the others is converted; the smaller
+    figure is returned.
 
     >>> epsilon_of(Account(), 1e-6)
     0.0
@@ -166,7 +133,7 @@ def epsilon_of(account: Account, delta: float) -> float:
     if any(budget.is_infinite for budget in budgets):
         return float("inf")
     rho = sum((Fraction(amount_in(ZCDP, budget)) for budget in budgets), Fraction(0))
-    best = ZCDP(rho).epsilon(delta)
-    if all(isinstance(budget, PureDP) for budget in budgets):
-        return min(best, float(sum(budget.exact for budget in budgets)))
-    return best
+    pure = sum((one.exact for one in budgets if isinstance(one, PureDP)), Fraction(0))
+    gaussian = sum((one.exact for one in budgets if isinstance(one, ZCDP)), Fraction(0))
+    apart = float(pure) + (ZCDP(gaussian).epsilon(delta) if gaussian else 0.0)
+    return min(ZCDP(rho).epsilon(delta), apart)

@@ -57,6 +57,16 @@ def test_delta_is_claimed_and_charged(model, ledger):
     assert PrivacyLedger.open(ledger).spent == 1
 
 
+def test_a_ledger_of_epsilon_and_delta_pays_for_an_evaluation(model, tmp_path):
+    path = tmp_path / "approximate.json"
+    assert run("ledger", path, "--epsilon", "1", "--delta", "1e-6").exit_code == 0
+    asked = ("--epsilon", "1", "--delta", "1e-6", "--ledger", path)
+    done = run("evaluate", model, "monks_1", *asked)
+    assert done.exit_code == 0, done.output
+    assert sum(PrivacyLedger.open(path).shares) == 1
+    assert "nothing remains" in " ".join(run("evaluate", model, "monks_1", *asked).output.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -285,6 +285,30 @@ def test_a_ledger_file_is_charged_and_refuses_an_overdraft(files):
     assert json.loads(run("ledger", path, "--json").stdout)["remaining"] == "3/10"
 
 
+def test_a_ledger_of_epsilon_and_delta_pays_for_gaussian_noise(files):
+    path = files / "ledger.json"
+    started = run("ledger", path, "--epsilon", "3", "--delta", "1e-6").output
+    assert "Nothing is spent of (epsilon=3, delta=1e-06)" in " ".join(started.split())
+    arguments = ["--delta", "1e-6", "--ledger", path, "--overwrite"]
+    done = fit(files, "--epsilon", "1", *arguments)
+    assert done.exit_code == 0, done.output
+    assert len(PrivacyLedger.open(path).charges) == 1
+    done = fit(files, "--epsilon", "3", *arguments)
+    assert done.exit_code == 1
+    assert "remains" in done.output
+    record = json.loads(run("ledger", path, "--epsilon", "3", "--delta", "1e-6", "--json").stdout)
+    assert record["budget"] == {"epsilon": "3", "delta": "1/1000000"}
+    assert "Spent so far" in run("ledger", path, "--delta", "1e-6").output
+    assert "keeps its terms" in run("ledger", path, "--epsilon", "3").output
+    assert run("ledger", path, "--html", files / "page.html").exit_code == 0
+
+
+def test_delta_beside_rho_shows_and_starts_a_ledger_of_rho(files):
+    shown = run("ledger", files / "l.json", "--rho", "0.1", "--delta", "1e-6").output
+    assert "Spent so far, together: (ε = 0" in shown
+    assert PrivacyLedger.open(files / "l.json", rho=0.1).spent == 0
+
+
 def test_a_model_that_is_paid_for_is_not_lost_with_a_word_of_the_ledger(files, monkeypatch):
     def refuse(ledger, number, **words):
         raise LedgerError("the disk is full")

@@ -153,6 +153,15 @@ def test_the_ledger_is_charged_what_the_claim_takes(name):
         assert pure.spent == 0
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_a_ledger_of_the_claim_is_used_up_by_it_whichever_law_is_taken(name):
+    ledger = PrivacyLedger(epsilon=1, delta=made(name).delta)
+    released(made(name, ledger=ledger))
+    assert sum(ledger.shares) == 1
+    with pytest.raises(BudgetError, match="nothing remains"):
+        released(made(name, ledger=ledger))
+
+
 @pytest.mark.parametrize("name", MADE | CHOOSING)
 @pytest.mark.parametrize(
     ("budget", "message"),

@@ -188,11 +188,23 @@ def test_sums_with_endless_denominators_are_refused():
 
 def test_epsilon_of_gaussian_charges_is_that_of_their_sum():
     ledger = PrivacyLedger(rho=1)
-    pay(ledger, ZCDP(0.125))
-    pay(ledger, PureDP(0.5))
+    for _ in range(2):
+        pay(ledger, ZCDP(0.125))
     assert ledger.spent_epsilon(1e-6) == ZCDP(0.25).epsilon(1e-6)
     closed_form = 0.25 + 2 * (0.25 * log(1e6)) ** 0.5
     assert ledger.spent_epsilon(1e-6) < closed_form
+
+
+def test_epsilon_of_both_kinds_is_the_smaller_of_two_compositions():
+    ledger = PrivacyLedger(rho=1)
+    pay(ledger, ZCDP(0.125))
+    pay(ledger, PureDP(0.5))
+    assert ledger.spent_epsilon(1e-6) == 0.5 + ZCDP(0.125).epsilon(1e-6)
+    assert ledger.spent_epsilon(1e-6) < ZCDP(0.25).epsilon(1e-6)
+    many = PrivacyLedger(rho=1)
+    for budget in (ZCDP(0.125), *[PureDP(0.05)] * 100):
+        pay(many, budget)
+    assert many.spent_epsilon(1e-6) == ZCDP(0.25).epsilon(1e-6)
 
 
 def test_epsilon_of_pure_charges_is_never_above_their_sum_and_gains_from_many():
