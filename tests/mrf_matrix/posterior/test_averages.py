@@ -171,7 +171,7 @@ def test_bands_of_labels_hold_what_their_prior_draws():
     labels = (rng.random(truth.shape) < expit(signal * (2 * truth - 1))).astype(int)
     # the last code of the first attribute: half of it is in either of two cells
     average = logit(truth[:, 2:]).mean(axis=1)
-    evidence, below, above = label_evidence(2, signal, a), 0, 0
+    evidence, below, above, as_one = label_evidence(2, signal, a), 0, 0, 0
     for said in product(range(2), repeat=4):
         if said[:2] == said[2:] or said[2] == said[3]:
             continue  # told as fewer cells
@@ -180,9 +180,13 @@ def test_bands_of_labels_hold_what_their_prior_draws():
         found, here = averaged(posterior, (0,), (1, 0), 0.9), (labels == said).all(axis=1)
         low, high = (found.log_odds - found.below)[-1], (found.log_odds + found.above)[-1]
         below, above = below + (average[here] < low).sum(), above + (average[here] > high).sum()
+        alike = [posterior.evidence[cell].odds_widths(1, 0, 0.9) for cell in (2, 3)]
+        end = found.log_odds[-1] - np.mean([width for width, _ in alike])
+        as_one += (average[here] < end).sum()
     told = (labels[:, 2] != labels[:, 3]) & (labels[:, :2] != labels[:, 2:]).any(axis=1)
     assert below / told.sum() == pytest.approx(0.05, abs=0.01)
     assert above / told.sum() == pytest.approx(0.05, abs=0.01)
+    assert as_one / told.sum() < 0.035, "the negative control: cells that vary as one"
 
 
 def test_what_is_too_large_is_refused(monkeypatch):
