@@ -28,7 +28,10 @@ class EffectDisplay(Display):
 
     def __init__(self, effect: Effect) -> None:
         if len(effect.names) > 2:
-            raise ValueError(f"effect is of {len(effect.names)} attributes: expected one or two.")
+            raise ValueError(
+                f"effect is of {len(effect.names)} attributes: expected one or two. Ask for the "
+                f"effect of one or two of them."
+            )
         self.effect = effect
 
     @classmethod
@@ -79,7 +82,7 @@ class EffectDisplay(Display):
         ax.errorbar(
             places,
             shown.log_odds,
-            yerr=shown.half_widths,
+            yerr=(shown.below, shown.above),
             color=COLOURS[0],
             marker="o",
             linestyle="",
@@ -96,7 +99,7 @@ class EffectDisplay(Display):
         image = ax.imshow(
             shown.log_odds.T, cmap=DIVERGING, vmin=-most, vmax=most, origin="lower", aspect="auto"
         )
-        across, up = np.nonzero(np.abs(shown.log_odds) > shown.half_widths)
+        across, up = np.nonzero(np.abs(shown.log_odds) > shown.inward)
         ax.scatter(across, up, s=8, color="black", label="beyond its noise band")
         ax.set_ylabel(shown.names[1])
         colour_bar(image, ax, self._label)
@@ -106,13 +109,14 @@ def clearest(effect: Effect) -> Effect:
     """Return the effect of the codes that are clearest of noise, in the domain's order."""
     if len(effect.log_odds) <= MOST_CODES:
         return effect
-    ratios = np.abs(effect.log_odds) / np.maximum(effect.half_widths, 1e-300)
+    ratios = np.abs(effect.log_odds) / np.maximum(effect.inward, 1e-300)
     kept = np.sort(np.argsort(-ratios, kind="stable")[:MOST_TICKS])
     return replace(
         effect,
         labels=(tuple(effect.labels[0][i] for i in kept),),
         in_order=(int((kept < effect.in_order[0]).sum()),),
         log_odds=effect.log_odds[kept],
-        half_widths=effect.half_widths[kept],
+        below=effect.below[kept],
+        above=effect.above[kept],
         shares=effect.shares[kept],
     )

@@ -13,7 +13,7 @@ MOST = 20
 
 
 class StrengthDisplay(Display):
-    """Importance of a fitted forest's terms, largest first; `EffectDisplay` shows one of them.
+    """Importance of a fitted forest's terms, largest first; `EffectDisplay` shows attributes.
 
     Parameters
     ----------

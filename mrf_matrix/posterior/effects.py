@@ -156,16 +156,17 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
 
     Where both have one of the same attributes, it is one term.
     """
-    (v, w), shares = posterior.weights, posterior.tables.log_shares
+    shares = posterior.tables.log_shares
     of_tree = _of_labels(posterior.tree, one, other)
     ahead = shares[one] - shares[other]
-    of_tree = _weighed(replace(of_tree, log_odds=of_tree.log_odds - ahead), v)
+    of_tree = replace(of_tree, log_odds=of_tree.log_odds - ahead)
+    of_tree = _weighed(of_tree, posterior.weights[0])
     rest = []
-    for term in _terms_of_tables(posterior, one, other):
+    for term in terms_of_tables(posterior, one, other):
         if term.attributes == of_tree.attributes:
-            of_tree = _together(of_tree.over_codes(), _weighed(term, w))
+            of_tree = _together(of_tree.over_codes(), term)
         else:
-            rest.append(_weighed(term, w))
+            rest.append(term)
     yield from (of_tree, *rest)
 
 
@@ -175,15 +176,14 @@ def _of_tables(posterior: PooledPosterior) -> TablesPosterior:
     return tables if isinstance(tables, ProductPosterior) else tables.posterior
 
 
-def _terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
-    """Yield the terms of a pool's tables, over the codes that are asked for."""
-    tables = posterior.tables
+def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
+    """Yield the terms of a pool's tables as they count, over the codes that are asked for."""
+    tables, weight = posterior.tables, posterior.weights[1]
     for term in terms(_of_tables(posterior), one, other):
         if isinstance(tables, CoarserTables):
             places = tuple(tables.places[i] for i in term.attributes)
-            yield replace(term, places=places).over_codes()
-        else:
-            yield term
+            term = replace(term, places=places).over_codes()
+        yield _weighed(term, weight)
 
 
 def _weighed(term: Term, weight: float) -> Term:

@@ -4,13 +4,14 @@ Of each cell there are weighted draws of its class shares. A cell that released 
 the same as every other one of that label; noisy counts tell each by itself.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Array, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
 
 TINY = np.finfo(np.float64).tiny
 
@@ -65,6 +66,15 @@ class CellShares:
         """Return the root mean square of log odds of two classes around `log_odds`."""
         away = self._odds_drawn(one, other) - self.log_odds(one, other)
         return float(np.sqrt(self.weights @ away**2))
+
+    def odds_at(self, levels: Array, one: int, other: int) -> Array:
+        """Return log odds of two classes in the draws at some parts of all weight, in their order.
+
+        Of evenly spaced parts in (0, 1) each draw is among them as often as it weighs.
+        """
+        upto = np.cumsum(self.weights)
+        places = np.searchsorted(upto, levels * upto[-1])
+        return np.asarray(self._odds_drawn(one, other)[np.minimum(places, len(upto) - 1)])
 
     def odds_widths(self, one: int, other: int, level: float) -> tuple[float, float]:
         """Return how far log odds of two classes are below `log_odds`, and above.
@@ -133,6 +143,13 @@ class Partition(Protocol):
     def even(self) -> Array:
         """The part of all combinations of codes in each cell."""
 
+    @property
+    def boxes(self) -> tuple[tuple[int, Mapping[int, Bools]], ...]:
+        """Cells, each with the codes that it holds of every attribute that cells depend on.
+
+        Each combination of codes is in one of them. Those that say the same may have one number.
+        """
+
     def cells(self, codes: AnyInts, /) -> Longs:
         """Return the cell of each record."""
 
@@ -144,7 +161,7 @@ class LabelPosterior:
     Attributes
     ----------
     partition : Partition
-        Which cell a record is in: a tree of labels, or a table of cells.
+        Which cell a record is in: a tree of labels.
     evidence : tuple of CellShares
         Of the cells of the tree.
     sizes : ndarray of shape (cells,), or None

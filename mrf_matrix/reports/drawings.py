@@ -62,11 +62,15 @@ def bars(values: Sequence[tuple[str, float]], unit: str) -> str:
 
 
 def effect_strip(
-    name: str, labels: Sequence[str], values: Array, half_widths: Array, unit: str
+    name: str, labels: Sequence[str], values: Array, widths: tuple[Array, Array], unit: str
 ) -> str:
-    """Return the effect of every code as a dot with its band, over a line at zero."""
+    """Return the effect of every code as a dot with its band, over a line at zero.
+
+    `widths`: of the bands below and above.
+    """
+    lows, highs = values - widths[0], values + widths[1]
     width, top, height = 310, 34, 110
-    span = float(np.abs(np.concatenate([values - half_widths, values + half_widths])).max()) or 1.0
+    span = float(np.abs(np.concatenate([lows, highs])).max()) or 1.0
     step = (width - 60) / max(len(values), 1)
     middle, scale = top + height / 2, height / 2 / span
 
@@ -74,11 +78,11 @@ def effect_strip(
         return 46 + (code + 0.5) * step
 
     body = f'<line x1="44" x2="{width - 6}" y1="{middle}" y2="{middle}" stroke="{GREY}"/>'
-    for code, (value, half) in enumerate(zip(values, half_widths, strict=True)):
+    for code, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
         x, y = across(code), middle - value * scale
         body += (
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - half * scale:.1f}" '
-            f'y2="{y + half * scale:.1f}" stroke="{COLOURS[4]}" '
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{middle - high * scale:.1f}" '
+            f'y2="{middle - low * scale:.1f}" stroke="{COLOURS[4]}" '
             f'stroke-width="{min(6.0, max(1.0, step / 2)):.1f}"/>'
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{min(3.0, max(1.2, step / 3)):.1f}" '
             f'fill="{COLOURS[0]}"/>'

@@ -10,15 +10,17 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.text import condition
 from mrf_matrix.posterior import LabelPosterior
+from mrf_matrix.posterior.averages import Banded
 from mrf_matrix.posterior.effects import Term, terms
+from mrf_matrix.posterior.whole_effects import effect_of
 from mrf_matrix.reports.drawings import bars, effect_strip
 from mrf_matrix.reports.page import Section
 
 TITLE, TITLE_OF_LABELS = "Strength and effect of attributes", "Labels of cells"
 MOST_SHOWN = 6
 MOST_CODES = 30
-HALF_WIDTH = 1.96
-"""Standard deviations that a band of 95 % is wide to each side."""
+LEVEL, HALF_WIDTH = 0.95, 1.96
+"""Of bands, and how many standard deviations they are wide to each side."""
 
 
 def strength_section(model: Any, domain: Domain) -> Section:
@@ -35,8 +37,9 @@ def strength_section(model: Any, domain: Domain) -> Section:
     found = sorted(known, key=lambda one: -one.size)
     unit = f"log odds of {classes[last]} against {classes[0]}"
     strengths = bars([(_name(domain, one), one.size) for one in found], unit)
-    singles = [one for one in found if len(one.attributes) == 1][:MOST_SHOWN]
-    strips = tuple(_strip(domain, one, unit) for one in singles)
+    singles = [one.attributes for one in found if len(one.attributes) == 1][:MOST_SHOWN]
+    effects = ((i, effect_of(posterior, (i,), (last, 0), LEVEL)) for (i,) in singles)
+    strips = tuple(_strip(domain, i, of, unit) for i, of in effects if of is not None)
     words = (
         f"How far each attribute, or several together, move the {unit}: root mean square over the "
         "records as the release estimates them. All of it is read off the release and costs "
@@ -50,19 +53,19 @@ def strength_section(model: Any, domain: Domain) -> Section:
     return Section(TITLE, words, rows, header, (strengths, *strips))
 
 
-def _strip(domain: Domain, term: Term, unit: str) -> str:
-    attribute = domain.attributes[term.attributes[0]]
+def _strip(domain: Domain, place: int, found: Banded, unit: str) -> str:
+    attribute = domain.attributes[place]
     labels = [str(label) for label in attribute.labels]
     kept = np.arange(len(labels))
     if len(labels) > MOST_CODES:
-        ratios = np.abs(term.log_odds) / np.maximum(term.deviations, 1e-300)
+        ratios = np.abs(found.log_odds) / np.maximum(found.inward, 1e-300)
         kept = np.sort(np.argsort(-ratios, kind="stable")[:MOST_CODES])
     some = f", {len(kept)} clearest of {len(labels)}" if len(kept) < len(labels) else ""
     return effect_strip(
         attribute.name + some,
         [labels[i] for i in kept],
-        term.log_odds[kept],
-        HALF_WIDTH * term.deviations[kept],
+        found.log_odds[kept],
+        (found.below[kept], found.above[kept]),
         unit,
     )
 

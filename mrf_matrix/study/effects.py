@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.sources.ensembles import attribute_positions
+from mrf_matrix.posterior import LabelPosterior, PooledPosterior
+from mrf_matrix.posterior.averages import Banded
 from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
+from mrf_matrix.posterior.whole_effects import effect_of
 
 Name = str | tuple[str, ...]
 
@@ -41,20 +43,23 @@ class HasPosterior(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Effect:
+class Effect(Banded):
     """What one attribute, or several together, add to the log odds.
 
     Attributes
     ----------
+    log_odds, below, above : ndarray, one axis for each attribute
+        What the model says, and how far the interval that noise and the drawing of records leave
+        reaches below that, and above. Both are the same but where cells of a tree take part.
+    half_widths : ndarray of the same shape
+        Half of these intervals.
+    shares : ndarray of the same shape
+        Estimated shares of the records, from the release.
     names : tuple of str
     labels : tuple of tuple of str
         Of each attribute's codes.
     in_order : tuple of int
         How many codes of each attribute, from its first, are in order of value; 0 for names.
-    log_odds, half_widths : ndarray, one axis for each attribute
-        Posterior mean, and half of the interval that noise and the drawing of records leave.
-    shares : ndarray of the same shape
-        Estimated shares of the records, from the release.
     classes : tuple
         The class that the log odds speak for, and the one that they speak against.
     """
@@ -62,9 +67,6 @@ class Effect:
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     in_order: tuple[int, ...]
-    log_odds: Array
-    half_widths: Array
-    shares: Array
     classes: tuple[Hashable, Hashable]
 
 
@@ -75,14 +77,21 @@ def effect(
     classes: tuple[Hashable, Hashable] | None = None,
     level: float = 0.95,
 ) -> Effect:
-    """Return the effect of an attribute, or of several beyond their own, with its noise band.
+    """Return the effect of an attribute, or of several together, with its noise band.
+
+    Of tables it is what each adds to the log odds, and of several what they add beyond their own.
+    A tree adds the average of its log odds over the codes of its other attributes, which are spread
+    as the release has them, and evenly where it does not tell; a tree alone has no other constant
+    than what it says. Beside tables it is the sum of both, and of several attributes that the tree
+    depends on all that either says of them, their own included.
 
     Parameters
     ----------
     model : fitted private, posterior, residual or pooled forest, or tree of labels
         Or one of these from a file.
     attributes : str or sequence of str
-        A name, or the names of a pair or triple whose table was measured.
+        A name, or the names of a pair or triple whose table was measured, or of some attributes
+        that a tree depends on.
     classes : tuple of two classes, optional
         For which the log odds speak, and against which; the last and the first by default.
     level : float, default=0.95
@@ -91,24 +100,26 @@ def effect(
     Raises
     ------
     ValueError
-        If the release says nothing of these attributes, or a tree that depends on them has no
-        table of all their codes.
+        If the release says nothing of these attributes, or if those of a tree have more than
+        65 536 combinations of codes that it tells apart.
+    MemoryCapError
+        If all codes together are too many.
+
+    Notes
+    -----
+    Nothing but the release is read; see `mrf_matrix.posterior.averages` for averages and bands.
     """
     if not 0 < level < 1:
         raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")
-    domain: Domain = _posterior_of(model)[1]
+    posterior, domain = _posterior_of(model)
     asked = [attributes] if isinstance(attributes, str) else list(attributes)
     places = tuple(sorted(attribute_positions("attributes", domain, asked)))
     pair = _classes(model, classes)
-    for term in terms(model.posterior_, *pair):
-        if tuple(sorted(term.attributes)) == places:
-            whole = term.over_codes()
-            return _named(model, domain, whole, pair, float(norm.ppf(0.5 + level / 2)))
-    known = [_name(domain, term) for term in terms(model.posterior_, *pair)]
-    raise ValueError(
-        f"attributes={shown(attributes)}: the release says nothing of them, for they were not "
-        f"measured. Expected one of {shown(known)}."
-    )
+    found = effect_of(posterior, places, pair, level)
+    if found is None:
+        told = _nothing(posterior, domain, places, pair)
+        raise ValueError(f"attributes={shown(attributes)}: {told}")
+    return _named(model, [domain.attributes[i] for i in places], found, pair)
 
 
 def explained(
@@ -146,7 +157,8 @@ def importance(
     """Return how far each term moves the log odds of records, root mean square, largest first.
 
     Codes are weighed by their shares in the release, so that no record is read and nothing is
-    spent. Labels alone tell no shares: their codes count alike.
+    spent. Labels alone tell no shares: their codes count alike. A tree is one term, of all its
+    attributes together.
 
     Parameters
     ----------
@@ -186,17 +198,39 @@ def _name(domain: Domain, term: Term) -> Name:
     return names[0] if len(names) == 1 else names
 
 
+def _nothing(
+    posterior: AnyPosterior, domain: Domain, places: tuple[int, ...], pair: tuple[int, int]
+) -> str:
+    """Return why nothing is said of some attributes, and of which there is."""
+    tree = posterior.tree if isinstance(posterior, PooledPosterior) else posterior
+    cut = tree.partition.attributes if isinstance(tree, LabelPosterior) else ()
+    names = shown([domain.names[i] for i in cut])
+    without = shown([domain.names[i] for i in places if i not in cut])
+    if isinstance(posterior, LabelPosterior):
+        return (
+            f"the labels of the tree do not depend on {without}, and nothing else was measured. "
+            f"Expected one or more of {names}."
+        )
+    known = f"Expected one of {shown([_name(domain, term) for term in terms(posterior, *pair)])}"
+    if not cut:
+        return f"no table of just these was measured. {known}."
+    return (
+        f"no table of just these was measured, and the labels of the tree do not depend on "
+        f"{without}. {known}, or some of {names} together."
+    )
+
+
 def _named(
-    model: HasPosterior, domain: Domain, term: Term, pair: tuple[int, int], quantile: float
+    model: HasPosterior, attributes: Sequence[Attribute], found: Banded, pair: tuple[int, int]
 ) -> Effect:
     one, other = model.classes_[list(pair)].tolist()
-    attributes = [domain.attributes[i] for i in term.attributes]
     return Effect(
         names=tuple(attribute.name for attribute in attributes),
         labels=tuple(tuple(map(str, attribute.labels)) for attribute in attributes),
         in_order=tuple(each.n_known if each.is_ordered else 0 for each in attributes),
-        log_odds=term.log_odds,
-        half_widths=quantile * term.deviations,
-        shares=term.shares,
+        log_odds=found.log_odds,
+        below=found.below,
+        above=found.above,
+        shares=found.shares,
         classes=(one, other),
     )

@@ -119,6 +119,16 @@ class LabelTree:
             ]
         return np.array([share for share, _ in parts])
 
+    @cached_property
+    def boxes(self) -> tuple[tuple[int, dict[int, Bools]], ...]:
+        """The leaves of what is drawn, from left to right: cells, and the codes that they hold.
+
+        Codes are told of all attributes that cells depend on.
+        """
+        sizes = {cut.attribute: len(cut.sides) for cut in self.cuts}
+        whole = {i: np.ones(sizes[i], dtype=np.bool_) for i in self.attributes}
+        return tuple(_boxes(self._folded, whole))
+
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
         """Return the tree over its own attributes, for people, and the cells that its leaves are.
 
@@ -141,7 +151,7 @@ class LabelTree:
             pool,
             source="a tree of labels",
         )
-        return forest, list(_leaves(self._folded))
+        return forest, [cell for cell, _ in self.boxes]
 
     @cached_property
     def _same(self) -> Longs:
@@ -204,10 +214,11 @@ def _cuts(level: list[int | Branch]) -> Iterator[Cut]:
     return (one.cut for one in level if isinstance(one, Branch))
 
 
-def _leaves(branch: int | Branch) -> Iterator[int]:
-    """Yield the cells below, from left to right."""
+def _boxes(branch: int | Branch, held: dict[int, Bools]) -> Iterator[tuple[int, dict[int, Bools]]]:
+    """Yield the cells below, from left to right, and the codes that are left of each attribute."""
     if isinstance(branch, int):
-        yield branch
-    else:
-        yield from _leaves(branch.below)
-        yield from _leaves(branch.above)
+        yield branch, held
+        return
+    here, upper = held[branch.cut.attribute], branch.cut.upper
+    yield from _boxes(branch.below, held | {branch.cut.attribute: here & ~upper})
+    yield from _boxes(branch.above, held | {branch.cut.attribute: here & upper})

@@ -1,0 +1,275 @@
+"""Effects of models that hold a tree: the whole model's, against all codes of the domain."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PrivateForestClassifier,
+    load_model,
+    save_model,
+)
+from mrf_matrix.posterior.effects import terms_of_tables
+from mrf_matrix.reports.strength_section import strength_section
+from mrf_matrix.study import effect, explained, importance
+
+SIZES = (4, 3, 2, 4, 3)
+N = 900
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.integers(0, SIZES, (N, len(SIZES)))
+X[:, 3] = np.minimum(X[:, 3], GENERATOR.integers(0, 4, N))  # low codes are usual
+RULE = X[:, 0] + 2 * (X[:, 1] > 0) + X[:, 3] > 3
+TWO = np.where(GENERATOR.random(N) < 0.9, RULE, ~RULE).astype(int)
+FOUR = (2 * (X[:, 0] > 1) + (X[:, 1] > 0)) % 4
+EVERY = np.array(list(product(*map(range, SIZES))))
+FIXED = {"n_records": N, "noise": "research", "noise_state": 0, "random_state": 0}
+
+
+def fitted(kind, k, **changes):
+    model = kind(Domain.from_sizes(SIZES, n_classes=k), **FIXED | changes)
+    return model.fit(X, TWO if k == 2 else FOUR)
+
+
+TREES = {
+    "labels": (LabelTreeClassifier, 2, {"epsilon": 0.07}),
+    "labels of several": (LabelTreeClassifier, 4, {"epsilon": 0.1}),
+    "public": (LabelTreeClassifier, 2, {"epsilon": 0.007, "random_state": 1}),
+    "counts": (LabelTreeClassifier, 2, {"epsilon": 0.5}),
+    "counts of several": (LabelTreeClassifier, 4, {"epsilon": 0.3}),
+    "two rounds": (LabelTreeClassifier, 2, {"epsilon": 2}),
+    "Gaussian": (LabelTreeClassifier, 2, {"rho": 0.05}),
+    "private": (PrivateForestClassifier, 2, {"epsilon": 0.1}),
+}
+POOLS = {
+    "tables": (PooledForestClassifier, 2, {"epsilon": 1}),
+    "tables of several": (PooledForestClassifier, 4, {"epsilon": 1}),
+    "residuals": (PooledForestClassifier, 2, {"epsilon": 4, "beside": "residuals"}),
+    "a pool": (PrivateForestClassifier, 2, {"epsilon": 0.5}),
+}
+
+
+@pytest.fixture(scope="module", params=TREES)
+def tree(request):
+    kind, k, changes = TREES[request.param]
+    model = fitted(kind, k, **changes)
+    of = getattr(model, "forest_", model)
+    assert isinstance(of, LabelTreeClassifier)
+    assert of.plan_.is_public == (request.param == "public")
+    assert (of.tree_.counts is None) == (request.param[:4] in ("labe", "publ", "priv"))
+    assert (len(of.plan_.rounds) > 1) == (request.param == "two rounds")
+    return model
+
+
+@pytest.fixture(scope="module", params=POOLS)
+def pool(request):
+    kind, k, changes = POOLS[request.param]
+    model = fitted(kind, k, **changes)
+    assert hasattr(getattr(model, "forest_", model), "tables_")
+    return model
+
+
+def spread(posterior, margins):
+    """Return the shares of all codes: cells by their counts, and within as tables tell."""
+    shares = np.ones(len(EVERY))
+    for i, size in enumerate(SIZES):
+        shares *= margins.get(i, np.full(size, 1 / size))[EVERY[:, i]]
+    if posterior.sizes is not None:
+        cells = posterior.cells_at(EVERY)
+        mass = np.bincount(cells, shares, minlength=len(posterior.sizes))
+        shares *= posterior.sizes[cells] / mass[cells]
+    return shares / shares.sum()
+
+
+def average(values, shares, attributes):
+    """Return values of all codes averaged over other attributes, weighed by what these have."""
+    own = tuple(attributes)
+    rest = tuple(i for i in range(len(SIZES)) if i not in own)
+    others = shares.reshape(SIZES).sum(axis=own, keepdims=True)
+    return (values.reshape(SIZES) * others).sum(axis=rest)
+
+
+def odds(model, pair):
+    shares = model.predict_proba(EVERY)
+    return np.log(shares[:, pair[0]]) - np.log(shares[:, pair[1]])
+
+
+def asked(attributes):
+    return [one for n in (1, 2, 3) for one in combinations(attributes, n)]
+
+
+def names(attributes):
+    return [f"x{i}" for i in attributes]
+
+
+def test_of_a_tree_it_is_the_average_of_what_is_predicted(tree):
+    posterior, last = tree.posterior_, len(tree.classes_) - 1
+    shares = spread(posterior, {})
+    cut = posterior.partition.attributes
+    assert len(cut) > 1
+    for attributes in asked(cut):
+        for pair in ((last, 0), (0, last), (1, 0)):
+            found = effect(tree, names(attributes), classes=pair)
+            expected = average(odds(tree, pair), shares, attributes)
+            assert_allclose(found.log_odds, expected, atol=1e-9)
+            assert found.names == tuple(names(attributes))
+            assert min(found.below.min(), found.above.min()) >= 0
+            assert found.half_widths.min() > 0
+            assert found.shares.sum() == pytest.approx(1)
+    assert_array_equal(effect(tree, names(cut)[0]).half_widths.shape, SIZES[cut[0]])
+    wide, narrow = (effect(tree, names(cut)[:1], level=level) for level in (0.99, 0.5))
+    assert (wide.half_widths > narrow.half_widths).all()
+
+
+def test_what_the_tree_does_not_depend_on_is_said(tree):
+    cut = tree.posterior_.partition.attributes
+    for i in set(range(len(SIZES))) - set(cut):
+        flat = odds(tree, (1, 0)).reshape(SIZES)
+        assert np.ptp(flat, axis=i).max() < 1e-9, "the message is true"
+        with pytest.raises(ValueError, match=rf"do not depend on \['x{i}'\].*Expected.*x{cut[0]}"):
+            effect(tree, f"x{i}")
+        with pytest.raises(ValueError, match=rf"do not depend on \['x{i}'\]"):
+            effect(tree, [f"x{cut[0]}", f"x{i}"])
+
+
+def test_terms_still_add_up_beside_effects(tree):
+    known, added = explained(tree, EVERY)
+    assert_allclose(added.sum(axis=1), odds(tree, (len(tree.classes_) - 1, 0)), atol=1e-9)
+    assert list(importance(tree)) == [*known[1:]]
+
+
+def test_of_a_pool_it_is_the_sum_of_both_parts(pool):
+    """Tables of these attributes, and the tree beside the class shares averaged over the others."""
+    posterior = pool.posterior_
+    v, logs, tree = posterior.weights[0], posterior.tables.log_shares, posterior.tree
+    found = list(terms_of_tables(posterior, 1, 0))
+    margins = {one.attributes[0]: one.shares for one in found if len(one.attributes) == 1}
+    assert set(margins) == set(range(len(SIZES)))
+    shares = spread(tree, margins)
+    of_tree = tree.probabilities(EVERY)
+    beyond = v * (np.log(of_tree[:, 1] / of_tree[:, 0]) - (logs[1] - logs[0]))
+    singles = {one.attributes[0]: one for one in found if len(one.attributes) == 1}
+    for i in range(len(SIZES)):
+        shown, expected, own = effect(pool, f"x{i}", classes=(1, 0)), 0.0, singles[i]
+        if i in tree.partition.attributes:
+            expected = average(beyond, shares, (i,))
+        assert_allclose(shown.log_odds, own.log_odds + expected, atol=1e-9)
+        assert (shown.half_widths > 1.95 * own.deviations).all()
+        assert_allclose(shown.shares, own.shares)
+    for attributes in combinations(tree.partition.attributes, 2):
+        shown, expected = effect(pool, names(attributes), classes=(1, 0)), 0.0
+        within = [one for one in found if set(one.attributes) <= set(attributes)]
+        codes = np.zeros((np.prod(shape := shown.log_odds.shape), len(SIZES)), dtype=int)
+        codes[:, list(attributes)] = list(np.ndindex(shape))
+        expected = sum(one.at(codes) for one in within).reshape(shape)
+        expected = expected + average(beyond, shares, attributes)
+        assert_allclose(shown.log_odds, expected, atol=1e-9)
+
+
+def test_of_a_pool_all_that_varies_with_a_code_is_in_its_effect(pool):
+    """Its curve is the model's average, but for a number: the tables have no other term of it."""
+    found = list(terms_of_tables(pool.posterior_, 1, 0))
+    margins = {one.attributes[0]: one.shares for one in found if len(one.attributes) == 1}
+    shares = spread(pool.posterior_.tree, margins)
+    known, added = explained(pool, EVERY, classes=(1, 0))
+    for i in range(len(SIZES)):
+        apart = [j for j, name in enumerate(known) if isinstance(name, tuple) and f"x{i}" in name]
+        tree = tuple(names(pool.posterior_.tree.partition.attributes))
+        if any(known[j] != tree for j in apart):
+            continue  # tables of several attributes are terms of their own
+        curve = average(added.sum(axis=1), shares, (i,))
+        away = effect(pool, f"x{i}", classes=(1, 0)).log_odds - curve
+        assert_allclose(away, away[0], atol=1e-9)
+
+
+def test_a_file_shows_the_same(tree, tmp_path):
+    save_model(tree, tmp_path / "model.mrf", allow_nonprivate=True)
+    loaded = load_model(tmp_path / "model.mrf")
+    for i in tree.posterior_.partition.attributes:
+        one, other = effect(tree, f"x{i}"), effect(loaded, f"x{i}")
+        for what in ("log_odds", "below", "above", "shares"):
+            assert_array_equal(getattr(one, what), getattr(other, what))
+
+
+def test_a_file_of_a_pool_shows_the_same(pool, tmp_path):
+    save_model(pool, tmp_path / "model.mrf", allow_nonprivate=True)
+    loaded = load_model(tmp_path / "model.mrf")
+    for i in range(len(SIZES)):
+        one, other = effect(pool, f"x{i}"), effect(loaded, f"x{i}")
+        for what in ("log_odds", "below", "above", "shares"):
+            assert_array_equal(getattr(one, what), getattr(other, what))
+
+
+def test_a_pair_that_neither_part_has_together_is_said():
+    model = fitted(PooledForestClassifier, 2, epsilon=1)
+    cut = model.posterior_.tree.partition.attributes
+    apart = next(i for i in range(len(SIZES)) if i not in cut)
+    known = {name for name in importance(model) if isinstance(name, tuple)}
+    pair = (f"x{min(cut[0], apart)}", f"x{max(cut[0], apart)}")
+    assert pair not in known
+    with pytest.raises(ValueError, match=rf"do not depend on \['x{apart}'\].*, or some of"):
+        effect(model, pair)
+
+
+def test_a_page_has_the_effects_of_the_whole_model(pool):
+    """The strip of the attribute that the tables tell most of reaches as far as its effect."""
+    pages = strength_section(pool, pool.domain_).pictures[1:]
+    single = [name for name in importance(pool) if isinstance(name, str)]
+    of_name = {name: effect(pool, name) for name in single}
+    assert pages
+    for name, strip in zip(single, pages, strict=False):
+        shown = of_name[name]
+        ends = np.abs([shown.log_odds - shown.below, shown.log_odds + shown.above])
+        assert f"{name}<" in strip
+        assert f">{ends.max():+.2g}<" in strip
+
+
+def test_labels_that_are_age_alone_are_drawn():
+    """The recommended forest at a small signal: every fit shows what it found of age."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mrf_matrix.plotting import EffectDisplay
+
+    plt.switch_backend("agg")
+    rng, n = np.random.default_rng(0), 4800
+    domain = Domain(
+        [
+            Attribute("age", edges=[20, 30, 40, 48, 60, 70], outside="open", missing="category"),
+            Attribute("region", categories=list("ABCD")),
+            Attribute("sex", categories=["F", "M"]),
+        ],
+        target=Attribute("outcome", categories=["no", "yes"]),
+    )
+    columns = [rng.uniform(10, 80, n), rng.choice(list("ABCD"), n), rng.choice(["F", "M"], n)]
+    records = np.rec.fromarrays(columns, names=list(domain.names))
+    said = np.where(columns[0] > 48, "yes", "no")
+    for seed in range(8):
+        fixed = {"noise": "research", "noise_state": seed, "random_state": seed}
+        model = PrivateForestClassifier(domain, epsilon=0.03, n_records=n, **fixed)
+        shown = effect(model.fit(records, said), "age")
+        assert isinstance(model.forest_, LabelTreeClassifier)
+        assert shown.in_order == (7,)
+        assert np.ptp(shown.log_odds) > 1
+        display = EffectDisplay.from_estimator(model, "age")
+        line, bars = display.ax_.lines[-1], display.ax_.collections[0].get_segments()
+        assert_array_equal(line.get_ydata(), shown.log_odds[:7])
+        ends = np.array([bar[:, 1] for bar in bars])
+        assert_allclose(
+            ends, np.stack([shown.log_odds - shown.below, shown.log_odds + shown.above], 1)
+        )
+        plt.close("all")
+
+
+def test_three_attributes_are_no_picture():
+    pytest.importorskip("matplotlib.pyplot")
+    from mrf_matrix.plotting import EffectDisplay
+
+    model = fitted(LabelTreeClassifier, 2, epsilon=0.5)
+    three = names(model.posterior_.partition.attributes[:3])
+    assert effect(model, three).log_odds.ndim == 3
+    with pytest.raises(ValueError, match="effect of one or two of them"):
+        EffectDisplay.from_estimator(model, three)
