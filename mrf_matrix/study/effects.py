@@ -41,6 +41,8 @@ class HasPosterior(Protocol):
 
     def _codes(self, X: Records) -> Codes: ...
 
+    def _check_claim(self) -> None: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Effect(Banded):
@@ -99,9 +101,12 @@ def effect(
 
     Raises
     ------
+    TypeError
+        If attributes are no names.
     ValueError
-        If the release says nothing of these attributes, or if those of a tree have more than
-        65 536 combinations of codes that it tells apart.
+        If a parameter that the claim rests on was changed after `fit`, if the release says nothing
+        of these attributes, or if those of a tree have more than 65 536 combinations of codes that
+        it tells apart.
     MemoryCapError
         If all codes together are too many.
 
@@ -112,7 +117,9 @@ def effect(
     if not 0 < level < 1:
         raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")
     posterior, domain = _posterior_of(model)
-    asked = [attributes] if isinstance(attributes, str) else list(attributes)
+    asked = [attributes] if isinstance(attributes, str) else attributes
+    if not isinstance(asked, Sequence) or not all(isinstance(one, str) for one in asked):
+        raise TypeError(f"attributes={shown(attributes)}: expected a name, or several.")
     places = tuple(sorted(attribute_positions("attributes", domain, asked)))
     pair = _classes(model, classes)
     found = effect_of(posterior, places, pair, level)
@@ -180,6 +187,7 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
             f"PrivateForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
             f"PooledForestClassifier or LabelTreeClassifier."
         )
+    model._check_claim()
     return model.posterior_, model.domain_
 
 

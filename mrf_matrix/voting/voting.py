@@ -93,6 +93,11 @@ def record_blocks(n_records: int, n_trees: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n_records, step))
 
 
+def log_shares(shares: Array) -> Array:
+    """Return the logarithms of shares; that of 0 is that of the smallest positive number."""
+    return np.asarray(np.log(np.maximum(shares, np.finfo(np.float64).tiny)))
+
+
 def vote_shares(votes: Array) -> Array:
     """Return votes as shares that sum to one, keeping each row's order of classes.
 

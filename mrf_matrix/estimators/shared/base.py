@@ -47,7 +47,7 @@ from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
-from mrf_matrix.voting.voting import vote_shares
+from mrf_matrix.voting.voting import log_shares, vote_shares
 
 if TYPE_CHECKING:
     from mrf_matrix.reports.page import ReportPage
@@ -127,19 +127,18 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         return labels
 
     def predict_proba(self, X: Records) -> Array:
-        """Return each class's share of the votes: shares, not calibrated probabilities.
+        """Return each class's share of the votes, (b, k): shares, not calibrated probabilities.
 
         Parameters
         ----------
         X : frame or array of shape (b, d)
             Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Shares, in the order of `classes_`.
         """
         return vote_shares(self._votes(X))
+
+    def predict_log_proba(self, X: Records) -> Array:
+        """Return the logarithms of `predict_proba`, shape (b, k); none is minus infinity."""
+        return log_shares(self.predict_proba(X))
 
     def _design(self) -> EnsembleDesign:
         """Return the design of the ensembles, from the parameters of these names."""

@@ -13,9 +13,7 @@ from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ProductPosterior
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
-from mrf_matrix.voting.voting import once_a_cell
-
-LEAST = np.finfo(np.float64).tiny
+from mrf_matrix.voting.voting import log_shares, once_a_cell
 
 
 class AskedPosterior(ProductPosterior):
@@ -80,20 +78,16 @@ class ProbabilityVotes(VoteIntervals, BaseForestClassifier):
         codes = self._codes(X)  # tells first whether there is a posterior
         return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 
-    def predict_log_proba(self, X: Records) -> Array:
-        """Return logarithms of `predict_proba`, shape (b, k)."""
-        return np.asarray(np.log(np.maximum(self.predict_proba(X), LEAST)))
-
     def decision_function(self, X: Records) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k).
 
         Of several classes each one's odds are against all others.
         """
         shares = self.predict_proba(X)
-        logs = np.log(np.maximum(shares, LEAST))
+        logs = log_shares(shares)
         if shares.shape[1] == 2:
             return np.asarray(logs[:, 1] - logs[:, 0])
-        return np.asarray(logs - np.log(np.maximum(1 - shares, LEAST)))
+        return np.asarray(logs - log_shares(1 - shares))
 
     def _votes(self, X: Records) -> Array:
         return self.predict_log_proba(X)

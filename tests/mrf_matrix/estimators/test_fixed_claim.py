@@ -55,6 +55,7 @@ from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.reports.privacy_report import statement_of
+from mrf_matrix.study import importance
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
 OTHER = Domain(
@@ -135,7 +136,7 @@ CHANGES = {
     "posterior": None,
 }
 ASKED = ("predict", "predict_proba", "plan", "vote_intervals", "predict_or_abstain",
-         "expected_vote_error")  # fmt: skip
+         "predict_log_proba", "expected_vote_error")  # fmt: skip
 INTERVALS = ("vote_intervals", "expected_vote_error", "predict_or_abstain")
 """Not known under every voting, nor from a file without its release."""
 
@@ -172,8 +173,21 @@ def entries(model):
     for name in STATED:
         if name in vars(model) or isinstance(getattr(type(model), name, None), property):
             yield name, lambda name=name: getattr(model, name)
+    if hasattr(model, "posterior_"):
+        yield "importance", lambda: importance(model)
     if isinstance(model, MatrixForestClassifier | PosteriorForestClassifier):
         yield "save_model", lambda: save_model(model, "/nowhere/m")
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_logarithms_are_those_of_probabilities(name):
+    """Every classifier has them, where scikit-learn's threshold and calibration ask for them."""
+    model = MADE[name]()
+    model.set_params(**({"n_batches": 5} if "n_batches" in model.get_params() else {}))
+    logs = model.fit(X, Y).predict_log_proba(X)
+    assert np.isfinite(logs).all()
+    if "n_batches" not in model.get_params():  # which draw noise of their own a batch
+        np.testing.assert_allclose(np.exp(logs), model.predict_proba(X), atol=1e-12)
 
 
 def test_every_classifier_is_in_the_table():

@@ -38,6 +38,13 @@ def records(n=4000, seed=0):
     return X, np.where(rng.random(n) < expit(odds), "yes", "no")
 
 
+@pytest.mark.parametrize("attributes", [0, None, ["age", 1], {"age": 1}])
+def test_attributes_are_named(attributes):
+    model = PosteriorForestClassifier(DOMAIN, random_state=0).fit(*records(50))
+    with pytest.raises(TypeError, match="expected a name, or several"):
+        effect(model, attributes)
+
+
 KINDS = (
     PosteriorForestClassifier,
     ResidualForestClassifier,
