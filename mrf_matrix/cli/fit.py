@@ -1,7 +1,6 @@
 """`mrf-matrix fit`: one private release from a file of records, as a model file."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -24,6 +23,7 @@ from mrf_matrix.cli.options import (
     n_trees_option,
     neighboring_option,
     overwrite_option,
+    refuse_given,
     splits_option,
     strategy_option,
     time_limit_option,
@@ -267,13 +267,3 @@ def check_options(method: str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
     strange = {"auto": OF_MATRIX + OF_POSTERIOR, "posterior": OF_MATRIX, "matrix": OF_POSTERIOR}
     refuse_given(strange[method], f"--method {method}")
-
-
-def refuse_given(strange: Sequence[str], of: str) -> None:
-    """Refuse options that were given though something has no use for them."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    given = [name for name in strange if context.get_parameter_source(name) is not default]
-    if given:
-        options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise click.ClickException(f"{options}: no option of {of}. Leave it out.")

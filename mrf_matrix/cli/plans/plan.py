@@ -24,7 +24,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.plan_tables import plan_table, size_table, step_table
+from mrf_matrix.cli.plans.plan_tables import plan_table, size_table, step_table
 from mrf_matrix.cli.screen import advise, console, write_results
 from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records

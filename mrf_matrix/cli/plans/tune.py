@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     result_options,
     time_limit_option,
 )
-from mrf_matrix.cli.plan_tables import search_table
+from mrf_matrix.cli.plans.plan_tables import search_table
 from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
