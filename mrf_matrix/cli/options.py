@@ -59,11 +59,15 @@ def exact_number(
     return number
 
 
+def was_given(name: str) -> bool:
+    """Tell whether an option was given, not left at its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
 def refuse_given(strange: Sequence[str], of: str) -> None:
     """Refuse options that were given though something has no use for them."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    given = [name for name in strange if context.get_parameter_source(name) is not default]
+    given = [name for name in strange if was_given(name)]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise click.ClickException(f"{options}: no option of {of}. Leave it out.")

@@ -83,8 +83,7 @@ def command(
     if voting is not None:
         if "voting" not in forest.get_params(deep=False):
             raise click.ClickException(
-                f"--voting {voting}: {model} holds a posterior forest, which has one rule only. "
-                f"Leave it out."
+                f"--voting {voting}: {model} holds a model of one rule only. Leave it out."
             )
         forest.set_params(voting=voting)
     target = forest.domain_.required_target().name
