@@ -162,8 +162,8 @@ def command(
             f"Best: mode {found.mode}, "
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
-        for line in left_for_time(found):
-            console().print(line, markup=False, highlight=False)
+        for told in left_for_time(found):
+            console().print(told, markup=False, highlight=False)
         if line := fit_line(found, domain):
             console().print("Train it with:")
             console().print(f"  {line}", soft_wrap=True, highlight=False)
