@@ -52,8 +52,8 @@ METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibra
 @click.option(
     "--methods",
     callback=comma_words,
-    help="Methods by key, separated by commas; uniform_levels, geometric_levels and "
-    "optimal_levels are known besides. [default: all others]",
+    help="Methods by key, separated by commas; residual, labels, pooled, uniform_levels, "
+    "geometric_levels and optimal_levels are known besides. [default: all others]",
 )
 @click.option(
     "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."

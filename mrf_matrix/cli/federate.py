@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit import domain_of, refuse_given
+from mrf_matrix.cli.fit import domain_of
 from mrf_matrix.cli.options import (
     NEW,
     budget_options,
@@ -20,6 +20,7 @@ from mrf_matrix.cli.options import (
     overwrite_option,
     party_options,
     random_state_option,
+    refuse_given,
     splits_option,
     strategy_option,
     time_limit_option,

@@ -1,7 +1,6 @@
 """`mrf-matrix fit`: one private release from a file of records, as a model file."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -12,6 +11,15 @@ import click
 
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.fit_methods import (
+    budget_before,
+    check_options,
+    classifier,
+    holds_records,
+    method_of,
+    methods_options,
+    records_of,
+)
 from mrf_matrix.cli.options import (
     NEW,
     SHRINKAGES,
@@ -47,14 +55,6 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 """
 
 
-OF_MATRIX = (
-    "n_trees", "max_depth", "splits", "n_ensembles", "max_features", "strategy", "voting",
-    "shrinkage", "time_limit",
-)  # fmt: skip
-OF_POSTERIOR = ("n_blocks",)
-"""Options of one method only."""
-
-
 @click.command(name="fit", epilog=DOMAIN_FILE)
 @click.argument("data")
 @domain_options()
@@ -62,17 +62,7 @@ OF_POSTERIOR = ("n_blocks",)
     "Pure-DP budget: 1, 0.5, 1/3. [default: 1]", "zCDP budget instead, with Gaussian noise."
 )
 @delta_option()
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "matrix", "posterior"]),
-    default="auto",
-    show_default=True,
-    help="auto: every kind is planned without data, and the best expected is taken; records are "
-    "kept in memory where it needs them. Options of a method ask for it. matrix: random "
-    "trees over a strategy for all of them. posterior: tables of few blocks of attributes, chosen "
-    "without data, labelled by their posterior under the known noise; of the "
-    "options on trees and strategy it takes none.",
-)
+@methods_options()
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
@@ -134,13 +124,12 @@ def command(
     DATA is a CSV or Parquet file, or a folder of them, with its --domain file; or a name from
     `mrf-matrix datasets`. Files are read in batches, and counted as they pass: memory does not
     grow with them. Where a public --n-records says that they fit in memory, --method auto may
-    choose kinds that need them there. The noise is exact and cannot be seeded. Everything is
-    checked before budget is spent. Neither the number of records nor the accuracy on them is
-    printed, for both are private; the progress bar alone counts records, on a terminal, and leaves
-    nothing behind.
+    choose kinds that need them there; --method residual, and pooled --beside residuals, hold all
+    records. The noise is exact and cannot be seeded. Everything is checked before budget is spent.
+    Neither the number of records nor the accuracy on them is printed, for both are private; the
+    progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
     from mrf_matrix.mechanisms.ledger.listening import describing
     from mrf_matrix.planning.plans.verdict import weighing
     from mrf_matrix.planning.public_domain import public_records
@@ -158,13 +147,12 @@ def command(
     domain = domain_of(domain_file, target)
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
-    budgets = claiming_budgets(model.epsilon, model.delta, model.rho)
-    if ledger is not None and (len(budgets) == 1 or settings["method"] != "auto"):
-        # refused before the records are so much as read; auto compares laws, and checks then
-        ledger.check(budgets[-1], f"fit of {output.name}", neighboring=model.neighboring)
+    if ledger is not None and (asked := budget_before(model, settings, domain)) is not None:
+        # refused before the records are so much as read
+        ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
     with weighing(settings["n_records"], strict=strict) as verdicts, describing(**words) as charges:
-        fit_from(model, data, domain, quiet=as_json)
+        fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
     keep_release(model, output, ledger_file)
     if ledger is not None:
         try:
@@ -191,8 +179,13 @@ def command(
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
-def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> None:
-    """Fit a classifier from a file, a folder of files, or a data set by name."""
+def fit_from(
+    model: Any, data: str, domain: "Domain | None", *, quiet: bool, held: bool = False
+) -> None:
+    """Fit a classifier from a file, a folder of files, or a data set by name.
+
+    `held`: whether the classifier needs all records in memory.
+    """
     from mrf_matrix.datasets.files import is_data_file
     from mrf_matrix.estimators import PrivateForestClassifier
 
@@ -201,31 +194,18 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
             counted = partial(report, "Records counted")
             note_ignored(data, domain)
             bins = isinstance(model, PrivateForestClassifier)
-            advise(domain.coarser() if bins else domain, model.n_records)
-            model.set_params(domain=domain).fit_stream(data, extra="ignore", progress=counted)
+            known = model.get_params(deep=False).get("n_records")
+            advise(domain.coarser() if bins else domain, known)
+            model.set_params(domain=domain)
+            if held:
+                model.fit(*records_of(data, domain))
+            else:
+                model.fit_stream(data, extra="ignore", progress=counted)
         else:
             from mrf_matrix.datasets import load_dataset  # builds every set it knows
 
             records = load_dataset(data, domain, extra="ignore")
             model.set_params(domain=records.domain).fit(records.X, records.y)
-
-
-def classifier(settings: dict[str, Any], ledger: object) -> Any:
-    """Return the classifier of the options, without a domain yet."""
-    from mrf_matrix.estimators import (
-        MatrixForestClassifier,
-        PosteriorForestClassifier,
-        PrivateForestClassifier,
-    )
-
-    names = ("epsilon", "delta", "rho", "neighboring", "random_state", "n_records")
-    common = {"ledger": ledger, **{name: settings[name] for name in names}}
-    if settings["method"] == "auto":
-        return PrivateForestClassifier(**common)
-    if settings["method"] == "posterior":
-        blocks = "auto" if settings["n_blocks"] is None else settings["n_blocks"]
-        return PosteriorForestClassifier(n_blocks=blocks, **common)
-    return MatrixForestClassifier(**common, **{name: settings[name] for name in OF_MATRIX})
 
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":
@@ -250,30 +230,3 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
     others = [name for name in domain.names if name != target]
     attribute = next(one for one in domain.attributes if one.name == target)
     return replace(domain.select(others), target=attribute)
-
-
-def method_of(named: str) -> str:
-    """Return the method: that of the options that were given, where none was named."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    if context.get_parameter_source("method") is default:
-        for method, options in (("matrix", OF_MATRIX), ("posterior", OF_POSTERIOR)):
-            if any(context.get_parameter_source(name) is not default for name in options):
-                return method
-    return named
-
-
-def check_options(method: str) -> None:
-    """Refuse options that will not be used, before anything is read or spent."""
-    strange = {"auto": OF_MATRIX + OF_POSTERIOR, "posterior": OF_MATRIX, "matrix": OF_POSTERIOR}
-    refuse_given(strange[method], f"--method {method}")
-
-
-def refuse_given(strange: Sequence[str], of: str) -> None:
-    """Refuse options that were given though something has no use for them."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    given = [name for name in strange if context.get_parameter_source(name) is not default]
-    if given:
-        options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise click.ClickException(f"{options}: no option of {of}. Leave it out.")

@@ -21,7 +21,12 @@ COMMANDS = {
 }
 
 
-ROOMS = {"domain": "domains.commands", "report": "pages.report"}
+ROOMS = {
+    "domain": "domains.commands",
+    "plan": "plans.plan",
+    "tune": "plans.tune",
+    "report": "pages.report",
+}
 """Files of subcommands that are not called as they are."""
 
 

@@ -1,6 +1,6 @@
 """Options that several subcommands share, and their types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,20 @@ def exact_number(
     if not 0 < number < float("inf"):
         raise click.BadParameter(f"{value!r}: expected a positive, finite number")
     return number
+
+
+def was_given(name: str) -> bool:
+    """Tell whether an option was given, not left at its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
+def refuse_given(strange: Sequence[str], of: str) -> None:
+    """Refuse options that were given though something has no use for them."""
+    given = [name for name in strange if was_given(name)]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise click.ClickException(f"{options}: no option of {of}. Leave it out.")
 
 
 def together(*options: Decorator) -> Decorator:

@@ -52,6 +52,12 @@ if TYPE_CHECKING:
     help="Leave labels empty that noise may have chosen, for example 0.95: of forests "
     "whose files hold the release.",
 )
+@click.option(
+    "--threshold",
+    type=float,
+    help="Probability above which the second of two classes is said, as in evaluate: it costs no "
+    "budget. [default: the more probable class]",
+)
 @user_errors
 def command(
     model: Path,
@@ -62,6 +68,7 @@ def command(
     keep: list[str] | None,
     voting: str | None,
     abstain: float | None,
+    threshold: float | None,
 ) -> None:
     """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
 
@@ -83,23 +90,24 @@ def command(
     if voting is not None:
         if "voting" not in forest.get_params(deep=False):
             raise click.ClickException(
-                f"--voting {voting}: {model} holds a posterior forest, which has one rule only. "
-                f"Leave it out."
+                f"--voting {voting}: {model} holds a model of one rule only. Leave it out."
             )
         forest.set_params(voting=voting)
+    check_threshold(threshold, len(forest.classes_), abstain)
     target = forest.domain_.required_target().name
     made = [target, *(f"{target}={label}" for label in forest.classes_.tolist() if proba)]
     kept = kept_columns(data, keep or [], made)
     note_ignored(data, forest.domain_)
     records = columns_of(data, forest.domain_)
-    labels = (
-        forest.predict(records).tolist()
-        if abstain is None
-        else labels_or_blanks(forest, records, abstain)
-    )
+    shares: Any = forest.predict_proba(records) if proba or threshold is not None else None
+    if threshold is not None:
+        labels = forest.classes_[(shares[:, 1] > threshold).astype(int)].tolist()
+    elif abstain is not None:
+        labels = labels_or_blanks(forest, records, abstain)
+    else:
+        labels = forest.predict(records).tolist()
     written: dict[str, Sequence[object]] = {**kept, target: labels}
     if proba:
-        shares = forest.predict_proba(records)
         written |= {name: shares[:, number].tolist() for number, name in enumerate(made[1:])}
     if len({len(values) for values in written.values()}) > 1:
         raise click.ClickException(f"{data} changed while it was read. Predict it again.")
@@ -107,6 +115,20 @@ def command(
     if output is not None:
         empty = f", {labels.count('')} of them empty" if abstain is not None else ""
         note(f"Written: {output}, {len(labels)} predictions{empty}")
+
+
+def check_threshold(threshold: float | None, n_classes: int, abstain: float | None) -> None:
+    """Refuse what `mrf-matrix evaluate` refuses as a threshold, and one beside --abstain."""
+    from mrf_matrix.study.probability_grid import ProbabilityGrid
+
+    if threshold is None:
+        return
+    ProbabilityGrid.of(n_classes, 2, threshold)
+    if abstain is not None:
+        raise click.ClickException(
+            f"--threshold {threshold:g} beside --abstain {abstain:g}, which withholds labels of "
+            f"the more probable class: expected one of them. Leave the other out."
+        )
 
 
 def kept_columns(

@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.released.released_labels import (
         ReleasedLabelTreeClassifier as ReleasedLabelTreeClassifier,
     )
+    from mrf_matrix.estimators.released.released_naive_bayes import (
+        ReleasedNaiveBayesClassifier as ReleasedNaiveBayesClassifier,
+    )
     from mrf_matrix.estimators.released.released_pooled import (
         ReleasedPooledForestClassifier as ReleasedPooledForestClassifier,
     )

@@ -12,9 +12,12 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
+from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
@@ -63,7 +66,7 @@ class Method:
             return "research noise, not a release"
         return (
             "private release"
-            if self in (*METHODS, *LEVEL_METHODS)
+            if self in (*METHODS, *NAMED_METHODS)
             else "claim by its author, unverified"
         )
 
@@ -71,6 +74,15 @@ class Method:
         """Return the method as plain values, ready for JSON."""
         return {"key": self.key, "label": self.label, "privacy": self.privacy(noise)}
 
+
+OfRecords = (
+    PrivateForestClassifier
+    | PosteriorForestClassifier
+    | ResidualForestClassifier
+    | LabelTreeClassifier
+    | PooledForestClassifier
+)
+"""Classifiers that plan for a public number of records, and draw no trees of the study's."""
 
 SUBSAMPLES = 16
 """Trees that share the records in subsample-and-aggregate, as in the paper's Figure 4."""
@@ -119,9 +131,7 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
-def _over_codes(
-    kind: type[PrivateForestClassifier | PosteriorForestClassifier], setting: Setting
-) -> PrivateForestClassifier | PosteriorForestClassifier:
+def _over_codes(kind: type[OfRecords], setting: Setting) -> OfRecords:
     names = ("epsilon", "delta", "n_records", "neighboring", "noise", "noise_state")
     public = {name: getattr(setting, name) for name in names}
     return kind(_domain_of_codes(setting), **public, random_state=setting.seed)
@@ -189,7 +199,16 @@ METHODS = (
 LEVEL_METHODS = tuple(
     Method(f"{rule}_levels", f"{rule} levels", True, _levels(f"{rule}_levels")) for rule in RULES
 )
-"""The baselines of `mrf_matrix.planning.kinds.levels`, which a study may name beside those."""
+"""The baselines of `mrf_matrix.planning.kinds.levels`."""
+
+NAMED_METHODS = (
+    Method("residual", "residual forest", True, partial(_over_codes, ResidualForestClassifier)),
+    Method("labels", "tree of labels", True, partial(_over_codes, LabelTreeClassifier)),
+    Method("pooled", "tree beside tables", True, partial(_over_codes, PooledForestClassifier)),
+    *LEVEL_METHODS,
+)
+"""Methods that a study may name beside `METHODS`: kinds that the private forest takes where they
+suit, and the levels."""
 
 
 def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...]:
@@ -199,7 +218,7 @@ def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...
     """
     if methods is None:
         return METHODS
-    known = {method.key: method for method in (*METHODS, *LEVEL_METHODS)}
+    known = {method.key: method for method in (*METHODS, *NAMED_METHODS)}
     found = []
     for one in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(one, Method) and one not in known:

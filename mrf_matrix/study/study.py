@@ -65,8 +65,8 @@ def compare(
     domain : Domain or path, optional
         The public domain of a file or a frame.
     methods : sequence of str or Method, optional
-        Keys and methods of your own; by default all that are listed below. "uniform_levels",
-        "geometric_levels" and "optimal_levels" are known besides.
+        Keys and methods of your own; by default all that are listed below. "residual", "labels",
+        "pooled", "uniform_levels", "geometric_levels" and "optimal_levels" are known besides.
     trees : path source, optional
         The trees of every method: anything whose ``grow(domain, random_state)`` returns a public
         forest. By default `RandomTrees` with the three parameters below.
@@ -76,7 +76,8 @@ def compare(
         Pure-DP budgets; each fit spends one of them.
     delta : float, default=0
         Of an (ε, δ) claim of every private method: Gaussian noise under the largest zCDP budget
-        that implies it; the private forest takes the better of that and Laplace noise.
+        that implies it; private, posterior and residual forests, trees of labels and naive Bayes
+        take the better of that and Laplace noise.
     n_splits : int, default=3
         Random train/test splits; each has its own forest.
     n_draws : int, default=5

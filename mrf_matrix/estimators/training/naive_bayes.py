@@ -2,30 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite
 from typing import Self
 
-import numpy as np
-
-from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import PrivateData
-from mrf_matrix.estimators.shared.parameters import Records, parameters
+from mrf_matrix.estimators.shared.parameters import parameters
 from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.estimators.training.naive_bayes_votes import NaiveBayesVotes, checked_alpha
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
-from mrf_matrix.voting.naive_bayes import naive_bayes_leaf_logs, posterior_shares
-from mrf_matrix.voting.voting import forest_votes
 
 
 @parameters
-class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
+class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes):
     """Naive Bayes from noisy one-way marginals and class totals, in equal shares of the budget.
 
     The forest of depth-1 trees, one for each attribute, beside a tree of depth 0 for the class
@@ -70,7 +63,6 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
     """
 
     alpha: float = 1.0
-    _learned = "leaf_values_"
     _mode = "naive_bayes"
 
     @property
@@ -82,7 +74,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
         return blocks_budget(claim, self.domain, None, None, self.neighboring)
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        _checked_alpha(self.alpha)
+        checked_alpha(self.alpha)
         self._learn(*self._prepared_measurement(kind_of("naive_bayes"), BlockChoice(), bring).pay())
         return self
 
@@ -93,28 +85,3 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
         self.classes_, order = sorted_classes(plan.domain)
         self.leaf_values_ = part.answers(self.release_)[:, order]
         self.privacy_report_ = partial(training_report, plan.kind, plan.parts, releases, plan.delta)
-
-    def _votes(self, X: Records) -> Array:
-        """Return log posteriors, less a constant."""
-        codes = self._codes(X)
-        floor = 0.0 if self.release_.noise == "none" else LEAST_TOTAL
-        logs = naive_bayes_leaf_logs(
-            self.forest_, self.leaf_values_, _checked_alpha(self.alpha), floor
-        )
-        absent = np.isneginf(logs).any(axis=0)  # 0 * -inf is no number in a matrix product
-        votes = forest_votes(self.forest_, codes, np.where(absent, 0.0, logs))
-        return np.where(absent, -np.inf, votes)
-
-    def predict_proba(self, X: Records) -> Array:
-        """Return the posterior of each class under independence, (b, k), from the noisy counts."""
-        return posterior_shares(self._votes(X))
-
-
-def _checked_alpha(alpha: object) -> float:
-    if isinstance(alpha, int | float | np.integer | np.floating) and not isinstance(alpha, bool):
-        number = float(alpha)
-        if number > 0 and isfinite(number):
-            return number
-    raise ValueError(
-        f"alpha={shown(alpha)}: expected a positive number of records, for example 1.0."
-    )

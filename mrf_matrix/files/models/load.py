@@ -5,7 +5,7 @@ in time and memory that are modest for any honest arrays. Dishonest ones can cla
 children, or branch tables that add up to far more than the file: those are refused here first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
+from mrf_matrix.estimators.released.released_naive_bayes import ReleasedNaiveBayesClassifier
 from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import ReleasedPrivateForestClassifier
@@ -34,6 +35,7 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError
 from mrf_matrix.files.models.label_file import LABEL_FORMAT, label_of
+from mrf_matrix.files.models.naive_bayes_file import NAIVE_BAYES_FORMAT, naive_bayes_of
 from mrf_matrix.files.models.pooled_file import POOLED_FORMAT, pooled_of
 from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of
 from mrf_matrix.files.models.private_file import PRIVATE_FORMAT, private_of
@@ -64,16 +66,28 @@ MAX_TABLE_ENTRIES = 2**24
 """Most entries of branch tables that are not runs, each distinct table once."""
 
 
-def load_model(
-    path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES
-) -> (
+ReleasedModel = (
     ReleasedForestClassifier
     | ReleasedPosteriorForestClassifier
+    | ReleasedNaiveBayesClassifier
     | ReleasedResidualForestClassifier
     | ReleasedLabelTreeClassifier
     | ReleasedPooledForestClassifier
     | ReleasedPrivateForestClassifier
-):
+)
+
+READERS: dict[str, Callable[[Container], ReleasedModel]] = {
+    POSTERIOR_FORMAT: posterior_of,
+    NAIVE_BAYES_FORMAT: naive_bayes_of,
+    RESIDUAL_FORMAT: residual_of,
+    LABEL_FORMAT: label_of,
+    POOLED_FORMAT: pooled_of,
+    PRIVATE_FORMAT: private_of,
+}
+"""What reads the file of each format; a forest's has another."""
+
+
+def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> ReleasedModel:
     """Return the forest of a model file, ready to predict.
 
     The file may come from anyone: nothing in it is executed, sizes are checked before memory is
@@ -99,17 +113,8 @@ def load_model(
         with Path(path).open("rb") as file:
             container = Container(file, "model", max_bytes)
             kind = container.data.get("format") if isinstance(container.data, dict) else None
-            if kind == POSTERIOR_FORMAT:
-                return posterior_of(container)
-            if kind == RESIDUAL_FORMAT:
-                return residual_of(container)
-            if kind == LABEL_FORMAT:
-                return label_of(container)
-            if kind == POOLED_FORMAT:
-                return pooled_of(container)
-            if kind == PRIVATE_FORMAT:
-                return private_of(container)
-            return _model(container)
+            read = READERS.get(kind) if isinstance(kind, str) else None
+            return _model(container) if read is None else read(container)
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise ModelFileError(f"{where}: {one_line(error)}") from error
 

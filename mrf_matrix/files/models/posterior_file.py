@@ -17,17 +17,15 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
-from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.models.answers import check_answers
+from mrf_matrix.files.models.measured_once import release_and_domain, same_mechanism
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
-from mrf_matrix.files.release_record import content_of, release_of
-from mrf_matrix.mechanisms import Mechanism, Release
+from mrf_matrix.files.release_record import content_of
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockPart, weighted_blocks
 from mrf_matrix.reports.release_report import posterior_report
-from strategies.operator_files import encode
 
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
 POSTERIOR_VERSION = 2
@@ -60,13 +58,7 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     something is missing, of another type, too large, or does not agree.
     """
     data = versioned_of(container.data, "model.json", POSTERIOR_FORMAT, POSTERIOR_VERSION, KEYS)
-    release, described = release_of(container.under(data["release"]))
-    domain = Domain.from_dict(described)
-    if domain.target is None or domain.sizes != release.sizes:
-        raise FieldError("domain: expected the attributes of the release, and a target.")
-    if domain.n_classes != release.n_classes or len(sorted_classes(domain)[0]) != domain.n_classes:
-        raise FieldError("domain: expected the classes of the release, each of them once.")
-    check_answers(release.answers)
+    release, domain = release_and_domain(container, data["release"])
     measured = _measurement(domain, release, data)
     claimed = report_of(data["report"])
     report = check_follows(claimed, posterior_report(measured, release, "", claimed.delta))
@@ -95,7 +87,7 @@ def _measurement(domain: Domain, release: Release, data: JsonObject) -> BlockPar
         n_classes=domain.n_classes,
         neighboring=release.neighboring,
     )
-    if not _same(measured.mechanism, release.mechanism):
+    if not same_mechanism(measured.mechanism, release.mechanism):
         raise FieldError("its release did not measure the weighted leaves of its blocks.")
     return measured
 
@@ -109,18 +101,6 @@ def _blocks(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
     if len(set(places)) < len(places) or not rising:
         raise FieldError("blocks: expected each attribute once, in rising order in a block.")
     return tuple(blocks)
-
-
-def _same(one: Mechanism, other: Mechanism) -> bool:
-    """Say whether two mechanisms measure the same integer strategy."""
-    if one.rounded.scale != other.rounded.scale:
-        return False
-    (shape, arrays), (found, others) = (encode(m.rounded.matrix) for m in (one, other))
-    return shape == found and all(_equal(arrays[name], others[name]) for name in arrays)
-
-
-def _equal(one: Values, other: Values) -> bool:
-    return one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def _check_finite(model: ReleasedPosteriorForestClassifier) -> None:

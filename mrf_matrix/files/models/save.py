@@ -11,6 +11,7 @@ from mrf_matrix.estimators.released.released_forest import ReleasedForestClassif
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
 from mrf_matrix.files.models.label_file import LabelModel, label_content
+from mrf_matrix.files.models.naive_bayes_file import NaiveBayesModel, naive_bayes_content
 from mrf_matrix.files.models.pooled_file import PooledModel, pooled_content
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
 from mrf_matrix.files.models.private_file import PrivateModel, private_content
@@ -26,7 +27,9 @@ ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
-TableModel = PosteriorModel | ResidualModel | PooledModel | LabelModel | PrivateModel
+TableModel = (
+    PosteriorModel | NaiveBayesModel | ResidualModel | PooledModel | LabelModel | PrivateModel
+)
 
 
 def save_model(
@@ -36,13 +39,14 @@ def save_model(
 
     The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
     variances of their noise, voting and privacy report; of a posterior forest the release and its
-    blocks, of a residual forest its plan and releases, of a tree of labels its plan and labels, of
-    a private forest its choices and one of these, from which all else follows. It holds no record,
-    no raw count and no seed.
+    blocks, of naive Bayes the release, of a residual forest its plan and releases, of a tree of
+    labels its plan and labels, of a private forest its choices and one of these, from which all
+    else follows. It holds no record, no raw count and no seed.
 
     Parameters
     ----------
-    model : PrivateForestClassifier, or one of a matrix, posterior or residual forest, or of labels
+    model : PrivateForestClassifier, or one of a matrix, posterior, residual or pooled forest, of \
+labels or of naive Bayes
         Fitted, or from a file.
     path : str or path
         By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
@@ -78,7 +82,8 @@ def save_model(
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
             f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
-            f"PooledForestClassifier or LabelTreeClassifier, those whose model files are known."
+            f"PooledForestClassifier, LabelTreeClassifier or PrivateNaiveBayesClassifier, those "
+            f"whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
@@ -105,6 +110,8 @@ def _content_of(model: MatrixModel | TableModel) -> tuple[JsonObject, dict[str, 
         return private_content(model)
     if isinstance(model, PosteriorModel):
         return posterior_content(model)
+    if isinstance(model, NaiveBayesModel):
+        return naive_bayes_content(model)
     if isinstance(model, LabelModel):
         return label_content(model)
     if isinstance(model, PooledModel):

@@ -58,6 +58,16 @@ class Forecast:
     screening: Screening | None = None
     lag: float = 0.0
 
+    def to_dict(self) -> dict[str, object]:
+        """Return the forecast as plain values, ready for JSON."""
+        return {
+            "kind": self.name,
+            "measured": self.measured,
+            "screened": self.screening is not None,
+            "budget": repr(self.budget),
+            "expected_accuracy": self.accuracy,
+        }
+
 
 @dataclass(frozen=True)
 class PrivatePlan:
@@ -196,7 +206,7 @@ class PrivatePlan:
         first, *others = self.forecasts
         told = f"{first.name}: expected accuracy {first.accuracy:.3f} under {PRIOR}"
         if not others:
-            return f"{told}; no other kind serves this domain and budget."
+            return f"{told}; no other kind is considered for this domain and budget."
         second = others[0]
         told += f"; the runner-up, {second.name}, would have {second.accuracy:.3f}"
         if second.accuracy > first.accuracy and first.screening is not None:
@@ -208,6 +218,26 @@ class PrivatePlan:
         elif second.accuracy > first.accuracy:
             told += f" (residuals must be {RESIDUALS_LEAD:g} ahead)"
         return f"{told}."
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan's figures as plain values, ready for JSON."""
+        first, *others = self.forecasts
+        return {
+            "mode": "private",
+            "budget": repr(self.budget),
+            "delta": self.delta,
+            "claim": self.budget.claim(self.delta),
+            "neighboring": self.neighboring,
+            "attributes": self.domain.n_attributes,
+            "cells": self.domain.size,
+            "classes": self.domain.n_classes,
+            "records": self.n_records,
+            "coarser": list(self.coarser),
+            "kind": first.name,
+            "runner_up": others[0].name if others else None,
+            "reason": self.reason,
+            "forecasts": [one.to_dict() for one in self.forecasts],
+        }
 
     def __str__(self) -> str:
         return self.reason

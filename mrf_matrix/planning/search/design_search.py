@@ -21,11 +21,18 @@ from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
-from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
-from mrf_matrix.planning.search.objectives import Objective, as_objective, check_records_known
+from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch, is_too_long
+from mrf_matrix.planning.search.objectives import (
+    ExpectedLoss,
+    Objective,
+    as_objective,
+    check_records_known,
+)
 from mrf_matrix.planning.search.search_space import (
     ANY,
+    AUTO,
     Space,
+    auto_modes,
     default_spaces,
     designs_of,
     mode_of,
@@ -83,9 +90,12 @@ def tune(
         Laplace noise of ε (its ``delta`` is 0), which makes the claim too.
     n_records : int, optional
         The *public* number of records; all objectives but "error" need it.
-    mode : {"auto", "training", "prediction", "subsample", "posterior"}, default="auto"
-        "auto" tries training (`MatrixForestClassifier`) and posterior forests; in a space of your
-        own the modes are what its parameter ``"mode"`` says, training where it says nothing.
+    mode : {"auto", "training", "prediction", "subsample", "posterior", "residual"}, default="auto"
+        "auto" tries training (`MatrixForestClassifier`), posterior forests and, with the objective
+        "accuracy", without bounds on release time and memory or noise of one's own, residual
+        forests where `suits_residual_forest` says so: `n_records` is public, records outweigh
+        noise, and there are two classes or noise is Gaussian. In a space of your own the modes are
+        what its parameter ``"mode"`` says, training where it says nothing.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     objective : {"accuracy", "flip", "error", "bound"} or callable, default="accuracy"
         What is minimised, see `mrf_matrix.planning.search.objectives`; a callable takes a `Plan`.
@@ -109,7 +119,8 @@ def tune(
         Noise of one's own, see `plan`; with mode "auto" random trees only.
     max_seconds : float, optional
         Stop the search after this time by the clock: no further design is begun, and those that
-        were not tried are trials with `Trial.stopped`. A design that was begun is finished. With
+        were not tried are trials with `Trial.stopped`. A design that was begun is finished; in mode
+        "auto" a residual forest that would take longer to judge is refused with a note. With
         ``resume`` the next call goes on from there; which designs are tried, not their values,
         depends on the machine.
     max_release_seconds : float, optional
@@ -172,10 +183,15 @@ def tune(
         "law": law,
         "random_state": whole_number("random_state", random_state, 0),
     }
-    designs = designs_of(default_spaces(domain, kind) if space is None else space)
-    designs = under_laws(designs, float(delta), kind)
     seconds = _checked_limit("max_release_seconds", max_release_seconds)
     most = None if max_bytes is None else whole_number("max_bytes", max_bytes)
+    if space is None:
+        judged = isinstance(goal, ExpectedLoss) and (seconds, most, law) == (None, None, None)
+        modes: tuple[str, ...] = AUTO
+        if judged:
+            modes = auto_modes(domain, epsilon=epsilon, delta=delta, rho=rho, n_records=n_records)
+        space = default_spaces(domain, kind, modes)
+    designs = under_laws(designs_of(space), float(delta), kind)
     request = {
         "domain": domain.to_dict(),
         "objective": [repr(goal), getattr(goal, "function", None)],
@@ -186,7 +202,7 @@ def tune(
         **fixed,
     }
     file = TrialFile(resume, request)
-    done = {trial.key: trial for trial in file.load()}
+    done = {trial.key: trial for trial in file.load() if not is_too_long(trial)}
     limit = _checked_limit("max_seconds", max_seconds)
     clock = Stopwatch(limit, monotonic)
     search = DesignTrials(

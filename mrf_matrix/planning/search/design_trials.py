@@ -9,11 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.planning.accuracy.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan, sequence_plan
-from mrf_matrix.planning.search.objectives import Objective
-from mrf_matrix.planning.search.search_space import mode_of
+from mrf_matrix.planning.search.objectives import ExpectedLoss, Objective
+from mrf_matrix.planning.search.search_space import ANY, mode_of
 from mrf_matrix.planning.search.trials import Trial
 from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
@@ -169,6 +170,8 @@ class DesignTrials:
             sequence_plan(self.domain, **fixed, random_state=self.fixed["random_state"] + number)
             for number in range(self.n_forests)
         ]
+        if note := self._too_long(made, started):
+            return _refused(design, note, self.clock.now() - started)
         judge = cast(Callable[[ResidualPlan], float], self.objective)
         return Trial(
             design=design,
@@ -180,8 +183,29 @@ class DesignTrials:
             seconds=self.clock.now() - started,
         )
 
+    def _too_long(self, made: list[ResidualPlan], started: float) -> str:
+        """Return why a search of mode "auto" does not judge residual forests; "" if it does."""
+        limit, goal = self.clock.limit, self.objective
+        if limit is None or self.fixed["mode"] != ANY or not isinstance(goal, ExpectedLoss):
+            return ""
+        seconds = len(goal.priors) * goal.n_targets * sum(map(imagined_seconds, made))
+        if started - self.clock.started + seconds <= limit:
+            return ""
+        return (
+            f"{TOO_LONG}: max_seconds={limit:g} is too short to judge it, which may take "
+            f"{seconds:.2g} s. Give more, or mode='residual'"
+        )
+
     def _mean(self, plans: list[Plan]) -> float:
         return float(np.mean([self.objective(one) for one in plans]))
+
+
+TOO_LONG = "not tried"  # what the note of a residual forest begins with that was not judged
+
+
+def is_too_long(trial: Trial) -> bool:
+    """Tell whether a trial was refused for lack of time alone: more time would try it."""
+    return not trial.stopped and trial.note.startswith(TOO_LONG)
 
 
 def _refused(design: Design, note: str, seconds: float) -> Trial:

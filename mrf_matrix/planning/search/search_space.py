@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.checks import public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plain_values import key_of
+from mrf_matrix.residual.law import sequence_budget
+from mrf_matrix.residual.sequence import most_codes
+from mrf_matrix.residual.settings import suits_residual_forest
 
 Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
@@ -32,6 +36,9 @@ ANY = "auto"
 AUTO = ("posterior", "training")
 """Modes that a search tries where it is told none: both release a forest for any later query."""
 
+SEQUENCE = "residual"
+"""The mode that it tries besides, where `auto_modes` says so."""
+
 FEW_TREES, MANY_TREES = 16, 128
 
 
@@ -41,7 +48,8 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
     Parameters
     ----------
     domain : Domain
-    mode : {"training", "prediction", "subsample", "posterior"}
+    mode : {"training", "prediction", "subsample", "posterior", "residual"}
+        A residual forest has one design: the space is empty.
     """
     kind = kinds_named(mode)[0]
     if not kind.grows_trees:
@@ -57,11 +65,36 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
     }
 
 
-def default_spaces(domain: Domain, mode: str) -> list[dict[str, list[Any]]]:
-    """Return the default space of a mode, or of each of `AUTO` for mode "auto"."""
+def default_spaces(
+    domain: Domain, mode: str, modes: Sequence[str] = AUTO
+) -> list[dict[str, list[Any]]]:
+    """Return the default space of a mode, or of each of several for mode "auto"."""
     if mode != ANY:
         return [default_space(domain, mode)]
-    return [{"mode": [one], **default_space(domain, one)} for one in AUTO]
+    return [{"mode": [one], **default_space(domain, one)} for one in modes]
+
+
+def auto_modes(
+    domain: Domain, *, epsilon: object, delta: object, rho: object, n_records: int | None
+) -> tuple[str, ...]:
+    """Return the modes that a search tries where it is told none, for one claim.
+
+    Residual forests are among them where `suits_residual_forest` says so of the noise that they
+    would take, and no attribute has too many codes for one.
+
+    >>> domain = Domain.from_sizes([5] * 8, n_classes=2)
+    >>> auto_modes(domain, epsilon=1, delta=0, rho=None, n_records=20_000)
+    ('posterior', 'residual', 'training')
+    >>> auto_modes(domain, epsilon=1, delta=0, rho=None, n_records=200)
+    ('posterior', 'training')
+    """
+    records = public_records(n_records)
+    if domain.target is None or records is None:
+        return AUTO
+    d, k = domain.n_attributes, domain.n_classes
+    budget = sequence_budget(epsilon, delta, rho, d, records, k)
+    suits = suits_residual_forest(records, budget, d, k) and max(domain.sizes) <= most_codes(k)
+    return (AUTO[0], SEQUENCE, *AUTO[1:]) if suits else AUTO
 
 
 def designs_of(space: Space) -> list[dict[str, Any]]:

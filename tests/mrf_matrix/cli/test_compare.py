@@ -57,6 +57,17 @@ def test_another_figure_is_shown_and_drawn(tmp_path):
     assert (tmp_path / "log_loss.png").exists()
 
 
+def test_methods_that_are_not_compared_by_default_are_named(tmp_path):
+    options = ["--methods", "residual,labels,pooled", "--no-pictures", "--output", str(tmp_path)]
+    done = run("compare", "monks_1", *SMALL, *options)
+    assert done.exit_code == 0, done.output
+    for label in ("residual forest", "tree of labels", "tree beside tables"):
+        assert label in done.output
+    refused = run("compare", "monks_1", *SMALL, "--methods", "residuals", "--output", str(tmp_path))
+    assert refused.exit_code == 1
+    assert "residual, labels, pooled" in " ".join(refused.output.split())
+
+
 def test_json_goes_to_standard_output(tmp_path):
     done = run("compare", "monks_1", *SMALL, "--json", "--no-pictures", "--output", str(tmp_path))
     assert done.exit_code == 0, done.output

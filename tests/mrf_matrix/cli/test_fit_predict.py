@@ -403,14 +403,21 @@ def test_help_shows_a_domain_file_that_is_one(files):
     assert Domain.load(files / "domain.json").target.name == "income"
 
 
-@pytest.mark.parametrize("mode", ["training", "posterior"])
-def test_the_line_that_tune_prints_trains_its_choice(files, mode):
-    options = ["--n-trees", "4", "--max-depth", "1"] if mode == "training" else ["--n-blocks", "2"]
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("matrix", ["--n-trees", "4", "--max-depth", "1"]),
+        ("posterior", ["--n-blocks", "2"]),
+        ("residual", ["--mode", "residual"]),
+    ],
+)
+def test_the_line_that_tune_prints_trains_its_choice(files, method, options):
     found = run(
         "tune", files / "domain.json", "--n-records", "432", "--epsilon", "1/2", *options,
         "--no-pictures", "--output", files,
     )  # fmt: skip
     (line,) = (row for row in found.output.splitlines() if "mrf-matrix fit" in row)
+    assert f"--method {method}" in line
     _, *words, _ = shlex.split(line)
     words[words.index("RECORDS.csv")] = files / "records.csv"
     done = run(*words, files / "model.mrf")

@@ -101,6 +101,27 @@ def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
     assert [trial["n_blocks"] for trial in alone["trials"]] == [2]
 
 
+def test_tune_tries_residual_forests_where_they_suit(tmp_path, monkeypatch):
+    few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
+    monkeypatch.setattr(
+        "mrf_matrix.planning.search.search_space.default_space",
+        lambda domain, mode: few if mode == "training" else {},
+    )
+    file = tmp_path / "schema.json"
+    Domain.from_sizes([3] * 8, n_classes=2).save(file)
+    options = ["--n-records", "3000", "--epsilon", "1", "--no-pictures", "--output", str(tmp_path)]
+    done = run("tune", str(file), *options)
+    assert done.exit_code == 0, done.output
+    assert "residual" in done.output
+    found = json.loads((tmp_path / "tune.json").read_text())
+    assert {trial["mode"] for trial in found["trials"]} == {"posterior", "residual", "training"}
+    assert "--method residual" in done.output or found["mode"] != "residual"
+    options[1] = "100000000"
+    late = run("tune", str(file), *options)
+    assert late.exit_code == 0, late.output
+    assert "--max-seconds 45 is too short to judge it" in " ".join(late.output.split())
+
+
 def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
     pytest.importorskip("matplotlib")
     arguments = ["plan", "monks_1", "--mode", "posterior", "--n-blocks", "3"]
@@ -125,6 +146,11 @@ def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
         (["tune", "monks_1", "--max-features", "9"], "no design was feasible"),
         (["tune", "monks_1", "--mode", "posterior", "--max-depth", "2"], "--n-blocks"),
         (["tune", "monks_1", "--mode", "training", "--n-blocks", "2"], "--n-blocks"),
+        (["tune", "monks_1", "--mode", "residual", "--n-blocks", "2"], "no --n-blocks"),
+        (
+            ["tune", "monks_1", "--mode", "residual", "--max-depth", "2"],
+            "no option of random trees",
+        ),
         (["plan", "monks_1", "--mode", "posterior", "--n-trees", "9"], "n_trees"),
         (["plan", "monks_1", "--n-blocks", "2"], "posterior"),
         (["tune", "monks_1", *FEW, "--max-release-seconds", "1e-9"], "max_release_seconds"),

@@ -44,6 +44,7 @@ from mrf_matrix.estimators import (
     PureForestClassifier,
     ReleasedForestClassifier,
     ReleasedLabelTreeClassifier,
+    ReleasedNaiveBayesClassifier,
     ReleasedPooledForestClassifier,
     ReleasedPosteriorForestClassifier,
     ReleasedPrivateForestClassifier,
@@ -155,6 +156,8 @@ def fitted(name, tmp_path):
         return released(tmp_path, MADE["posterior"]())
     if name == "released residual":
         return released(tmp_path, MADE["residual"]())
+    if name == "released naive Bayes":
+        return released(tmp_path, MADE["naive Bayes"]())
     if name == "released labels":
         return released(tmp_path, MADE["labels"]())
     if name == "released pooled":
@@ -197,6 +200,7 @@ def test_every_classifier_is_in_the_table():
     tested |= {
         ReleasedForestClassifier,
         ReleasedLabelTreeClassifier,
+        ReleasedNaiveBayesClassifier,
         ReleasedPooledForestClassifier,
         ReleasedPosteriorForestClassifier,
         ReleasedPrivateForestClassifier,
@@ -210,7 +214,7 @@ def test_every_classifier_is_in_the_table():
     [
         *MADE,
         *("released", "released posterior", "released residual", "released labels"),
-        *("released pooled", "released private"),
+        *("released pooled", "released private", "released naive Bayes"),
     ],
 )
 @pytest.mark.parametrize("how", ["set_params", "by hand"])

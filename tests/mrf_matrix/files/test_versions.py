@@ -17,6 +17,7 @@ from mrf_matrix import (
     PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
     PureDP,
     ResidualForestClassifier,
     load_model,
@@ -46,6 +47,10 @@ def write_release(path):
 FORMATS = {
     "mrf_matrix.model": (model_of(MatrixForestClassifier, n_trees=2, max_depth=1), load_model),
     "mrf_matrix.posterior_model": (model_of(PosteriorForestClassifier), load_model),
+    "mrf_matrix.naive_bayes_model": (
+        lambda path: save_model(PrivateNaiveBayesClassifier(DOMAIN).fit(X, Y), path),
+        load_model,
+    ),
     "mrf_matrix.residual_model": (model_of(ResidualForestClassifier), load_model),
     "mrf_matrix.label_model": (model_of(LabelTreeClassifier), load_model),
     "mrf_matrix.pooled_model": (model_of(PooledForestClassifier), load_model),

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees, compare, load_dataset
 from mrf_matrix.cli.main import main
-from mrf_matrix.cli.plan import ALLOCATIONS
+from mrf_matrix.cli.plans.plan import ALLOCATIONS
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.kinds.levels import RULES, level_strategy, level_weights

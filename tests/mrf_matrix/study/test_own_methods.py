@@ -7,7 +7,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 from mrf_matrix import Domain, RandomTrees, compare, load_dataset
-from mrf_matrix.study.methods import METHODS, Method
+from mrf_matrix.study.methods import METHODS, NAMED_METHODS, Method
 from strategies import evaluate
 
 MONKS = load_dataset("monks_1")
@@ -24,11 +24,29 @@ def test_methods_of_ones_own_stand_beside_ours():
     assert said == ["noise-free, not private", "research noise, not a release"]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.key)
+@pytest.mark.parametrize("method", [*METHODS, *NAMED_METHODS], ids=lambda method: method.key)
 def test_only_ours_are_called_private(method):
     own = replace(method, label="mine")
     assert method.privacy("exact") in ("private release", "noise-free, not private")
     assert own.privacy("exact") in ("claim by its author, unverified", "noise-free, not private")
+
+
+KINDS = {"residual": "residual forest", "labels": "tree of labels", "pooled": "tree beside tables"}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_kinds_of_the_private_forest_may_be_named(delta):
+    settings = {"n_trees": 4, "max_depth": 2, "n_splits": 1, "n_draws": 2, "delta": delta}
+    study = compare(
+        "monks_1", methods=[*KINDS, "majority"], epsilons=[0.5, 2], strategy="identity", **settings
+    )
+    assert {one.key: one.label for one in study.methods if one.spends} == KINDS
+    for key in KINDS:
+        for epsilon in (0.5, 2):
+            assert 0.3 < study.summary(key, epsilon).mean <= 1
+            assert study.summary(key, epsilon, "log_loss").mean > 0  # they know probabilities
+    again = compare("monks_1", methods=["labels"], epsilons=[2], strategy="identity", **settings)
+    assert again.summary("labels", 2).mean == study.summary("labels", 2).mean
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,14 @@ from mrf_matrix import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
     load_model,
     save_model,
 )
 from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.files.models.label_file import LABEL_VERSION
+from mrf_matrix.files.models.naive_bayes_file import NAIVE_BAYES_VERSION
 from mrf_matrix.labels.depth import COUNTED_FROM
 
 MODEL = "model.json"
@@ -28,6 +30,7 @@ X = GENERATOR.integers(0, SIZES, size=(1500, 4))
 Y = (GENERATOR.random(1500) < np.where(X[:, 0] + X[:, 1] > 1, 0.8, 0.3)).astype(int)
 KINDS = {
     "posterior": PosteriorForestClassifier,
+    "naive_bayes": PrivateNaiveBayesClassifier,
     "residual": ResidualForestClassifier,
     "labels": LabelTreeClassifier,
     "pooled": PooledForestClassifier,
@@ -37,7 +40,8 @@ KINDS = {
 def fitted(kind, **parameters):
     domain = Domain.from_sizes(SIZES, n_classes=2)
     budget = {"epsilon": 0.5} if kind == "labels" else {}  # of one round
-    return KINDS[kind](domain, random_state=0, n_records=1500, **budget, **parameters).fit(X, Y)
+    public = {} if kind == "naive_bayes" else {"random_state": 0, "n_records": 1500}
+    return KINDS[kind](domain, **public, **budget, **parameters).fit(X, Y)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -98,12 +102,21 @@ LABELS = {
     "an earlier version": {"schema_version": LABEL_VERSION - 1},
     "a later version": {"schema_version": LABEL_VERSION + 1},
 }
+NAIVE_BAYES = {
+    "no alpha": {"alpha": None},
+    "alpha of nothing": {"alpha": 0.0},
+    "alpha below": {"alpha": -1.0},
+    "alpha in words": {"alpha": "1"},
+    "no release": {"release": {}},
+    "a later version": {"schema_version": NAIVE_BAYES_VERSION + 1},
+}
 SAME = {
     "residual": {"n_records": 1500},
     "labels": {"cuts": [{"attribute": 2, "upper": [1, 3]}] * 7, "labels": [0, 1] * 4},
 }
 """What may be changed: the same number, and another tree of the same plan."""
 CHANGED = [("residual", name, change) for name, change in RESIDUAL.items()]
+CHANGED += [("naive_bayes", name, change) for name, change in NAIVE_BAYES.items()]
 CHANGED += [("labels", name, change) for name, change in LABELS.items()]
 
 

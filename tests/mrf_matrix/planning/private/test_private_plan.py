@@ -277,3 +277,11 @@ def test_domains_of_more_cells_than_a_float_can_count_are_planned(k):
     domain = Domain.from_sizes([4] * 600, n_classes=k)
     assert domain.size > 10**308
     assert private_plan(domain, [PureDP(1)], n_records=400).chosen.accuracy > 1 / 2
+
+
+def test_where_one_kind_is_considered_the_reason_does_not_say_that_no_other_could_be_fitted():
+    domain = Domain.from_sizes((4, 4, 4, 3, 3, 3), n_classes=4)
+    made = private_plan(domain, [PureDP(1)], n_records=1728)
+    assert len(made.forecasts) == 1
+    assert "no other kind is considered for this domain and budget" in made.reason
+    assert plan(domain, "residual", n_records=1728).steps  # which could be

@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     result_options,
     time_limit_option,
 )
-from mrf_matrix.cli.plan_tables import search_table
+from mrf_matrix.cli.plans.plan_tables import search_table
 from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
@@ -50,11 +50,22 @@ FIT_PARAMETERS = (
 )  # fmt: skip
 """Parameters of classifiers that options of `mrf-matrix fit` set."""
 
+EXPECTED = {
+    "blocks": "no option of random trees, but --n-blocks.",
+    "trees": "no --n-blocks.",
+    None: "no option of random trees, and no --n-blocks.",
+}
+"""What a mode of blocks, of trees or of neither may be told."""
 
-def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
+METHOD_OF = {"training": "matrix", "posterior": "posterior", "residual": "residual"}
+"""The --method of `mrf-matrix fit` that trains a mode."""
+
+
+def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[Any]]] | None:
     """Return the default spaces with what the options say of their parameters.
 
-    Where the options are all of one mode, "auto" means that mode.
+    Where the options are all of one mode, "auto" means that mode; None where there are none, and
+    `tune` chooses the modes.
     """
     from mrf_matrix.planning.search.search_space import default_spaces
 
@@ -64,17 +75,13 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
         for kind, names in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
     }
     told = [kind for kind, values in given.items() if values]
+    if mode == "auto" and not told:
+        return None
     if mode == "auto" and len(told) == 1:
         mode = "posterior" if told == ["blocks"] else "training"
-    if mode != "auto" and ("trees" if mode == "posterior" else "blocks") in told:
-        raise ValueError(
-            f"--mode {mode}: expected "
-            + (
-                "no option of random trees, but --n-blocks."
-                if mode == "posterior"
-                else "no --n-blocks."
-            )
-        )
+    own = {"posterior": "blocks", "residual": None}.get(mode, "trees")
+    if mode != "auto" and any(kind != own for kind in told):
+        raise ValueError(f"--mode {mode}: expected {EXPECTED[own]}")
     return [
         {"mode": [mode], **space, **given["blocks" if "n_blocks" in space else "trees"]}
         for space in default_spaces(schema, mode)
@@ -87,7 +94,9 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @delta_option()
 @n_records_option()
 @mode_option(
-    "auto: training and posterior, or that of the options given.", ("auto", *MODES), "auto"
+    "auto: posterior, training and, where it suits, residual, or that of the options given.",
+    ("auto", *MODES),
+    "auto",
 )
 @click.option(
     "--objective",
@@ -153,6 +162,8 @@ def command(
             f"Best: mode {found.mode}, "
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
+        for told in left_for_time(found):
+            console().print(told, markup=False, highlight=False)
         if line := fit_line(found, domain):
             console().print("Train it with:")
             console().print(f"  {line}", soft_wrap=True, highlight=False)
@@ -169,16 +180,27 @@ def pictures(found: "Tuning") -> dict[str, Any]:
     return {"designs.png": ParetoDisplay.from_tuning(found)} if several else {}
 
 
+def left_for_time(found: "Tuning") -> list[str]:
+    """Say, in the words of options, which designs would have taken too long to judge."""
+    from mrf_matrix.planning.search.design_trials import is_too_long
+
+    notes = [trial.note for trial in found.trials if is_too_long(trial)]
+    words = {"max_seconds=": "--max-seconds ", "mode='residual'": "--mode residual"}
+    for python, option in words.items():
+        notes = [note.replace(python, option) for note in notes]
+    return [f"Residual forest: {note}." for note in notes]
+
+
 def fit_line(found: "Tuning", domain: str) -> str | None:
     """Return the command that trains the best design; None where `fit` has no such mode.
 
     `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
     """
-    if found.mode not in ("training", "posterior"):
+    if found.mode not in METHOD_OF:
         return None
     known = Path(domain).suffix == ""
     words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
-    words += ["--method", "posterior" if found.mode == "posterior" else "matrix"]
+    words += ["--method", METHOD_OF[found.mode]]
     for name in FIT_PARAMETERS:
         value = found.best_params.get(name)
         usual = value in (None, "auto") or (name == "delta" and not value)

@@ -9,6 +9,7 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
+    MODES,
     budget_options,
     comma_floats,
     delta_option,
@@ -19,18 +20,22 @@ from mrf_matrix.cli.options import (
     neighboring_option,
     party_options,
     random_state_option,
+    refuse_given,
     result_options,
     splits_option,
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.plan_tables import plan_table, size_table, step_table
+from mrf_matrix.cli.plans.plan_tables import plan_table, size_table, step_table
+from mrf_matrix.cli.plans.private_plan import show_private
 from mrf_matrix.cli.screen import advise, console, write_results
 from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
     from mrf_matrix.planning import Plan
+    from mrf_matrix.planning.plans.verdict import Verdict
 
 
 def numbers(
@@ -61,12 +66,26 @@ ALLOCATIONS = (
 )  # fmt: skip
 """As in `mrf_matrix.planning.kinds`, which is not imported for a list of words."""
 
+OF_PRIVATE = ("private", "auto")
+"""Words for what `mrf-matrix fit` takes by default: that of `compare`, and that of `fit`."""
+
+OF_FORESTS = (
+    "n_trees", "max_depth", "splits", "n_ensembles", "max_features", "n_blocks", "queries",
+    "strategy", "objective", "weights", "groups", "optimise_for", "target_rms", "budget_shares",
+    "allocation", "voting", "parties", "dropouts", "colluders", "remove_excess", "time_limit",
+)  # fmt: skip
+"""Options that say what is chosen there."""
+
 
 @click.command(name="plan")
 @click.argument("domain")
 @budget_options()
 @delta_option()
-@mode_option("What is released.")
+@mode_option(
+    "What is released. private, or auto: the kind that `mrf-matrix fit` takes, every other kind's "
+    "forecast, and each step.",
+    (*MODES, *OF_PRIVATE),
+)
 @n_records_option()
 @n_trees_option("Trees of all ensembles.")
 @click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
@@ -132,14 +151,34 @@ def command(
 
     No record is read, not even of a data set given by name: only its public domain.
     """
+    schema, label = public_domain(domain)
+    settings["n_blocks"] = settings["n_blocks"] or "auto"
+    settings["n_records"] = settings["n_records"] or public_records(domain)
+    file = (output or Path("results") / label) / "plan.json"
+    if settings["mode"] in OF_PRIVATE:
+        refuse_given(OF_FORESTS, f"--mode {settings['mode']}")
+        weighed = show_private(schema, label, settings, file, as_json=as_json)
+    else:
+        advise(schema, settings["n_records"])
+        weighed = show_plan(schema, label, settings, file, as_json=as_json, drawn=not no_pictures)
+    if strict and (weighed.records is None or weighed.is_hopeless):
+        raise click.ClickException(f"--strict: {weighed}.")
+
+
+def show_plan(
+    schema: "Domain",
+    label: str,
+    settings: dict[str, Any],
+    file: Path,
+    *,
+    as_json: bool,
+    drawn: bool,
+) -> "Verdict":
+    """Plan, print, and write the record and pictures; return what noise leaves."""
     from mrf_matrix.planning import plan
     from mrf_matrix.planning.plans.verdict import verdict_of
     from mrf_matrix.residual import ResidualPlan
 
-    schema, label = public_domain(domain)
-    settings["n_blocks"] = settings["n_blocks"] or "auto"
-    settings["n_records"] = settings["n_records"] or public_records(domain)
-    advise(schema, settings["n_records"])
     made = plan(schema, settings.pop("mode"), **settings)
     steps = isinstance(made, ResidualPlan)
     own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)
@@ -154,11 +193,9 @@ def command(
     else:
         console().print(plan_table(figures), "", size_table(figures))
         console().print("Nothing was spent and no record read: every figure is public.")
-    folder = output or Path("results") / label
-    drawing = None if no_pictures or isinstance(made, ResidualPlan) else partial(pictures, made)
-    write_results(record, folder / "plan.json", drawing, as_json=as_json)
-    if strict and (weighed.records is None or weighed.is_hopeless):
-        raise click.ClickException(f"--strict: {weighed}.")
+    drawing = partial(pictures, made) if drawn and not isinstance(made, ResidualPlan) else None
+    write_results(record, file, drawing, as_json=as_json)
+    return weighed
 
 
 def pictures(made: "Plan") -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""`mrf-matrix plan` and `tune`: what is known without data."""

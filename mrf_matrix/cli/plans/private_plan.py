@@ -1,0 +1,78 @@
+"""`mrf-matrix plan --mode private`: which kind of forest `fit` would take, why, and each step."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from mrf_matrix.cli.screen import advise, console, table, write_results
+
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
+    from mrf_matrix.planning.plans.verdict import Verdict
+
+PARAMETERS = ("epsilon", "delta", "rho", "n_records", "neighboring", "random_state")
+"""Options that the classifier takes."""
+
+EVEN = (
+    "The first choice says how rare the rarer class is. The steps after it are those of even "
+    "classes; of uneven ones others share the same rest."
+)
+
+
+def show_private(
+    schema: "Domain", label: str, settings: Mapping[str, Any], file: Path, *, as_json: bool
+) -> "Verdict":
+    """Plan every kind of forest, print, and write the record; return what noise leaves."""
+    from mrf_matrix.estimators import PrivateForestClassifier
+    from mrf_matrix.estimators.private.announced import announced
+
+    advise(schema.coarser(), settings["n_records"])
+    model = PrivateForestClassifier(schema, **{name: settings[name] for name in PARAMETERS})
+    made = announced(model)
+    figures = {"domain": label, **made.to_dict()}
+    record = json.dumps(figures, indent=2)
+    if as_json:
+        click.echo(record)
+    else:
+        screen = console()
+        screen.print(forecast_table(figures), "", share_table(figures))
+        if made.plan.balance is not None:
+            screen.print(EVEN)
+        screen.print(f"Signal and noise: {made.verdict}.")
+        screen.print("Nothing was spent and no record read: every figure is public.")
+    write_results(record, file, None, as_json=as_json)
+    return made.verdict
+
+
+def forecast_table(figures: Mapping[str, Any]) -> Table:
+    """List what is expected of every kind, the one that is taken first, and why below."""
+    title = f"Kinds of forest for {figures['domain']}, before any data"
+    made = table(title, "kind", "expected accuracy", "")
+    for number, one in enumerate(figures["forecasts"]):
+        taken = "taken" if number == 0 else ""
+        made.add_row(one["kind"], f"{one['expected_accuracy']:.3f}", taken)
+    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
+    made.caption = figures["reason"]
+    return made
+
+
+def share_table(figures: Mapping[str, Any]) -> Table:
+    """List every step with its share of the budget."""
+    title = f"Steps and their shares of {figures['claim']}"
+    made = table(title, "step", "share", "sensitivity", "rms", words=1)
+    for step in figures["steps"]:
+        made.add_row(step["measured"], f"{step['share']:.2%}", *_noise_of(step))
+    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
+    return made
+
+
+def _noise_of(step: Mapping[str, Any]) -> tuple[str, str]:
+    """Return sensitivity and noise in words; what a choice decides has neither."""
+    if step["sensitivity"] is None:
+        return "", "as chosen"
+    rms = "a choice" if step["is_choice"] else f"{step['rms']:.4g} records"
+    return f"{step['sensitivity']:.4g}", rms

@@ -1,0 +1,70 @@
+"""What a private forest would spend, known before any data: all of it, and what a fit takes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain, PrivateForestClassifier
+from mrf_matrix.estimators.private.announced import announced
+
+CASES = {  # sizes, k, n, what is claimed: every kind, with the choices around it
+    "table": ([3] * 6, 2, 432, {"epsilon": 0.9}),
+    "tables": ([4] * 6, 4, 1728, {"epsilon": 1}),
+    "tables, n unknown": ([4] * 6, 4, None, {"epsilon": 1}),
+    "trusted tables": ([4] * 7, 4, 400_000, {"epsilon": 0.5, "delta": 1e-6}),
+    "residuals": ([4] * 10, 2, 100_000, {"epsilon": 1}),
+    "Gaussian residuals": ([5] * 8, 2, 20_000, {"epsilon": 1, "delta": 1e-6}),
+    "labels": ([4] * 12, 2, 200, {"epsilon": 0.5}),
+    "pool": ([4] * 16, 2, 2000, {"rho": 0.03}),
+    "residual pool": ([4] * 20, 2, 8000, {"epsilon": 0.5, "neighboring": "add_remove"}),
+    "screening": ([4] * 12, 2, 4000, {"epsilon": 0.01}),
+    "gated screening": ([4] * 40, 2, 20_000, {"epsilon": 1, "neighboring": "replace_one"}),
+    "no noise": ([3] * 4, 2, 100, {"epsilon": float("inf")}),
+}
+
+
+def unfitted(case, **changes):
+    sizes, k, n, claim = CASES[case]
+    public = Domain.from_sizes(sizes, n_classes=k)
+    return PrivateForestClassifier(public, n_records=n, random_state=0, **claim, **changes)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_steps_add_up_to_the_whole_budget(case):
+    model = unfitted(case)
+    found = announced(model)
+    assert found.plan == model.plan()
+    if case != "no noise":
+        assert sum(one.budget.exact for one in found.steps) == found.plan.budget.exact
+        shares = [one["share"] for one in found.to_dict()["steps"]]
+        assert sum(shares) == pytest.approx(1)
+    if found.plan.balance is not None:
+        assert found.steps[0].measured == found.plan.balance.measured
+    if found.plan.trust is not None:
+        assert found.steps[-1].measured == found.plan.trust.measured
+    record = found.to_dict()
+    assert json.loads(json.dumps(record)) == record
+    kinds = [one.name for one in found.plan.forecasts]
+    assert [one["kind"] for one in record["forecasts"]] == kinds
+    assert [record["kind"], record["runner_up"]] == [*kinds, None][:2]
+
+
+@pytest.mark.parametrize(
+    "case", ["table", "tables", "residuals", "labels", "pool", "residual pool"]
+)
+def test_a_fit_of_even_classes_takes_the_announced_steps(case):
+    model = unfitted(case, noise="research", noise_state=0)
+    rng = np.random.default_rng(0)
+    n = model.n_records
+    codes = np.stack([rng.integers(0, size, n) for size in model.domain.sizes], axis=1)
+    labels = rng.permutation(np.arange(n) % model.domain.n_classes)
+    steps = announced(model).steps
+    made = model.fit(codes, labels).privacy_report_.measurements
+    assert [one.budget for one in made] == [repr(one.budget) for one in steps]
+    assert [one.sensitivity for one in made] == pytest.approx([one.sensitivity for one in steps])
+
+
+def test_without_a_domain_it_is_refused():
+    with pytest.raises(ValueError, match="domain"):
+        announced(PrivateForestClassifier(epsilon=1))

@@ -1,0 +1,128 @@
+"""Which kinds of forest a search tries where it is told none."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix.estimators.design import from_design
+from mrf_matrix.mechanisms.noise.discrete import DiscreteLaplace
+from mrf_matrix.planning import default_space, tune
+from mrf_matrix.planning.search.search_space import AUTO, auto_modes
+from mrf_matrix.residual.settings import RESIDUAL_SIGNAL
+
+
+class OwnLaw(DiscreteLaplace):
+    """A law that nobody here has proved."""
+
+    name: ClassVar[str] = "discrete Laplace of one's own"
+
+
+DOMAIN = Domain.from_sizes([3] * 4, n_classes=2)
+QUICK = {"objective_options": {"n_targets": 4, "n_queries": 32}, "time_limit": 0.02}
+ENOUGH = RESIDUAL_SIGNAL["l1"] * DOMAIN.n_attributes  # records at ε = 1
+
+
+def modes(sizes, n_classes, n_records, **claim):
+    domain = Domain.from_sizes(sizes, n_classes=n_classes)
+    asked = {"epsilon": None, "delta": 0, "rho": None} | claim
+    return auto_modes(domain, n_records=n_records, **asked)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_classes", "n_records", "claim", "residual"),
+    [
+        ([5] * 8, 2, 20_000, {"epsilon": 1}, True),
+        ([5] * 8, 2, 20_000, {"epsilon": 1, "delta": 1e-6}, True),
+        ([3] * 4, 2, ENOUGH, {"epsilon": 1}, True),
+        ([3] * 4, 2, ENOUGH - 1, {"epsilon": 1}, False),
+        ([5] * 8, 2, None, {"epsilon": 1}, False),  # N is not public
+        ([5] * 8, 3, 20_000, {"epsilon": 1}, False),  # several classes under Laplace noise
+        ([5] * 8, 3, 20_000, {"rho": 0.5}, True),
+        ([2001] * 2, 2, 10**7, {"epsilon": 1}, False),  # too many codes
+        ([5] * 8, None, 20_000, {"epsilon": 1}, False),  # no classes are known
+    ],
+)
+def test_residual_forests_are_tried_where_they_suit(sizes, n_classes, n_records, claim, residual):
+    found = modes(sizes, n_classes, n_records, **claim)
+    assert ("residual" in found) == residual
+    assert set(AUTO) <= set(found)
+
+
+def tried(**changes):
+    """Return the modes that a search tries, without the time to judge random trees."""
+    asked = {"epsilon": 1, "n_records": 3000, **QUICK} | changes
+    found = tune(DOMAIN, **asked)
+    return {trial.design["mode"] for trial in found.trials}, found
+
+
+@pytest.fixture(scope="module")
+def few_trees():
+    """Let the default space hold few random trees."""
+    with pytest.MonkeyPatch.context() as patch:
+        place = "mrf_matrix.planning.search.search_space.default_space"
+        few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
+        patch.setattr(
+            place, lambda domain, mode: few if mode == "training" else default_space(domain, mode)
+        )
+        yield
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_auto_tries_them_beside_the_others_and_makes_the_best():
+    kinds, found = tried()
+    assert kinds == {"posterior", "residual", "training"}
+    losses = {trial.design["mode"]: trial.value for trial in found.trials}
+    alone = tune(DOMAIN, epsilon=1, n_records=3000, mode="residual", **QUICK)
+    assert losses["residual"] == alone.best.value
+    (residual,) = (t for t in found.trials if t.design["mode"] == "residual")
+    model = from_design(found, residual)
+    assert isinstance(model, ResidualForestClassifier)
+    assert model.n_records == 3000
+    both, of_laws = tried(delta=1e-6)
+    assert both == kinds  # one design of it, for it compares the laws itself
+    assert sum(trial.design["mode"] == "residual" for trial in of_laws.trials) == 1
+
+
+@pytest.mark.usefixtures("few_trees")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_records": 300},
+        {"objective": "flip", "objective_options": None},
+        {"objective": lambda plan: plan.total, "objective_options": None},
+        {"max_bytes": 10**9},
+        {"max_release_seconds": 100},
+        {"law": OwnLaw},
+    ],
+)
+def test_auto_leaves_them_out_where_they_cannot_be_judged(changes):
+    kinds, _ = tried(**changes)
+    assert kinds == set(AUTO)
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_one_that_takes_longer_than_there_is_time_is_refused_with_a_note(tmp_path):
+    given = {"n_records": 10**9, "resume": tmp_path / "trials.json"}
+    _, found = tried(max_seconds=1000, **given)
+    (trial,) = (t for t in found.trials if t.design["mode"] == "residual")
+    assert np.isinf(trial.value)
+    assert "max_seconds=1000 is too short to judge it" in trial.note
+    assert "mode='residual'" in trial.note
+    assert not found.stopped
+    assert found.mode != "residual"
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_more_time_judges_one_that_was_refused_for_time(tmp_path):
+    from mrf_matrix.planning.search import design_trials
+
+    file = tmp_path / "trials.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(design_trials, "imagined_seconds", lambda plan: 1e9)
+        _, first = tried(max_seconds=1000, resume=file)
+    _, again = tried(max_seconds=1000, resume=file)
+    for found, judged in ((first, False), (again, True)):
+        (trial,) = (t for t in found.trials if t.design["mode"] == "residual")
+        assert np.isfinite(trial.value) == judged
