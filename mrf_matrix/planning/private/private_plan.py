@@ -6,7 +6,7 @@ from typing import Literal
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.domain.errors import name_few
-from mrf_matrix.planning.private.screening import Screening, screening_share
+from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
 from mrf_matrix.planning.private.trust import planned_trust
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
@@ -14,7 +14,10 @@ from mrf_matrix.residual.step import ResidualStep
 RESIDUALS_LEAD = 0.002
 """Expected lead from which residuals are measured: tables serve other queries too."""
 
-PRIOR = "a public prior of effects that repeat each other"
+FAINT = 50
+"""Records times ε below which a private model may be right less often than the majority class."""
+
+PRIOR = "a public prior, by which kinds are ranked"
 
 Measured = Literal["tables", "residuals", "labels", "pool", "residual pool"]
 """What a kind measures: tables at once, tables of residuals, a tree of labels, or such a tree
@@ -146,6 +149,12 @@ class PrivatePlan:
         return self.even_records not in (None, self.n_records)
 
     @property
+    def is_faint(self) -> bool:
+        """Whether public numbers say that hardly anything can be learned."""
+        known = self.n_records
+        return known is not None and known * epsilon_of(self.budget) < FAINT
+
+    @property
     def after_balance(self) -> Budget:
         """What the choice of how rare the rarer class is leaves, where it is made."""
         budget = self.chosen.budget
@@ -188,6 +197,10 @@ class PrivatePlan:
             told += " A private choice at the end says how far its votes are believed."
         if self.n_records is None:
             told += " Residuals and trees of labels need a public n_records."
+        if self.is_faint:
+            told += (
+                f" Records times ε are below {FAINT}: the majority class may be right more often."
+            )
         if self.coarser:
             told += (
                 f" Neighbouring codes of {name_few(self.coarser)} are counted as one, in at most "
@@ -212,7 +225,7 @@ class PrivatePlan:
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
         elif second.accuracy > first.accuracy and first.measured in BY_SIGNAL:
-            told += " (at such a signal it is taken: kinds without a tree lagged on public data)"
+            told += " (taken at such a signal: there kinds without a tree lagged on public data)"
         elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:

@@ -192,7 +192,7 @@ def test_labels_alone_are_for_little_data(n_records, budget, n_classes, changes,
     domain = Domain.from_sizes((4,) * 12, n_classes=n_classes)
     made = private_plan(domain, [budget], n_records=n_records, **changes)
     assert (made.chosen.measured == "labels") == taken
-    assert ("at such a signal it is taken" in made.reason) <= (taken or BESIDE in made.reason)
+    assert ("taken at such a signal" in made.reason) <= (taken or BESIDE in made.reason)
 
 
 def test_labels_are_of_the_law_of_the_larger_rate_and_of_one_attribute_too():
@@ -285,3 +285,12 @@ def test_where_one_kind_is_considered_the_reason_does_not_say_that_no_other_coul
     assert len(made.forecasts) == 1
     assert "no other kind is considered for this domain and budget" in made.reason
     assert plan(domain, "residual", n_records=1728).steps  # which could be
+
+
+@pytest.mark.parametrize(
+    ("n_records", "epsilon", "faint"), [(100, 0.4, True), (100, 0.6, False), (None, 1e-3, False)]
+)
+def test_a_plan_says_where_the_majority_class_may_be_right_more_often(n_records, epsilon, faint):
+    made = private_plan(Domain.from_sizes([3] * 6, 2), [PureDP(epsilon)], n_records=n_records)
+    assert made.is_faint == faint
+    assert ("majority class" in made.reason) == faint
