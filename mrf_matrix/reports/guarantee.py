@@ -2,11 +2,11 @@
 
 from math import exp
 
-from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms import ZCDP
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE
 from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
-from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.reports.stated_budget import spent_by
 
 SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
 
@@ -33,7 +33,7 @@ def odds(report: PrivacyReport) -> str:
     Where neighbours differ by one record more or less, two things that it may have said are two
     steps apart: twice ε, or four times ρ.
     """
-    budget = _spent(report)
+    budget = spent_by(report)
     is_zcdp = isinstance(budget, ZCDP)
     delta = (report.delta or SAID_DELTA) if is_zcdp else 0.0
     there, said = "whether the remaining record was there at all", "which of two things it said"
@@ -66,16 +66,11 @@ def _bound(epsilon: float, delta: float) -> str:
 
 
 def _people(report: PrivacyReport) -> tuple[str, ...]:
-    times = "r²" if isinstance(_spent(report), ZCDP) else "r"
+    times = "r²" if isinstance(spent_by(report), ZCDP) else "r"
     return (
         f"A person who gave r rows is protected at {times} times the budget: count rows per person "
         "before you sign.",
     )
-
-
-def _spent(report: PrivacyReport) -> PureDP | ZCDP:
-    """Return what was spent; reports on batches say of how much."""
-    return stated_budget(report.budget.partition(" of ")[0])
 
 
 def _factor(epsilon: float) -> str:

@@ -44,6 +44,31 @@ def test_the_page_holds_ledger_evaluation_and_hash(folder):
     assert run("report", folder / "model.mrf", "--html", page, "--overwrite").exit_code == 0
 
 
+def test_a_ledger_that_never_paid_is_warned_of(folder):
+    PrivacyLedger.open(folder / "other.json", epsilon=3)
+    page = folder / "page.html"
+    said = "has no charge for this model"
+    for more in ([], ["--json"], ["--html", page]):
+        done = run("report", folder / "model.mrf", "--ledger", folder / "other.json", *more)
+        assert done.exit_code == 0, done.output
+        assert said in done.output
+    assert said in page.read_text("utf-8")
+
+
+def test_a_fit_and_its_ledger_know_each_other(tmp_path):
+    run("ledger", tmp_path / "ledger.json", "--epsilon", 2)
+    given = ["--method", "posterior", "--epsilon", 1, "--ledger", tmp_path / "ledger.json"]
+    for name in ("model.mrf", "second.mrf"):
+        done = run("fit", "monks_1", *given, "--output", tmp_path / name)
+        assert done.exit_code == 0, done.output
+    for number, name in enumerate(("model.mrf", "second.mrf"), 1):
+        done = run("report", tmp_path / name, "--ledger", tmp_path / "ledger.json", "--json")
+        page = json.loads(done.stdout)
+        assert page["warnings"] == []
+        (ledger,) = (one for one in page["sections"] if one["title"].startswith("Ledger"))
+        assert ledger["words"][-1].endswith(f"under number {number}.")
+
+
 def test_without_a_file_the_text_is_printed(folder, numbers_told):
     done = run("report", folder / "model.mrf")
     assert done.exit_code == 0, done.output
