@@ -16,8 +16,8 @@ NO_CHARGE = (
     "count the model. Ask for the ledger that was charged when the model was fitted."
 )
 NAMELESS_EVALUATION = (
-    "The evaluation names no model: that it is of this one is the word of whoever kept it. An "
-    "evaluation by `mrf-matrix evaluate` of today names its model's file."
+    "It names no model: that it is of this one is the word of whoever kept it. `mrf-matrix "
+    "evaluate` writes the SHA-256 of the model's file."
 )
 
 Budget = PureDP | ZCDP
@@ -71,27 +71,29 @@ def _numbers(charges: Sequence[Charge]) -> str:
     return f"Charge {listed} names" if len(charges) == 1 else f"Charges {listed} name"
 
 
-def check_evaluation(
+def evaluation_words(
     record: JsonObject, model_hash: str | None, classes: Sequence[Hashable]
-) -> tuple[str, ...]:
-    """Return what whoever signs must know where an evaluation does not say whose it is.
+) -> str:
+    """Return how an evaluation is known to be a model's, or that it is not.
 
     `record`: what `mrf-matrix evaluate --output` wrote; `classes`: the model's.
 
-    Raises FieldError if it says that it is another model's.
+    Raises FieldError if it is another model's.
     """
     if record.get("classes") != list(classes):
         raise FieldError(
-            "evaluation: its classes are not those of this model: expected an evaluation of this "
-            "very model. Evaluate it with `mrf-matrix evaluate`."
+            "evaluation: its classes are not those of this model, so it is another model's. "
+            "Expected an evaluation of this very model, by `mrf-matrix evaluate`."
         )
     if record.get("model") is None:
-        return (NAMELESS_EVALUATION,)
+        return NAMELESS_EVALUATION
     named = line_of_text(record["model"], "evaluation: model")
-    if model_hash is not None and named.lower() != model_hash.lower():
+    if model_hash is None:
+        return f"It is of the model file with SHA-256 {named}; this page is of no file."
+    if named.lower() != model_hash.lower():
         raise FieldError(
-            f"evaluation: it is of the model file with SHA-256 {named[:100]}, and the model of "
-            f"this page has {model_hash}: expected an evaluation of this very file. Give the "
-            f"other's page that evaluation, or evaluate this one with `mrf-matrix evaluate`."
+            f"evaluation: it is of another model, whose file has SHA-256 {named[:100]}; that of "
+            f"this model has {model_hash}. Expected an evaluation of this very file, by "
+            f"`mrf-matrix evaluate`."
         )
-    return ()
+    return "It is of this model's file, by its SHA-256."

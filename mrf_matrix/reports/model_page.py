@@ -69,7 +69,8 @@ def model_report(
     AttributeError
         If the model is not fitted.
     ValueError
-        If a parameter under its claim was changed after `fit`, or the evaluation is none.
+        If a parameter under its claim was changed after `fit`, or the evaluation is none, or
+        another model's: of other classes, or of a file with another hash.
     """
     report: RowDisplay = model.privacy_report_
     domain: Domain = model.domain_
@@ -86,7 +87,7 @@ def model_report(
         None if ledger is None else ledger_section(ledger, model_hash),
         _public(report, domain),
         strength_section(model, domain),
-        None if evaluation is None else evaluation_section(evaluation),
+        None if evaluation is None else _evaluation(model, evaluation, model_hash),
         _limits(report, from_file=model_hash is not None),
         _identity(model, domain, model_hash),
     ]
@@ -97,6 +98,10 @@ def model_report(
         sections=tuple(one for one in sections if one is not None),
         warnings=() if ledger is None else ledger_warnings(ledger, model_hash, spent_by(report)),
     )
+
+
+def _evaluation(model: Any, record: JsonObject, model_hash: str | None) -> Section:
+    return evaluation_section(record, model.classes_.tolist(), model_hash)
 
 
 def _kind(model: Any) -> str:

@@ -95,4 +95,4 @@ def evaluation_of(file: Path) -> dict[str, object]:
         raise click.ClickException(
             f"--evaluation {file} is no JSON: expected what `mrf-matrix evaluate --output` wrote."
         ) from error
-    return object_of(found, str(file), EVALUATION)
+    return object_of(found, str(file), EVALUATION, optional={"model"})  # older ones name none

@@ -22,6 +22,7 @@ from mrf_matrix import (
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.reports import model_report
 from mrf_matrix.reports.belonging import NO_CHARGE, ledger_warnings
+from mrf_matrix.study import evaluate
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 3, (400, 4))
@@ -146,3 +147,30 @@ def test_private_choices_are_known_by_their_ledger_too():
     ).fit(X, Y)
     assert model_report(model, ledger=ledger).warnings == ()
     assert model_report(model, ledger=PrivacyLedger(epsilon=3)).warnings == (NO_CHARGE,)
+
+
+def evaluation(**more):
+    model = KINDS["posterior"]().fit(X, Y)
+    return model, evaluate(model, X, Y, epsilon=1, **more).to_dict()
+
+
+def test_an_evaluation_says_whose_it_is():
+    model, record = evaluation(model_hash=HASH)
+    assert record["model"] == HASH
+    assert "It is of this model's file" in str(
+        model_report(model, evaluation=record, model_hash=HASH)
+    )
+    assert f"model file with SHA-256 {HASH}" in str(model_report(model, evaluation=record))
+    with pytest.raises(ValueError, match=f"another model, whose file has SHA-256 {HASH}"):
+        model_report(model, evaluation=record, model_hash=OTHER)
+    for wrong in ({"model": 7}, {"model": "a\nb"}, {"classes": [1, 0]}, {"classes": None}):
+        with pytest.raises(ValueError, match="evaluation"):
+            model_report(model, evaluation=record | wrong, model_hash=HASH)
+
+
+def test_an_evaluation_in_memory_names_no_model():
+    model, record = evaluation()
+    assert record["model"] is None
+    for old in (record, {key: value for key, value in record.items() if key != "model"}):
+        page = str(model_report(model, evaluation=old, model_hash=HASH))
+        assert "It names no model" in page
