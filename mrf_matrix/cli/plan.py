@@ -9,6 +9,7 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
+    FILE,
     budget_options,
     comma_floats,
     delta_option,
@@ -64,6 +65,7 @@ ALLOCATIONS = (
 
 @click.command(name="plan")
 @click.argument("domain")
+@click.option("--domain", "domain_file", type=FILE, help="Domain file, where DOMAIN is none.")
 @budget_options()
 @delta_option()
 @mode_option("What is released.")
@@ -122,6 +124,7 @@ ALLOCATIONS = (
 @user_errors
 def command(
     domain: str,
+    domain_file: Path | None,
     output: Path | None,
     as_json: bool,
     no_pictures: bool,
@@ -130,12 +133,14 @@ def command(
 ) -> None:
     """Plan a release over DOMAIN: a domain file (JSON), or a data set's name.
 
-    No record is read, not even of a data set given by name: only its public domain.
+    No record is read, not even of a data set given by name: only its public domain. A data file may
+    stand for DOMAIN beside --domain, as in `mrf-matrix fit`; it is not opened.
     """
     from mrf_matrix.planning import plan
     from mrf_matrix.planning.plans.verdict import verdict_of
     from mrf_matrix.residual import ResidualPlan
 
+    domain = domain if domain_file is None else str(domain_file)
     schema, label = public_domain(domain)
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
