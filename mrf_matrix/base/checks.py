@@ -169,8 +169,12 @@ class BudgetError(ValueError):
     """A privacy budget that cannot be: not positive, not a number, or more than there is."""
 
 
-def exact_positive(name: str, value: object, *, allow_infinite: bool = False) -> Fraction | float:
+def exact_positive(
+    name: str, value: object, *, allow_infinite: bool = False, range_words: str = ""
+) -> Fraction | float:
     """Return a positive number as an exact fraction, or infinity where it is allowed.
+
+    `range_words`: what errors say is expected, where a caller takes less or more than that.
 
     A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
 
@@ -181,11 +185,12 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
     >>> exact_positive("epsilon", 0.1)
     Fraction(1, 10)
     """
-    expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
+    example = "" if range_words else f", for example {name}=1.0"
+    expected = range_words or "a positive number" + (' or float("inf")' if allow_infinite else "")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(
-            f"{name}={shown(value)} is of type {type(value).__name__}: expected {expected}, "
-            f"for example {name}=1.0."
+            f"{name}={shown(value)} is of type {type(value).__name__}: expected {expected}"
+            f"{example}."
         )
     if value != value:
         raise BudgetError(f"{name} is NaN: expected {expected}.")

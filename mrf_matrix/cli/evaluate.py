@@ -1,6 +1,7 @@
 """`mrf-matrix evaluate`: accuracy, AUC and calibration of a model on private test records."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def command(
     classifier = load_model(model)
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
+    settings["model_hash"] = sha256(model.read_bytes()).hexdigest()
     found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
     record = json.dumps(found.to_dict(), indent=2)
     if as_json:

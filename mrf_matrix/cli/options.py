@@ -113,9 +113,25 @@ def domain_options(help: str = "Domain file (JSON) of the records' files.") -> D
     )
 
 
+class LedgerFile(click.Path):
+    """The file of a ledger, which is there: a total is decided before anything is charged."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return its path; say how a ledger is made where there is none."""
+        if not Path(value).exists():
+            self.fail(
+                f"File {str(value)!r} does not exist. Make a ledger first, with the total that its "
+                f"records may ever cost: mrf-matrix ledger {value} --epsilon E",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 def ledger_option(help: str) -> Decorator:
     """Add --ledger: the file of one."""
-    return click.option("--ledger", "ledger_file", type=FILE, help=help)
+    kind = LedgerFile(dir_okay=False, path_type=Path)
+    return click.option("--ledger", "ledger_file", type=kind, help=help)
 
 
 def overwrite_option(what: str) -> Decorator:

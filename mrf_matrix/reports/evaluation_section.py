@@ -1,5 +1,6 @@
 """An evaluation on private test records that was paid for, from its JSON record."""
 
+from collections.abc import Hashable, Sequence
 from math import isclose, sqrt
 
 import numpy as np
@@ -8,6 +9,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from mrf_matrix.reports.belonging import evaluation_words
 from mrf_matrix.reports.drawings import reliability_plot
 from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import DENIAL, private_claim
@@ -21,10 +23,14 @@ SEEN = 4
 """A bin is drawn where its noisy count is so many times the noise's scale."""
 
 
-def evaluation_section(record: JsonObject) -> Section:
+def evaluation_section(
+    record: JsonObject, classes: Sequence[Hashable], model_hash: str | None = None
+) -> Section:
     """Return figures, intervals and calibration of a record that `mrf-matrix evaluate` wrote.
 
-    Raises FieldError if it is no such record.
+    `classes`, `model_hash`: of the model that the page is about, and of its file.
+
+    Raises FieldError if it is no such record, or another model's.
     """
     figures = record.get("figures")
     if not isinstance(figures, dict):
@@ -37,6 +43,7 @@ def evaluation_section(record: JsonObject) -> Section:
     header = ("figure", "value", "interval for the noise", "error of sampling")
     words = (
         _claim(record),
+        evaluation_words(record, model_hash, classes),
         "The interval holds what noise leaves open about these test records; the error of sampling "
         "is what other test records would change.",
     )

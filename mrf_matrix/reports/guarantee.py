@@ -2,20 +2,16 @@
 
 from math import exp
 
-from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms import ZCDP
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE
 from mrf_matrix.reports.page import Section
-from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
-from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.reports.privacy_report import DENIAL, PUBLIC_NUMBER, PrivacyReport
+from mrf_matrix.reports.stated_budget import spent_by
 
 SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
 
-ONE_RECORD = {
-    "add_remove": "One record is one row of the table. What is protected is whether a row was in "
-    "it at all, and so everything that the row said, and how many rows there were.",
-    "replace_one": "One record is one row of the table. What is protected is what the row said; "
-    "how many rows there were is not.",
-}
+ONE_RECORD = "One record is one row of the table. What is protected is "
+WHETHER = "whether a row was in it at all, and so everything that the row said"
 
 
 def guarantee_section(report: PrivacyReport) -> Section:
@@ -24,7 +20,19 @@ def guarantee_section(report: PrivacyReport) -> Section:
     if report.noise not in PRIVATE_NOISE or report.statement.startswith(DENIAL):
         reason = "Nothing that is said below makes it one: do not publish it."
         return Section(title, ("This is no private release.", reason))
-    return Section(title, (odds(report), ONE_RECORD[report.neighboring], *_people(report)))
+    return Section(title, (odds(report), protected(report), *_people(report)))
+
+
+def protected(report: PrivacyReport) -> str:
+    """Return what of a record is protected, and whether the number of records is."""
+    if report.neighboring == "replace_one":
+        return f"{ONE_RECORD}what the row said; how many rows there were is not."
+    if PUBLIC_NUMBER in report.public:
+        return (
+            f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the "
+            "fit, and is not protected."
+        )
+    return f"{ONE_RECORD}{WHETHER}, and how many rows there were."
 
 
 def odds(report: PrivacyReport) -> str:
@@ -33,7 +41,7 @@ def odds(report: PrivacyReport) -> str:
     Where neighbours differ by one record more or less, two things that it may have said are two
     steps apart: twice ε, or four times ρ.
     """
-    budget = _spent(report)
+    budget = spent_by(report)
     is_zcdp = isinstance(budget, ZCDP)
     delta = (report.delta or SAID_DELTA) if is_zcdp else 0.0
     there, said = "whether the remaining record was there at all", "which of two things it said"
@@ -66,16 +74,11 @@ def _bound(epsilon: float, delta: float) -> str:
 
 
 def _people(report: PrivacyReport) -> tuple[str, ...]:
-    times = "r²" if isinstance(_spent(report), ZCDP) else "r"
+    times = "r²" if isinstance(spent_by(report), ZCDP) else "r"
     return (
         f"A person who gave r rows is protected at {times} times the budget: count rows per person "
         "before you sign.",
     )
-
-
-def _spent(report: PrivacyReport) -> PureDP | ZCDP:
-    """Return what was spent; reports on batches say of how much."""
-    return stated_budget(report.budget.partition(" of ")[0])
 
 
 def _factor(epsilon: float) -> str:

@@ -2,6 +2,7 @@
 
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.display import HEADER, rows_of
+from mrf_matrix.reports.belonging import charges_of
 from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.page import ReportPage, Section
 
@@ -20,8 +21,11 @@ def ledger_report(ledger: PrivacyLedger) -> ReportPage:
     )
 
 
-def ledger_section(ledger: PrivacyLedger) -> Section:
-    """Return every charge of a ledger, with a bar of what is spent and left."""
+def ledger_section(ledger: PrivacyLedger, model_hash: str | None = None) -> Section:
+    """Return every charge of a ledger, with a bar of what is spent and left.
+
+    `model_hash`: SHA-256 of the file of a model whose charges are to be named.
+    """
     account, total = ledger.account, ledger.budget
     pictures: tuple[str, ...] = ()
     if not total.is_infinite and account.charges:
@@ -31,6 +35,9 @@ def ledger_section(ledger: PrivacyLedger) -> Section:
         ]
         left = float(1 - sum(ledger.shares))
         pictures = (budget_bar(sorted(shares, key=lambda one: -one[1]), left),)
-    words = (ledger.statement, f"Ledger {ledger.identity}.")
+    own = ", ".join(str(one.number) for one in charges_of(account.charges, model_hash))
+    words: tuple[str, ...] = (ledger.statement, f"Ledger {ledger.identity}.")
+    if own:
+        words = (*words, f"For this model's file it was charged under number {own}.")
     rows = tuple(rows_of(account))
     return Section("Ledger of these records", words, rows, HEADER if rows else (), pictures)

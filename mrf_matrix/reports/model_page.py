@@ -13,12 +13,14 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE
+from mrf_matrix.reports.belonging import ledger_warnings
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import guarantee_section
 from mrf_matrix.reports.ledger_page import ledger_section
 from mrf_matrix.reports.measured_section import measured_section, shares_section
 from mrf_matrix.reports.page import ReportPage, Section
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
+from mrf_matrix.reports.stated_budget import spent_by
 from mrf_matrix.reports.strength_section import strength_section
 
 MOST_ATTRIBUTES = 200
@@ -55,7 +57,8 @@ def model_report(
     model : fitted classifier of ours
         Or one from a file.
     ledger : PrivacyLedger, optional
-        That the model was charged to.
+        That the model was charged to. Where no charge names the model's file, or those that do are
+        of less than the model says it spent, the page warns of it.
     evaluation : dict, optional
         ``PrivateEvaluation.to_dict()``, an evaluation on private test records that was paid for.
     model_hash : str, optional
@@ -66,7 +69,8 @@ def model_report(
     AttributeError
         If the model is not fitted.
     ValueError
-        If a parameter under its claim was changed after `fit`, or the evaluation is none.
+        If a parameter under its claim was changed after `fit`, or the evaluation is none, or
+        another model's: of other classes, or of a file with another hash.
     """
     report: RowDisplay = model.privacy_report_
     domain: Domain = model.domain_
@@ -80,10 +84,10 @@ def model_report(
     else:
         sections = [Section("What was released", rows=tuple(report.rows))]
     sections += [
-        None if ledger is None else ledger_section(ledger),
+        None if ledger is None else ledger_section(ledger, model_hash),
         _public(report, domain),
         strength_section(model, domain),
-        None if evaluation is None else evaluation_section(evaluation),
+        None if evaluation is None else _evaluation(model, evaluation, model_hash),
         _limits(report, from_file=model_hash is not None),
         _identity(model, domain, model_hash),
     ]
@@ -92,7 +96,12 @@ def model_report(
         statement=SCALE.sub("", report.statement),
         is_private=private,
         sections=tuple(one for one in sections if one is not None),
+        warnings=() if ledger is None else ledger_warnings(ledger, model_hash, spent_by(report)),
     )
+
+
+def _evaluation(model: Any, record: JsonObject, model_hash: str | None) -> Section:
+    return evaluation_section(record, model.classes_.tolist(), model_hash)
 
 
 def _kind(model: Any) -> str:

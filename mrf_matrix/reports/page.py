@@ -5,6 +5,7 @@ from html import escape
 
 from mrf_matrix.base.checks import escaped
 from mrf_matrix.base.display import aligned
+from mrf_matrix.base.fields import JsonObject
 
 STYLE = """
 .mrf-report{font:15px/1.5 system-ui,sans-serif;max-width:52em;margin:0 auto;padding:.5em 1em;
@@ -64,6 +65,15 @@ class Section:
         lines = [*self.words, *(aligned(table) if self.rows else ())]
         return "\n".join([self.title, *(f"  {line}" for line in lines)])
 
+    def to_dict(self) -> JsonObject:
+        """Return the words and the table as plain values, ready for JSON."""
+        return {
+            "title": self.title,
+            "words": list(self.words),
+            "header": list(self.header),
+            "rows": [list(row) for row in self.rows],
+        }
+
     def to_html(self) -> str:
         """Return the section as HTML, every text escaped."""
         words = "".join(f"<p>{_text(one)}</p>" for one in self.words)
@@ -94,15 +104,29 @@ class ReportPage:
     is_private : bool
         Whether there is a claim.
     sections : tuple of Section
+    warnings : tuple of str
+        What whoever signs must know before the rest: they stand below the claim.
     """
 
     title: str
     statement: str
     is_private: bool
     sections: tuple[Section, ...]
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n\n".join([self.title, self.statement, *map(str, self.sections)])
+        warned = [f"WARNING: {one}" for one in self.warnings]
+        return "\n\n".join([self.title, self.statement, *warned, *map(str, self.sections)])
+
+    def to_dict(self) -> JsonObject:
+        """Return the page as plain values, ready for JSON; pictures are for HTML."""
+        return {
+            "title": self.title,
+            "statement": self.statement,
+            "is_private": self.is_private,
+            "warnings": list(self.warnings),
+            "sections": [one.to_dict() for one in self.sections],
+        }
 
     def __repr__(self) -> str:
         return f"ReportPage({self.title!r}: {self.statement})"
@@ -110,9 +134,13 @@ class ReportPage:
     def _repr_html_(self) -> str:
         """Return the report for a notebook."""
         kind = "claim" if self.is_private else "claim denied"
+        warned = "".join(
+            f'<p class="claim denied" role="alert">Warning: {_text(one)}</p>'
+            for one in self.warnings
+        )
         return (
             f'<style>{STYLE}</style><div class="mrf-report"><h1>{_text(self.title)}</h1>'
-            f'<p class="{kind}">{_text(self.statement)}</p>'
+            f'<p class="{kind}">{_text(self.statement)}</p>{warned}'
             f"{''.join(one.to_html() for one in self.sections)}</div>"
         )
 

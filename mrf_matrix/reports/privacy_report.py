@@ -16,6 +16,9 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 
+PUBLIC_NUMBER = "the number of records"
+"""Taken for public beside these where a fit was told it, as `n_records`."""
+
 DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no privacy
 
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
@@ -142,6 +145,15 @@ class PrivacyReport(RowDisplay):
     def with_note(self, note: str) -> "PrivacyReport":
         """Return the report with one more note."""
         return replace(self, notes=(*self.notes, note))
+
+    def with_public_number(self) -> "PrivacyReport":
+        """Return the report of a fit that was told the number of records, as public.
+
+        It stands after the first entry, the domain, in whatever order reports are put together.
+        """
+        if PUBLIC_NUMBER in self.public:
+            return self
+        return replace(self, public=(*self.public[:1], PUBLIC_NUMBER, *self.public[1:]))
 
     def without_claim(self) -> "PrivacyReport":
         """Return the report of the same releases over a domain that was read off the records."""

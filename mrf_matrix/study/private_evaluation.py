@@ -64,6 +64,8 @@ class PrivateEvaluation(RowDisplay):
         Level of the intervals.
     delta : float
         The δ of the claim.
+    model_hash : str or None
+        SHA-256 of the model's file: by it a report knows whose evaluation it is.
     """
 
     release: Release
@@ -71,6 +73,7 @@ class PrivateEvaluation(RowDisplay):
     classes: tuple[Any, ...]
     level: float = field(default=0.95, kw_only=True)
     delta: float = field(default=0.0, kw_only=True)
+    model_hash: str | None = field(default=None, kw_only=True)
 
     @cached_property
     def figures(self) -> dict[str, Figure]:
@@ -126,6 +129,7 @@ class PrivateEvaluation(RowDisplay):
             "threshold": self.grid.threshold,
             "edges": self.grid.edges.tolist(),
             "classes": list(self.classes),
+            "model": self.model_hash,
             "noisy_counts": release.answers.tolist(),
             "figures": {name: vars(figure) for name, figure in self.figures.items()},
         }
@@ -149,6 +153,7 @@ def evaluate(
     n_bins: int = 20,
     threshold: float | None = None,
     level: float = 0.95,
+    model_hash: str | None = None,
 ) -> PrivateEvaluation:
     r"""Evaluate a fitted model on private test records, under a budget of their own.
 
@@ -182,6 +187,8 @@ def evaluate(
         For two classes, .5 by default; `PrivateEvaluation.at` takes other edges of the grid later.
     level : float, default=0.95
         Level of the intervals.
+    model_hash : str, optional
+        SHA-256 of the model's file, kept in the record: `model_report` refuses another model's.
 
     Returns
     -------
@@ -225,7 +232,9 @@ def evaluate(
     bill.charge()
     release = measure(mechanism, counts, noise=noise, random_state=stream)
     classes = tuple(model.classes_.tolist())
-    return PrivateEvaluation(release, grid, classes, level=asked, delta=float(delta))
+    return PrivateEvaluation(
+        release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash
+    )
 
 
 def evaluation_budget(

@@ -1,5 +1,6 @@
 """`mrf-matrix report`: all that a model released, on one page for whoever answers for it."""
 
+import json
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from mrf_matrix.base.fields import object_of, parsed
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import FILE, NEW, ledger_option, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import console, note
 
 if TYPE_CHECKING:
     from mrf_matrix.reports import ReportPage
@@ -37,6 +38,7 @@ EVALUATION = {
     help="What `mrf-matrix evaluate --output` wrote: accuracy and calibration that were paid for.",
 )
 @overwrite_option("a page")
+@click.option("--json", "as_json", is_flag=True, help="Print the page as JSON.")
 @user_errors
 def command(
     model: Path,
@@ -44,6 +46,7 @@ def command(
     ledger_file: Path | None,
     evaluation: Path | None,
     overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Report what MODEL released: the guarantee in plain words, and what stands behind it.
 
@@ -64,7 +67,10 @@ def command(
         evaluation=None if evaluation is None else evaluation_of(evaluation),
         model_hash=sha256(model.read_bytes()).hexdigest(),
     )
-    show(page, html)
+    if as_json:
+        click.echo(json.dumps(page.to_dict(), indent=2))
+    if html is not None or not as_json:
+        show(page, html)
 
 
 def show(page: "ReportPage", html: Path | None) -> None:
@@ -74,7 +80,9 @@ def show(page: "ReportPage", html: Path | None) -> None:
         return
     with whole_file(html) as file:
         file.write(page.to_html().encode())
-    console().print(f"Written: {html}", markup=False, soft_wrap=True)
+    note(f"Written: {html}")
+    for one in page.warnings:
+        note(f"WARNING: {one}")
 
 
 def evaluation_of(file: Path) -> dict[str, object]:
@@ -87,4 +95,4 @@ def evaluation_of(file: Path) -> dict[str, object]:
         raise click.ClickException(
             f"--evaluation {file} is no JSON: expected what `mrf-matrix evaluate --output` wrote."
         ) from error
-    return object_of(found, str(file), EVALUATION)
+    return object_of(found, str(file), EVALUATION, optional={"model"})  # older ones name none

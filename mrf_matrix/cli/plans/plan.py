@@ -9,7 +9,6 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
-    MODES,
     budget_options,
     comma_floats,
     delta_option,
@@ -79,6 +78,7 @@ OF_FORESTS = (
 
 @click.command(name="plan")
 @click.argument("domain")
+@click.option("--domain", "domain_file", type=FILE, help="Domain file, where DOMAIN is none.")
 @budget_options()
 @delta_option()
 @mode_option(
@@ -141,6 +141,7 @@ OF_FORESTS = (
 @user_errors
 def command(
     domain: str,
+    domain_file: Path | None,
     output: Path | None,
     as_json: bool,
     no_pictures: bool,
@@ -149,8 +150,10 @@ def command(
 ) -> None:
     """Plan a release over DOMAIN: a domain file (JSON), or a data set's name.
 
-    No record is read, not even of a data set given by name: only its public domain.
+    No record is read, not even of a data set given by name: only its public domain. A data file may
+    stand for DOMAIN beside --domain, as in `mrf-matrix fit`; it is not opened.
     """
+    domain = domain if domain_file is None else str(domain_file)
     schema, label = public_domain(domain)
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
@@ -179,6 +182,14 @@ def show_plan(
     from mrf_matrix.planning.plans.verdict import verdict_of
     from mrf_matrix.residual import ResidualPlan
 
+<<<<<<< HEAD:mrf_matrix/cli/plans/plan.py
+=======
+    domain = domain if domain_file is None else str(domain_file)
+    schema, label = public_domain(domain)
+    settings["n_blocks"] = settings["n_blocks"] or "auto"
+    settings["n_records"] = settings["n_records"] or public_records(domain)
+    advise(schema, settings["n_records"])
+>>>>>>> pages:mrf_matrix/cli/plan.py
     made = plan(schema, settings.pop("mode"), **settings)
     steps = isinstance(made, ResidualPlan)
     own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)

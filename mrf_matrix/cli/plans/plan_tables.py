@@ -72,8 +72,9 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ratio = figure_text(figures["median_signal_to_noise"])
         known = f"{ratio} (median, {figures['records']} records spread evenly)"
         lines.append((f"signal to noise of a {unit}", known))
+        by = ", by a normal law in place of the noise" * figures["flips_by_normal_law"]
         lines += [
-            (f"flips, {margin}", f"{value:.3f}")
+            (f"flips, {margin}", f"{value:.3f}{by}")
             for margin, value in figures["mean_flip_probability"].items()
         ]
     lines.append(("in words", figures["signal_to_noise"]))

@@ -65,7 +65,9 @@ def report_of_steps(
         notes=notes,
         delta=plan.delta,
     )
-    return report if plan.n_records is None else report.with_note(str(verdict_of(plan)))
+    if plan.n_records is None:
+        return report
+    return report.with_public_number().with_note(str(verdict_of(plan)))
 
 
 def of_table(step: ResidualStep, n_cells: int) -> Measurement:

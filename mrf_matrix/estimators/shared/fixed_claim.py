@@ -18,6 +18,7 @@ from typing import ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from mrf_matrix.domain import Domain
 
@@ -126,10 +127,13 @@ class ClaimAttribute(Generic[Claim]):
             return self
         held = vars(estimator)
         if self._name not in held:
-            raise AttributeError(
-                f"{type(estimator).__name__} has no {self._name}: it is not fitted, or claims "
-                f"nothing."
-            )
+            kind = type(estimator)
+            if getattr(kind, "_learned", "classes_") not in held:  # an AttributeError as well
+                raise NotFittedError(
+                    f"This {kind.__name__} is not fitted yet, so it has no {self._name}. Call "
+                    f"fit(X, y) first."
+                )
+            raise AttributeError(f"{kind.__name__} has no {self._name}: it claims nothing.")
         estimator._check_claim()
         stated: Claim | partial[Claim] = held[self._name]
         if isinstance(stated, partial):

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.arrays import Array, Codes, Ints
 from mrf_matrix.base.checks import one_word
-from mrf_matrix.compilation import prediction_workload, query_matrix
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
@@ -65,21 +65,34 @@ class ReleasedEnsemble:
 
     def vote_variances(self, codes: Codes) -> Array:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""
-        if self.leaves_measured:
-            return np.full(len(codes), self._own_variance * self.forest.n_trees)
+        if self._own_weights is not None:
+            squares = self._own_weights[self._reached(codes)] ** 2
+            return np.asarray(self.release.variance * squares.sum(axis=1))
         return row_variances(self.release, self._votes_asked(codes))
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes, if they can be afforded."""
-        if self.leaves_measured:
-            weights = np.full(self.forest.n_trees, 1 / float(self.release.scale))
-            return [NoiseTerm.of(weights, self.release.law)] * len(codes)
+        if self._own_weights is not None:
+            weights = self._own_weights[self._reached(codes)]
+            return [NoiseTerm.of(row, self.release.law) for row in weights]
         return vote_terms(self._votes_asked, self.release, codes)
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
         """Return fresh errors of the leaf values, shape (o, k, draws)."""
         answered = None if self.leaves_measured else self.forest
         return fresh_leaf_noise(self.release, answered, draws, generator)
+
+    @cached_property
+    def _own_weights(self) -> Array | None:
+        """Weight of each leaf's own noise draw, (o,); None where leaves are answered together."""
+        if self.leaves_measured:
+            return np.full(self.forest.n_leaves, 1 / float(self.release.scale))
+        recovery = self.release.mechanism.rounded.recovery
+        found = recovery.own_multiples(path_matrix(self.forest))
+        return None if found is None else np.abs(found)
+
+    def _reached(self, codes: Codes) -> Ints:
+        return self.forest.apply(seen_columns(codes, self.features))
 
     @property
     def _own_variance(self) -> float:

@@ -161,4 +161,6 @@ class MatrixForestClassifier(
 def _report(plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
     """Return the report, with signal and noise in words where the number of records is public."""
     report = training_report(plan.kind, plan.parts, releases, plan.delta)
-    return report if plan.n_records is None else report.with_note(str(plan.verdict))
+    if plan.n_records is None:
+        return report
+    return report.with_public_number().with_note(str(plan.verdict))

@@ -149,8 +149,9 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             tables, totals = tables_of(part, release, order)
             tell("Fitting the posterior")
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
-            known = plan.n_records is not None
-            self.privacy_report_ = report.with_note(str(plan.verdict)) if known else report
+            if plan.n_records is not None:
+                report = report.with_public_number().with_note(str(plan.verdict))
+            self.privacy_report_ = report
 
     @property
     def _chosen_for(self) -> str:

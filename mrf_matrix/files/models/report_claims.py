@@ -18,7 +18,13 @@ from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
-from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
+from mrf_matrix.reports.privacy_report import (
+    DENIAL,
+    PUBLIC_NUMBER,
+    Measurement,
+    PrivacyReport,
+    private_claim,
+)
 from mrf_matrix.reports.release_report import root_mean
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.voting.leaf_noise import LeafNoise
@@ -32,13 +38,16 @@ AGREEMENT = 1e-2
 def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyReport:
     """Return the report that a file's release implies, with the notes of the one that it claims.
 
-    `report`: what the file claims. It may deny more: that its domain was read off the records;
-    `expected`: what follows from its release.
+    `report`: what the file claims. It may deny more: that its domain was read off the records, or
+    that their number was public; `expected`: what follows from its release. Older files do not say
+    of a public number that it was.
 
     Raises FieldError if the two differ in more than the notes.
     """
     if report.statement == READ_OFF != expected.statement:
         expected = expected.without_claim()
+    if PUBLIC_NUMBER in (*report.public, *expected.public):
+        report, expected = report.with_public_number(), expected.with_public_number()
     for field in fields(PrivacyReport):
         claimed, follows = getattr(report, field.name), getattr(expected, field.name)
         if field.name != "notes" and not _agree(claimed, follows):

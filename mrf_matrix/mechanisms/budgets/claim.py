@@ -102,6 +102,8 @@ def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
     return 1 if epsilon is None and rho is None else epsilon
 
 
+DELTA = "0 (the default: no δ), or a number between 0 and 1, exclusive, such as delta=1e-6"
+
 _gaussian = lru_cache(ZCDP.for_approximate_dp)  # the conversion searches, a third of a second long
 
 
@@ -135,7 +137,7 @@ def claiming_budgets(
             f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
             f"delta=0, or a finite epsilon."
         )
-    return pure, _gaussian(pure.exact, exact_positive("delta", delta))
+    return pure, _gaussian(pure.exact, exact_positive("delta", delta, range_words=DELTA))
 
 
 def _reckoned(budget: PureDP | ZCDP) -> PureDP | ZCDP:

@@ -97,7 +97,7 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
     Structures with a rule of their own cost little. Explicit matrices are factorised and solved
     with; over domains too large for that, inner products of rows are formed instead.
     """
-    if part.strategy is None:
+    if part.stands_alone:
         return 0.0
     matrix = part.mechanism.rounded.recovery
     while isinstance(matrix, Scaled) or (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Bools
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.error.noise_sums import NoiseTerm, combined
 from mrf_matrix.error.normal_flips import normal_flip
@@ -31,14 +31,17 @@ def flips(
     *,
     rivals: int = 1,
     leaves: bool,
-) -> Array:
-    """Return the flip probability of each row at each margin, shape (r, s).
+) -> tuple[Array, Bools]:
+    """Return the flip probability of each row at each margin (r, s), and whether by a normal law.
+
+    A normal law stands for that of the noise, (r,), where the draws behind a row would take too
+    much memory or time to find: see `normal_flip` for how far off it may be.
 
     `queries` (b, d); `rows` (r,): numbers of leaves (of all ensembles), or of queries; `margins`
     (r, s); `variances` (r,); `leaves`: whether rows are leaves; else they are the queries' votes.
     """
     others = whole_number("rivals", rivals)
-    result = np.empty(margins.shape)
+    result, normal = np.empty(margins.shape), np.zeros(len(rows), dtype=bool)
     known: dict[tuple[bytes, ...], Array] = {}
     step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in parts))
     for start in range(0, len(rows), step):
@@ -49,7 +52,7 @@ def flips(
         for number, terms in enumerate(noise, start=start):
             asked = margins[number]
             if terms is None:
-                variance = float(variances[number])
+                normal[number], variance = True, float(variances[number])
                 result[number] = [normal_flip(margin, variance, others) for margin in asked]
                 continue
             key = tuple(t.weights.tobytes() + t.repeats.tobytes() for t in terms)
@@ -57,7 +60,7 @@ def flips(
             if key not in known:
                 known[key] = combined(terms).flip_probabilities(asked, others)
             result[number] = known[key]
-    return result
+    return result, normal
 
 
 def _leaf_terms(parts: Sequence[PlanPart], rows: NDArray[np.intp]) -> Terms:
@@ -82,9 +85,9 @@ def _vote_terms(
     for part in parts:
         if not kind.releases_leaves:
             found.append(part.terms(rows))
-        elif part.strategy is None:  # trees' leaves, each with noise of its own
-            one = np.full(part.forest.n_trees, 1 / float(part.mechanism.rounded.scale))
-            found.append([NoiseTerm.of(one, part.mechanism.law)] * len(rows))
+        elif part.stands_alone:
+            weights = np.sqrt(part.row_squares)[part.leaves_reached(queries)]
+            found.append([NoiseTerm.of(row, part.mechanism.law) for row in weights])
         else:
             asked: Operator = kind.vote_workload(part.ensemble, queries)
             found.append(part.terms(np.arange(len(rows)), asked))

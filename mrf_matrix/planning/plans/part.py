@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.arrays import Array, Codes, Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -118,6 +118,19 @@ class PlanPart:
             return np.full(self.workload.shape[0], 1 / float(rounded.scale) ** 2)
         return recovered_squares(self.workload, rounded.recovery)
 
+    @cached_property
+    def stands_alone(self) -> bool:
+        """Whether every answer is its own measurement times a number: errors are independent."""
+        recovery = self.mechanism.rounded.recovery
+        return self.strategy is None or recovery.own_multiples(self.workload) is not None
+
+    def leaves_reached(self, queries: Codes) -> NDArray[np.intp]:
+        """Return the leaf of each tree that each query reaches, shape (b, trees).
+
+        `queries`: (b, d), over the whole domain.
+        """
+        return np.asarray(self.forest.apply(self.ensemble.view(queries)), dtype=np.intp)
+
     @property
     def row_variances(self) -> Array:
         """Expected squared error of every answer in each class, shape (q,)."""
@@ -180,11 +193,11 @@ class PlanPart:
         self, rows: NDArray[np.intp], workload: Operator | None = None
     ) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of answers; None where only variances are known."""
-        rounded, law = self.mechanism.rounded, self.mechanism.law
-        if self.strategy is None and workload is None:
-            return [NoiseTerm.of(np.array([1 / float(rounded.scale)]), law)] * len(rows)
+        law = self.mechanism.law
+        if workload is None and self.stands_alone:
+            return [NoiseTerm.of(row, law) for row in np.sqrt(self.row_squares[rows])[:, None]]
         asked = self.workload if workload is None else workload
-        found = answer_coefficients(asked, rounded.recovery, rows)
+        found = answer_coefficients(asked, self.mechanism.rounded.recovery, rows)
         return None if found is None else [NoiseTerm.of(row, law) for row in found]
 
     @property

@@ -175,10 +175,12 @@ class Plan(PlannedErrors):
         if self.n_records is not None:
             figures["median_expected_records"] = float(np.median(self.expected_records))
             figures["median_signal_to_noise"] = float(np.median(self.signal_to_noise))
+            flipped, normal = self._mean_flips(SHARES)
             figures["mean_flip_probability"] = {
                 f"lead of {share:.0%} of records": value
-                for share, value in zip(SHARES, self._mean_flips(SHARES), strict=True)
+                for share, value in zip(SHARES, flipped, strict=True)
             }
+            figures["flips_by_normal_law"] = normal
         return plain_figures(figures)
 
     def __repr__(self) -> str:

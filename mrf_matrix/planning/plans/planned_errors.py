@@ -264,7 +264,9 @@ class PlannedErrors:
         -------
         ndarray of shape (r,)
             Exact up to the grid for lattices of noise and within .01 otherwise; see
-            `mrf_matrix.error.noise_sums`.
+            `mrf_matrix.error.noise_sums`. Where the draws behind an answer would take too much
+            memory or time to find, by a normal law of its variance, within .034 against one rival;
+            see `mrf_matrix.error.normal_flips`.
         """
         if of not in ("answer", "vote"):
             raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
@@ -281,18 +283,21 @@ class PlannedErrors:
             margins = np.full(len(chosen), float(margin))
         if not (margins >= 0).all():
             raise ValueError("margin: expected a number of records of at least 0.")
-        found = flips(
+        found, _ = flips(
             self.kind, self.parts, self.queries, chosen, margins[:, None], variances[chosen],
             rivals=rivals, leaves=leaves,
         )  # fmt: skip
         return found[:, 0]
 
-    def _mean_flips(self, shares: Sequence[float]) -> list[float]:
-        """Return mean flip probabilities of a sample of answers at shares of their records."""
+    def _mean_flips(self, shares: Sequence[float]) -> tuple[list[float], bool]:
+        """Return mean flip probabilities of a sample of answers at shares of their records.
+
+        And whether a normal law stood for that of the noise for any of them.
+        """
         rows = sampled_rows(self.row_variances)
         margins = np.outer(self.expected_records[rows], shares)
-        found = flips(
+        found, normal = flips(
             self.kind, self.parts, self.queries, rows, margins, self.row_variances[rows],
             leaves=self.releases_leaves,
         )  # fmt: skip
-        return [float(value) for value in found.mean(axis=0)]
+        return [float(value) for value in found.mean(axis=0)], bool(normal.any())

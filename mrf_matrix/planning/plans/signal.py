@@ -56,8 +56,8 @@ def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Arr
     for part in parts:
         if not kind.releases_leaves:
             total += part.row_variances
-        elif part.strategy is None:  # every leaf has its own noise
-            total += part.row_variances[0] * part.forest.n_trees
+        elif part.stands_alone:  # every leaf has its own noise
+            total += part.row_variances[part.leaves_reached(queries)].sum(axis=1)
         else:
             total += part.variances_of(kind.vote_workload(part.ensemble, queries))
     return total

@@ -103,6 +103,19 @@ class Marginals(WeightedTables):
         values = self.eigenvalues(sets)
         return {key: raw[key] / value for key, value in zip(raw, values, strict=True) if value > 0}
 
+    def coefficients(self, workload: Operator) -> Array:
+        """Return ``W A⁺ = W (AᵀA)⁺ Aᵀ`` of rows W in the row space, shape (q, m).
+
+        On each component ``AᵀA`` is the number λ_U: time and memory are those of ``A Wᵀ``.
+
+        Raises MemoryCapError if ``A Wᵀ`` has no rule or does not fit.
+        """
+        parts = self.residuals(cross_gram(self, workload))
+        sets = np.array(list(parts), dtype=bool).reshape(len(parts), -1)
+        inverse = 1.0 / (self.eigenvalues(sets) * float(self.shape[1]))
+        solved = {key: part * one for (key, part), one in zip(parts.items(), inverse, strict=True)}
+        return np.ascontiguousarray(answers_of_tables(self, solved).T)
+
     def _check_masks(self, rows: MaskRows) -> None:
         """Refuse rows outside the row space: no marginal measured holds all they restrict.
 
@@ -161,14 +174,18 @@ def marginals_blocks(workload: Marginals) -> list[tuple[float, Kronecker]] | Non
 def marginals_answers(
     workload: Marginals, residuals: Residuals, sizes: tuple[int, ...]
 ) -> Array | None:
-    """Return the tables themselves: each is the sum of the components below its set."""
-    if workload.domain_sizes != sizes:
-        return None
+    """Return the tables themselves, over their own domain."""
+    return answers_of_tables(workload, residuals) if workload.domain_sizes == sizes else None
+
+
+def answers_of_tables(matrix: Marginals, residuals: Residuals) -> Array:
+    """Return ``A x`` for ``n x`` given by its components: each table sums those below its set."""
+    sizes = matrix.domain_sizes
     return np.concatenate(
         [
             float(weight) / cells * table_of(chosen, residuals, sizes)
             for chosen, weight, cells in zip(
-                workload.attribute_sets, workload.weights, workload.rows, strict=True
+                matrix.attribute_sets, matrix.weights, matrix.rows, strict=True
             )
         ]
     )

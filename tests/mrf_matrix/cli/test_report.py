@@ -44,11 +44,75 @@ def test_the_page_holds_ledger_evaluation_and_hash(folder):
     assert run("report", folder / "model.mrf", "--html", page, "--overwrite").exit_code == 0
 
 
+def test_a_ledger_that_never_paid_is_warned_of(folder):
+    PrivacyLedger.open(folder / "other.json", epsilon=3)
+    page = folder / "page.html"
+    said = "has no charge for this model"
+    for more in ([], ["--json"], ["--html", page]):
+        done = run("report", folder / "model.mrf", "--ledger", folder / "other.json", *more)
+        assert done.exit_code == 0, done.output
+        assert said in done.output
+    assert said in page.read_text("utf-8")
+
+
+def test_a_fit_and_its_ledger_know_each_other(tmp_path):
+    run("ledger", tmp_path / "ledger.json", "--epsilon", 2)
+    given = ["--method", "posterior", "--epsilon", 1, "--ledger", tmp_path / "ledger.json"]
+    for name in ("model.mrf", "second.mrf"):
+        done = run("fit", "monks_1", *given, "--output", tmp_path / name)
+        assert done.exit_code == 0, done.output
+    for number, name in enumerate(("model.mrf", "second.mrf"), 1):
+        done = run("report", tmp_path / name, "--ledger", tmp_path / "ledger.json", "--json")
+        page = json.loads(done.stdout)
+        assert page["warnings"] == []
+        (ledger,) = (one for one in page["sections"] if one["title"].startswith("Ledger"))
+        assert ledger["words"][-1].endswith(f"under number {number}.")
+
+
 def test_without_a_file_the_text_is_printed(folder, numbers_told):
     done = run("report", folder / "model.mrf")
     assert done.exit_code == 0, done.output
     assert "What is guaranteed" in done.output
     assert str(len(DATA.y)) not in numbers_told(done.output)
+
+
+@pytest.fixture
+def evaluated(folder):
+    """A second model of the same records, and an evaluation of the first by the command."""
+    second = PosteriorForestClassifier(DATA.domain, epsilon=1).fit(DATA.X, DATA.y)
+    save_model(second, folder / "second.mrf")
+    kept = folder / "kept.json"
+    done = run("evaluate", folder / "model.mrf", "monks_1", "--epsilon", 1, "--output", kept)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_an_evaluation_is_shown_beside_its_own_model_only(evaluated):
+    own = run("report", evaluated / "model.mrf", "--evaluation", evaluated / "kept.json")
+    assert own.exit_code == 0, own.output
+    assert "It is of this model's file, by its SHA-256." in own.output
+    page = evaluated / "page.html"
+    more = ["--evaluation", evaluated / "kept.json", "--html", page]
+    refused = run("report", evaluated / "second.mrf", *more)
+    assert refused.exit_code == 1
+    for name in ("model.mrf", "second.mrf"):
+        assert sha256((evaluated / name).read_bytes()).hexdigest() in refused.output
+    assert "accuracy" not in refused.output
+    assert not page.exists()
+
+
+def test_an_evaluation_of_other_classes_is_refused_and_one_of_no_model_is_said_to_be(evaluated):
+    kept = evaluated / "kept.json"
+    record = json.loads(kept.read_text())
+    del record["model"]  # as files were written before
+    kept.write_text(json.dumps(record))
+    old = run("report", evaluated / "second.mrf", "--evaluation", kept)
+    assert old.exit_code == 0, old.output
+    assert "It names no model" in old.output
+    kept.write_text(json.dumps(record | {"classes": ["a", "b", "c"]}))
+    refused = run("report", evaluated / "second.mrf", "--evaluation", kept)
+    assert refused.exit_code == 1
+    assert "its classes are not those of this model" in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize("record", ["{}", "[]", "nonsense", '{"figures": 1}'])

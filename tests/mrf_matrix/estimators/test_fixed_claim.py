@@ -474,3 +474,16 @@ def test_a_report_claims_what_the_worst_release_allows():
     gaussian = release(epsilon=None, rho=0.5)
     with pytest.raises(TypeError, match="different kinds"):
         _ = spent + gaussian.budget  # kinds never add up
+
+
+@pytest.mark.parametrize("name", ["report_", "privacy_report_"])
+def test_before_fit_a_report_is_refused_as_predictions_are(name):
+    model = PosteriorForestClassifier(DOMAIN)
+    assert not hasattr(model, name)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(model, name)
+    fitted = PosteriorForestClassifier(DOMAIN).fit([[0, 0], [1, 2]], [0, 1])
+    del fitted.privacy_report_  # negative control: fitted, without a claim
+    with pytest.raises(AttributeError, match="claims nothing") as found:
+        _ = fitted.privacy_report_
+    assert not isinstance(found.value, NotFittedError)

@@ -28,6 +28,7 @@ from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.guarantee import odds
 from mrf_matrix.reports.measured_section import noise_rms, shares_section
 from mrf_matrix.reports.page import NOTHING_LOADED
+from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.study import evaluate
 
@@ -144,6 +145,44 @@ def test_bins_of_dates_and_numbers_are_told_from_end_to_end():
     page = model_report(model).to_html()
     assert "2 bins from 2020-01-01 to 2022-01-01" in page
     assert "1 bins from 0 to 2.5" in page
+
+
+TELLING = {
+    "matrix": lambda **n: fitted(MatrixForestClassifier, n_trees=2, max_depth=1, **n),
+    "posterior": lambda **n: fitted(PosteriorForestClassifier, **n),
+    "residual": lambda **n: fitted(ResidualForestClassifier, **n),
+    "private": lambda **n: fitted(PrivateForestClassifier, **n),
+    "labels": lambda **n: fitted(LabelTreeClassifier, **n),
+    "pooled": lambda **n: fitted(PooledForestClassifier, **n),
+}
+
+
+@pytest.mark.parametrize("key", TELLING)
+def test_a_public_number_of_records_is_not_said_to_be_protected(key, tmp_path):
+    model = TELLING[key](n_records=400)
+    save_model(model, tmp_path / "m.mrf")
+    read = load_model(tmp_path / "m.mrf")
+    assert read.privacy_report_.public == model.privacy_report_.public
+    for one in (model, read):
+        page = str(model_report(one))
+        assert f"Taken for public: the domain and the classes; {PUBLIC_NUMBER};" in page
+        assert one.privacy_report_.public.count(PUBLIC_NUMBER) == 1
+        assert "was stated as public before the fit, and is not protected" in page
+        assert "and how many rows there were." not in page
+        assert "whether a row was in it at all" in page
+
+
+@pytest.mark.parametrize("key", TELLING)
+def test_a_number_of_records_that_was_not_told_is_protected(key):
+    page = str(model_report(TELLING[key]()))
+    assert "everything that the row said, and how many rows there were." in page
+    assert PUBLIC_NUMBER not in page.split("Taken for public")[1].split("\n")[0]
+
+
+def test_where_records_are_replaced_their_number_is_not_protected_either_way():
+    for more in ({}, {"n_records": 400}):
+        page = str(fitted(PosteriorForestClassifier, neighboring="replace_one", **more).report_)
+        assert "what the row said; how many rows there were is not." in page
 
 
 def test_the_odds_are_those_of_the_claim():

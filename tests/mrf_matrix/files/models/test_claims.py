@@ -14,8 +14,10 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
+from mrf_matrix.estimators import LabelTreeClassifier
 from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")
@@ -100,6 +102,27 @@ def test_noise_that_is_not_exact_cannot_be_relabelled(tmp_path, read, noise):
 def test_no_figure_of_a_posterior_forests_report_may_differ(tmp_path, read, changes):
     with pytest.raises(ModelFileError, match=next(iter(changes))):
         read(with_report(members_of(posterior(), tmp_path), **changes))
+
+
+def test_a_public_number_that_older_files_do_not_speak_of_is_read(tmp_path, read):
+    model = LabelTreeClassifier(DATA.domain, epsilon=1, n_records=432, random_state=0)
+    model.fit(DATA.X, DATA.y)
+    members = members_of(model, tmp_path)
+    public = json.loads(members[MODEL])["report"]["public"]
+    assert PUBLIC_NUMBER in public
+    older = [one for one in public if one != PUBLIC_NUMBER]
+    found = read(with_report(members, public=older)).privacy_report_  # by the plan in the file
+    assert list(found.public) == public
+    with pytest.raises(ModelFileError, match="public"):
+        read(with_report(members, public=public[1:]))
+
+
+def test_a_posterior_forests_file_may_say_that_the_number_was_public(tmp_path, read):
+    """It claims less for it; the file holds nothing else that would tell."""
+    members = members_of(posterior(), tmp_path)
+    public = json.loads(members[MODEL])["report"]["public"]
+    more = [public[0], PUBLIC_NUMBER, *public[1:]]
+    assert list(read(with_report(members, public=more)).privacy_report_.public) == more
 
 
 def test_notes_are_the_writers_word(tmp_path, read):

@@ -110,3 +110,15 @@ def test_without_delta_nothing_changes():
 def test_what_claims_nothing_is_refused_by_name(budget, message):
     with pytest.raises(BudgetError, match=message):
         claiming_budgets(**budget)
+
+
+@pytest.mark.parametrize("delta", [None, "1e-6", True, -1, float("nan")], ids=repr)
+def test_the_range_that_is_said_of_delta_is_the_one_that_is_taken(delta):
+    with pytest.raises((TypeError, BudgetError), match=r"expected 0 .*between 0 and 1") as found:
+        claiming_budgets(1, delta)
+    said = str(found.value)
+    assert "positive" not in said
+    assert "delta=1.0" not in said
+    example = float(said.partition("such as delta=")[2].rstrip("."))
+    assert len(claiming_budgets(1, example)) == 2
+    assert claiming_budgets(1, 0) == (PureDP(1),)

@@ -41,6 +41,28 @@ def dense_twin(matrix):
     return np.array(blocks, dtype=float)
 
 
+def rows_of(matrix):
+    """Sums of two neighbouring rows of every table: inside the row space, and no table."""
+    dense = dense_twin(matrix)
+    return Dense(dense + 2 * np.roll(dense, 1, axis=0))
+
+
+@pytest.mark.parametrize("sets", CASES.values(), ids=CASES)
+def test_coefficients_are_those_of_the_pseudo_inverse(sets):
+    matrix = Marginals(SIZES, sets, np.arange(1.0, len(sets) + 1))
+    workload = rows_of(matrix)
+    expected = workload.to_dense() @ np.linalg.pinv(dense_twin(matrix))
+    np.testing.assert_allclose(matrix.coefficients(workload), expected, atol=1e-12)
+    wrong = Marginals(SIZES, sets, np.arange(2.0, len(sets) + 2))  # negative control
+    assert np.abs(wrong.coefficients(workload) - expected).max() > 1e-3
+
+
+def test_a_marginal_of_no_weight_has_no_coefficients():
+    matrix = Marginals(SIZES, [(0, 1), (1, 2)], [1.0, 0.0])
+    found = matrix.coefficients(Dense(dense_twin(matrix)[:6]))
+    np.testing.assert_allclose(found, np.eye(6, matrix.shape[0]), atol=1e-12)
+
+
 def projection(sizes, flags):
     """E_U as a dense matrix."""
     result = np.eye(1)
