@@ -9,6 +9,8 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
+    FILE,
+    MODES,
     budget_options,
     comma_floats,
     delta_option,
@@ -182,14 +184,6 @@ def show_plan(
     from mrf_matrix.planning.plans.verdict import verdict_of
     from mrf_matrix.residual import ResidualPlan
 
-<<<<<<< HEAD:mrf_matrix/cli/plans/plan.py
-=======
-    domain = domain if domain_file is None else str(domain_file)
-    schema, label = public_domain(domain)
-    settings["n_blocks"] = settings["n_blocks"] or "auto"
-    settings["n_records"] = settings["n_records"] or public_records(domain)
-    advise(schema, settings["n_records"])
->>>>>>> pages:mrf_matrix/cli/plan.py
     made = plan(schema, settings.pop("mode"), **settings)
     steps = isinstance(made, ResidualPlan)
     own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)

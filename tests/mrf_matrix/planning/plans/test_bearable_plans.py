@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, load_dataset
-from mrf_matrix.cli.plan_tables import plan_table
+from mrf_matrix.cli.plans.plan_tables import plan_table
 from mrf_matrix.error import coefficients
 from mrf_matrix.mechanisms import CellCounts, measure
 from mrf_matrix.planning import plan
