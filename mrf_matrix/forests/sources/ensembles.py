@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes, Longs
+from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
@@ -47,6 +47,10 @@ class Ensemble:
     def view(self, codes: Codes) -> Codes:
         """Return the columns of encoded records that the ensemble sees, shape (N, d̄)."""
         return seen_columns(codes, self.features)
+
+    def leaves_reached(self, codes: Codes) -> Ints:
+        """Return the leaf of each tree that each record reaches, shape (N, trees)."""
+        return self.forest.apply(self.view(codes))
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _vote_terms(
         if not kind.releases_leaves:
             found.append(part.terms(rows))
         elif part.stands_alone:
-            weights = np.sqrt(part.row_squares)[part.leaves_reached(queries)]
+            weights = np.sqrt(part.row_squares)[part.ensemble.leaves_reached(queries)]
             found.append([NoiseTerm.of(row, part.mechanism.law) for row in weights])
         else:
             asked: Operator = kind.vote_workload(part.ensemble, queries)

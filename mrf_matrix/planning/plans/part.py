@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Codes, Seed
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -24,7 +24,6 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
-from mrf_matrix.mechanisms.budgets.shares import budget_shares
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.measuring import RowAim
@@ -123,13 +122,6 @@ class PlanPart:
         """Whether every answer is its own measurement times a number: errors are independent."""
         recovery = self.mechanism.rounded.recovery
         return self.strategy is None or recovery.own_multiples(self.workload) is not None
-
-    def leaves_reached(self, queries: Codes) -> NDArray[np.intp]:
-        """Return the leaf of each tree that each query reaches, shape (b, trees).
-
-        `queries`: (b, d), over the whole domain.
-        """
-        return np.asarray(self.forest.apply(self.ensemble.view(queries)), dtype=np.intp)
 
     @property
     def row_variances(self) -> Array:
@@ -296,15 +288,3 @@ def released(
         part.release(table, noise=noise, noise_state=noise_state)
         for part, table in zip(parts, tables, strict=True)
     )
-
-
-def shared_by_rule(
-    parts: tuple[PlanPart, ...], budget: Budget, rule: object
-) -> tuple[PlanPart, ...]:
-    """Return the parts with the budget shared by a rule's name, if it is one but "equal"."""
-    if not isinstance(rule, str) or rule == "equal" or len(parts) == 1:
-        return parts
-    losses = [part.loss for part in parts]
-    shares = budget_shares(losses, budget.norm, rule)  # type: ignore[arg-type]
-    budgets: tuple[Budget, ...] = budget.split(shares)
-    return tuple(part.at(one) for part, one in zip(parts, budgets, strict=True))

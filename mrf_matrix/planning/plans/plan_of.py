@@ -26,12 +26,13 @@ from mrf_matrix.forests.sources.ensembles import (
     distinct_queries,
     public_queries,
 )
+from mrf_matrix.mechanisms.budgets.shares import budget_shares
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim
-from mrf_matrix.planning.plans.part import PlanPart, shared_by_rule
+from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.strategy_choice import (
     choose_strategies,
@@ -263,3 +264,15 @@ def plan_of_part(
     codes, often, _ = distinct_queries([part.ensemble], public_queries(domain, queries))
     classes = domain.n_classes if n_classes is None else n_classes
     return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0)
+
+
+def shared_by_rule(
+    parts: tuple[PlanPart, ...], budget: Budget, rule: object
+) -> tuple[PlanPart, ...]:
+    """Return the parts with the budget shared by a rule's name, if it is one but "equal"."""
+    if not isinstance(rule, str) or rule == "equal" or len(parts) == 1:
+        return parts
+    losses = [part.loss for part in parts]
+    shares = budget_shares(losses, budget.norm, rule)  # type: ignore[arg-type]
+    budgets: tuple[Budget, ...] = budget.split(shares)
+    return tuple(part.at(one) for part, one in zip(parts, budgets, strict=True))

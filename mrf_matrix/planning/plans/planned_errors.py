@@ -263,10 +263,8 @@ class PlannedErrors:
         Returns
         -------
         ndarray of shape (r,)
-            Exact up to the grid for lattices of noise and within .01 otherwise; see
-            `mrf_matrix.error.noise_sums`. Where the draws behind an answer would take too much
-            memory or time to find, by a normal law of its variance, within .034 against one rival;
-            see `mrf_matrix.error.normal_flips`.
+            Exact up to the grid for lattices of noise and within .01 otherwise: `noise_sums`. Where
+            the draws behind an answer would take too long to find, by a normal law: `normal_flips`.
         """
         if of not in ("answer", "vote"):
             raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
@@ -290,10 +288,7 @@ class PlannedErrors:
         return found[:, 0]
 
     def _mean_flips(self, shares: Sequence[float]) -> tuple[list[float], bool]:
-        """Return mean flip probabilities of a sample of answers at shares of their records.
-
-        And whether a normal law stood for that of the noise for any of them.
-        """
+        """Return mean flips of sampled answers at shares of their records, and if any is normal."""
         rows = sampled_rows(self.row_variances)
         margins = np.outer(self.expected_records[rows], shares)
         found, normal = flips(

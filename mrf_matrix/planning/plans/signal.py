@@ -57,7 +57,7 @@ def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Arr
         if not kind.releases_leaves:
             total += part.row_variances
         elif part.stands_alone:  # every leaf has its own noise
-            total += part.row_variances[part.leaves_reached(queries)].sum(axis=1)
+            total += part.row_variances[part.ensemble.leaves_reached(queries)].sum(axis=1)
         else:
             total += part.variances_of(kind.vote_workload(part.ensemble, queries))
     return total

@@ -79,7 +79,7 @@ def test_rows_that_answer_for_themselves_have_votes_of_their_own_draws(alone):
         np.zeros((1, len(WIDE.sizes)), np.int32), np.zeros((1, 4000), np.int64), WIDE.sizes
     )
     release = measure(part.mechanism, counts, noise="research", random_state=3)
-    votes = part.answers(release)[part.leaves_reached(made.queries)].sum(axis=1)
+    votes = part.answers(release)[part.ensemble.leaves_reached(made.queries)].sum(axis=1)
     assert votes.var(axis=1) == pytest.approx(made.vote_variances, rel=0.1)
     between = votes[:, ::2] - votes[:, 1::2]
     margin = float(np.ceil(made.rms_per_vote))
@@ -92,7 +92,7 @@ def test_rows_solved_with_together_do_not_stand_alone():
     made = plan(WIDE, strategy="common_refinement", epsilon=1, queries=9, **TREES)
     part = made.parts[0]
     assert not part.stands_alone  # negative control: least squares lowers their errors
-    own = part.row_variances[part.leaves_reached(made.queries)].sum(axis=1)
+    own = part.row_variances[part.ensemble.leaves_reached(made.queries)].sum(axis=1)
     assert (np.abs(made.vote_variances / own - 1) > 0.01).all()
 
 
@@ -104,7 +104,7 @@ def test_a_fit_knows_the_votes_that_its_plan_promised(alone):
     ).fit(codes, codes[:, 0])  # fmt: skip
     part = model.plan_.parts[0]
     assert part.stands_alone
-    promised = part.row_variances[part.leaves_reached(codes[:5])].sum(axis=1)
+    promised = part.row_variances[part.ensemble.leaves_reached(codes[:5])].sum(axis=1)
     assert model.expected_vote_error(codes[:5]) ** 2 == pytest.approx(promised)
     assert (model.vote_intervals(codes[:5])[1] > 1.9 * np.sqrt(2 * promised)).all()
 
