@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -94,45 +94,47 @@ class Link:
         """
         if self.n_columns == 1:
             return np.asarray(residual_units(scores[:, 0], labels)[:, None])
-        shares = _shares(scores)
-        sizes = np.rint(UNITS * self._weights(shares)[:, None] * shares).astype(np.int64)
-        rows = np.arange(len(labels))
-        sizes[rows, labels] = 0
+        shares, records = _shares(scores), np.arange(len(labels))
+        sizes = np.rint(UNITS * self._weights(shares) * shares).astype(np.int64)
+        sizes[labels, records] = 0
         sizes = self._capped(sizes)
-        sizes[rows, labels] = -sizes.sum(axis=1)
-        return np.asarray(-sizes)
+        sizes[labels, records] = -sizes.sum(axis=0)
+        return np.ascontiguousarray(-sizes.T)
 
     def curvature_units(self, scores: Floats) -> Integers:
         """Return each record's weighted curvature in units: from 0 to `curvature_cap`."""
         if self.n_columns == 1:
             return curvature_units(scores[:, 0])
         shares = _shares(scores)
-        sizes = np.rint(UNITS * self._weights(shares) * (1 - (shares**2).sum(axis=1)))
+        sizes = np.rint(UNITS * self._weights(shares) * (1 - (shares**2).sum(axis=0)))
         return np.asarray(np.clip(sizes, 0, self.curvature_cap).astype(np.int64))
 
     def _weights(self, shares: Floats) -> Floats:
-        least = shares.min(axis=1)
+        least = shares.min(axis=0)
         if self.norm == "l1":
             return np.asarray(0.5 / (1 - least))
-        return np.asarray((1 - 2 * least + (shares**2).sum(axis=1)) ** -0.5)
+        return np.asarray((1 - 2 * least + (shares**2).sum(axis=0)) ** -0.5)
 
     def _capped(self, sizes: Integers) -> Integers:
         """Return what other classes lose, shrunk where rounding took a record above the cap.
 
         In whole numbers: ``floor(s cap / n) <= s cap / n``, with n the norm or more.
         """
-        gained = sizes.sum(axis=1)
+        gained = sizes.sum(axis=0)
         if self.norm == "l1":
             norms = 2 * gained
         else:
-            norms = np.ceil(np.sqrt(gained**2 + (sizes**2).sum(axis=1))).astype(np.int64)
-        cap = self.residual_cap
-        kept = np.minimum(cap, norms)[:, None]
-        return np.asarray(sizes * kept // np.maximum(norms, 1)[:, None])
+            norms = np.ceil(np.sqrt(gained**2 + (sizes**2).sum(axis=0))).astype(np.int64)
+        above = norms > self.residual_cap
+        sizes[:, above] = sizes[:, above] * self.residual_cap // norms[above]
+        return sizes
 
 
 def _shares(scores: Floats) -> Floats:
-    return np.asarray(softmax(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE), axis=1))
+    """Return class shares, (k, N): sums over few classes are fast in columns alone."""
+    logs = np.clip(np.ascontiguousarray(scores.T), -LARGEST_SCORE, LARGEST_SCORE)
+    shares = np.exp(logs - logs.max(axis=0))
+    return np.asarray(shares / shares.sum(axis=0))
 
 
 def residual_units(log_odds: Floats, labels: NDArray[np.integer]) -> Integers:

@@ -120,7 +120,7 @@ def test_residuals_of_classes_that_take_the_noise_of_one_are_noticed(budget, mon
     Its numbers are then at most one in size each, and no more than that is what each column of
     the table by itself would need.
     """
-    monkeypatch.setattr(Link, "_weights", lambda self, shares: np.ones(len(shares)))
+    monkeypatch.setattr(Link, "_weights", lambda self, shares: np.ones(shares.shape[1]))
     monkeypatch.setattr(Link, "_capped", lambda self, sizes: sizes)
     plan = plan_of(budget, "add_remove", 3)
     pairs = list(neighbours("add_remove", np.random.default_rng(1), 6, 3))
