@@ -91,6 +91,7 @@ class EffectDisplay(Display):
         )
         ax.plot(places[:joined], shown.log_odds[:joined], color=COLOURS[0], linewidth=1.2)
         ax.set_ylabel(self._label)
+        ax.set_title(f"bars: {shown.level:.0%} under the model", fontsize="medium")
         tidy(ax)
 
     def _map(self, ax: "Axes") -> None:

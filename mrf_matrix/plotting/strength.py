@@ -47,7 +47,7 @@ class StrengthDisplay(Display):
         ax.barh(places, list(self.strengths.values()), color=COLOURS[0])
         ax.set_yticks(places, names)
         ax.invert_yaxis()
-        ax.set_xlabel("rms of the log odds, over the records as the release has them")
+        ax.set_xlabel("rms of the log odds, by released shares")
         ax.set_title("strength of attributes", fontsize=10)
         tidy(ax)
         ax.grid(axis="y", visible=False)

@@ -64,12 +64,15 @@ class Effect(Banded):
         How many codes of each attribute, from its first, are in order of value; 0 for names.
     classes : tuple
         The class that the log odds speak for, and the one that they speak against.
+    level : float
+        Of the intervals.
     """
 
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     in_order: tuple[int, ...]
     classes: tuple[Hashable, Hashable]
+    level: float
 
 
 def effect(
@@ -126,7 +129,7 @@ def effect(
     if found is None:
         told = _nothing(posterior, domain, places, pair)
         raise ValueError(f"attributes={shown(attributes)}: {told}")
-    return _named(model, [domain.attributes[i] for i in places], found, pair)
+    return _named(model, [domain.attributes[i] for i in places], found, pair, level)
 
 
 def explained(
@@ -229,7 +232,11 @@ def _nothing(
 
 
 def _named(
-    model: HasPosterior, attributes: Sequence[Attribute], found: Banded, pair: tuple[int, int]
+    model: HasPosterior,
+    attributes: Sequence[Attribute],
+    found: Banded,
+    pair: tuple[int, int],
+    level: float,
 ) -> Effect:
     one, other = model.classes_[list(pair)].tolist()
     return Effect(
@@ -241,4 +248,5 @@ def _named(
         above=found.above,
         shares=found.shares,
         classes=(one, other),
+        level=level,
     )
