@@ -147,7 +147,7 @@ class PrivateForestClassifier(
         given, known = bring(), public_records(self.n_records)
         data: PrivateData = given.over(given.domain.coarser())
         plan = self._plan(given.domain, Serving.by(data, known))
-        bill_of(self, plan.budget).check()
+        (bill := bill_of(self, plan.budget)).check()
         for name in FITTED:  # they belong to an earlier fit
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
@@ -156,7 +156,10 @@ class PrivateForestClassifier(
         if plan.makes_choices:
             self._fit_with_choices(data)
         else:
-            self._fit_chosen(None, data, self.noise_state, self.ledger)
+            forest = self._forest(plan, None, self.noise_state, self.ledger)
+            prepared = forest._prepared(lambda: data)
+            paid = replace(prepared.bill, what=bill.what)  # the ledger names what was called
+            self._fit_forest(forest, None, replace(prepared, bill=paid).pay)
         return self
 
     def _fit_with_choices(self, data: PrivateData) -> None:
@@ -188,7 +191,9 @@ class PrivateForestClassifier(
                 forest, release = waiting
                 self._fit_forest(forest, None, release, self._believing(tables, bits))
             else:
-                self._fit_chosen(kept, data, stream, None, self._believing(tables, bits))
+                forest = self._forest(self.plan_, kept, stream, None)
+                fit = forest._prepared(lambda: data).pay
+                self._fit_forest(forest, kept, fit, self._believing(tables, bits))
 
     def _believing(self, data: TableSource, bits: Bits) -> Believing | None:
         """Return what chooses how far a posterior is believed; None where nothing does."""
@@ -197,18 +202,6 @@ class PrivateForestClassifier(
             return None
         assert isinstance(data, EncodedRecords)
         return lambda posterior: chosen_factor(step, posterior, data, bits)
-
-    def _fit_chosen(
-        self,
-        chosen: tuple[int, ...] | None,
-        data: PrivateData,
-        noise_state: Seed,
-        ledger: PrivacyLedger | None,
-        believing: Believing | None = None,
-    ) -> None:
-        """Fit the forest of the plan, over the chosen attributes or all of them."""
-        forest = self._forest(self.plan_, chosen, noise_state, ledger)
-        self._fit_forest(forest, chosen, lambda: forest._fit(lambda: data), believing)
 
     def _fit_forest(
         self,

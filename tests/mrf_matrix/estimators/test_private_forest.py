@@ -373,3 +373,13 @@ def test_domains_of_too_many_cells_are_not_screened_from_a_stream():
     model = research(domain, None, epsilon=1).fit_stream([(codes, labels)])
     assert model.plan_.left_out == "residuals and screening"
     assert model.plan_.chosen.name == "posterior forest"
+
+
+@pytest.mark.parametrize("n_records", [40, 400, None])
+def test_the_ledger_names_the_forest_that_was_fitted(n_records):
+    ledger = PrivacyLedger(epsilon=1)
+    rng = np.random.default_rng(0)
+    codes, labels = rng.integers(0, 3, (40, 5)), rng.integers(0, 2, 40)
+    domain = Domain.from_sizes([3] * 5, n_classes=2)
+    PrivateForestClassifier(domain, n_records=n_records, ledger=ledger).fit(codes, labels)
+    assert [one.what for one in ledger.charges] == ["PrivateForestClassifier.fit"]
