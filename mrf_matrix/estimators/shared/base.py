@@ -47,7 +47,7 @@ from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
-from mrf_matrix.voting.voting import log_shares, vote_shares
+from mrf_matrix.voting.voting import vote_shares
 
 if TYPE_CHECKING:
     from mrf_matrix.reports.page import ReportPage
@@ -137,8 +137,9 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         return vote_shares(self._votes(X))
 
     def predict_log_proba(self, X: Records) -> Array:
-        """Return the logarithms of `predict_proba`, shape (b, k); none is minus infinity."""
-        return log_shares(self.predict_proba(X))
+        """Return the logarithms of `predict_proba`, shape (b, k); of 0 minus infinity."""
+        shares = self.predict_proba(X)
+        return np.log(shares, out=np.full_like(shares, -np.inf), where=shares > 0)
 
     def _design(self) -> EnsembleDesign:
         """Return the design of the ensembles, from the parameters of these names."""

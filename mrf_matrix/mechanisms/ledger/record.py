@@ -101,7 +101,8 @@ def _read(record: object) -> tuple[Terms, Account, str]:
 
 def _versioned(record: object) -> JsonObject:
     """Return a record of either version, by which its keys differ."""
-    if isinstance(record, dict) and record.get("schema_version") == APPROXIMATE_VERSION:
+    version = record.get("schema_version") if isinstance(record, dict) else None
+    if isinstance(version, int) and version >= APPROXIMATE_VERSION:
         return versioned_of(record, "the record", FORMAT, APPROXIMATE_VERSION, (*KEYS, "filter"))
     return versioned_of(record, "the record", FORMAT, SCHEMA_VERSION, KEYS)
 
