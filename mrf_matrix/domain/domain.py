@@ -24,7 +24,7 @@ from mrf_matrix.domain.coarser import MOST_BINS, coarser_attribute
 from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
-from mrf_matrix.domain.readable import domain_html, readable_count
+from mrf_matrix.domain.readable import domain_html, domain_text
 from mrf_matrix.domain.serialization import (
     domain_from_dict,
     domain_to_dict,
@@ -294,13 +294,7 @@ class Domain:
 
     def __repr__(self) -> str:
         """Write the attributes one a line."""
-        lines = [f"    {attribute!r}," for attribute in self.attributes[:20]]
-        if self.n_attributes > 20:
-            lines.append(f"    ... {self.n_attributes - 20} more,")
-        listed = "\n".join(lines)
-        return (
-            f"Domain([\n{listed}\n], target={self.target!r})  # {readable_count(self.size)} cells"
-        )
+        return domain_text(self.attributes, self.target, self.size)
 
     def _repr_html_(self) -> str:
         return domain_html(self.attributes, self.target, self.size)

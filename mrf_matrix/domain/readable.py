@@ -21,6 +21,15 @@ def readable_count(n: int) -> str:
     return f"{n:,}" if n < EXACT_BELOW else magnitude(Fraction(n))
 
 
+def domain_text(attributes: Sequence[Attribute], target: Attribute | None, size: int) -> str:
+    """Return a domain of so many cells as text, an attribute a line, twenty at most."""
+    lines = [f"    {attribute!r}," for attribute in attributes[:20]]
+    if len(attributes) > 20:
+        lines.append(f"    ... {len(attributes) - 20} more,")
+    listed = "\n".join(lines)
+    return f"Domain([\n{listed}\n], target={target!r})  # {readable_count(size)} cells"
+
+
 def domain_html(attributes: Sequence[Attribute], target: Attribute | None, size: int) -> str:
     """Return a domain as an HTML table: its attributes, their number of codes, first labels."""
     rows = [attribute_row(attribute) for attribute in attributes[:MOST_ROWS]]
