@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, PrivateForestClassifier
+from mrf_matrix.estimators.private import private_forest
 from mrf_matrix.estimators.private.screened import chosen_balance
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
@@ -192,3 +193,20 @@ def test_a_forest_has_the_tree_that_its_plan_says(share, measured):
     assert hasattr(model.forest_, "tree_") == (measured == "pool")
     assert model.plan_.is_rare == (measured == "tables")
     assert model.plan_.choices == (model.plan_.announced.balance,)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_what_follows_the_choice_follows_from_it_alone(reads, monkeypatch):
+    """Of any records, else budgets would not add up; the control plans by the records."""
+    monkeypatch.setattr(private_forest, "chosen_balance", lambda step, tables, bits: 5)
+    plans = []
+    for share in (0.05, 0.3):
+        codes, labels = rare_records(share=share)
+        if reads:
+            seen = partial(max, int(labels.sum()))  # in place of the level that was chosen
+            monkeypatch.setattr(private_forest, "records_after", lambda plan, level, f=seen: f(1))
+        model = PrivateForestClassifier(
+            DOMAIN, n_records=len(labels), noise="research", noise_state=0, random_state=0
+        ).fit(codes, labels)
+        plans.append((model.plan_, repr(model.forest_.plan_)))
+    assert (plans[0] == plans[1]) != reads
