@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.federated.noisy_answers import check_public
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, BelowThresholdError, Message, ProtocolError
@@ -88,6 +89,7 @@ def server_app(
     from flwr.serverapp import ServerApp
 
     _check(design, session)
+    check_public(domain, ledger)
     app = ServerApp()
 
     def main(grid: "Grid", context: "Context") -> None:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.network import Network, RandomState
-from mrf_matrix.federated.noisy_answers import noise_kind
+from mrf_matrix.federated.noisy_answers import check_public, noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of, session_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (
@@ -154,6 +154,7 @@ def run_federation(
         raise ProtocolError(
             f"parts has {len(parts)} tables: expected {design.quorum.parties}, one for each party."
         )
+    check_public(domain, server_ledger, *(ledgers or ()))
     net = network or Network()
     keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]

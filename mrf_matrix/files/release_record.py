@@ -106,6 +106,9 @@ def release_of(container: Container) -> tuple[Release, object]:
     noise = one_word("noise", data["noise"], NOISE_KINDS)
     budget = budget_of(data["budget"])
     read_off = READ_OFF_KEY in data
+    described = data["domain"]
+    if not read_off and isinstance(described, dict) and described.get("is_read_off"):
+        raise FieldError(f"{READ_OFF_KEY}: expected true, for the domain says that it was.")
     private = noise in PRIVATE_NOISE and not read_off
     if budget.is_infinite != (noise == "none") or data["is_private"] is not private:
         raise FieldError(
@@ -135,7 +138,7 @@ def release_of(container: Container) -> tuple[Release, object]:
         mechanism, answers.astype(np.int64), noise, sizes, known,
         domain_read_off=read_off, quorum=quorum,
     )  # fmt: skip
-    return release, data["domain"]
+    return release, described
 
 
 def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Claims:

@@ -53,9 +53,17 @@ def charges_of(charges: Sequence[Charge], model_hash: str | None) -> list[Charge
 
 
 def _may_have_paid(charges: Sequence[Charge], spent: Budget) -> bool:
-    """Tell whether charges may add up to a budget; of another kind, any may."""
-    alike = [one.budget.amount for one in charges if type(one.budget) is type(spent)]
-    return len(alike) < len(charges) or sum(alike) >= spent.amount
+    """Tell whether charges for private releases may add up to a budget.
+
+    Charges of ε make a claim of ρ too, by ε²/2 each; charges of ρ make none of pure ε.
+    """
+    if spent.is_infinite:
+        return bool(charges)
+    budgets = [one.budget for one in charges if one.is_private]
+    if isinstance(spent, PureDP):
+        return sum(one.exact for one in budgets if isinstance(one, PureDP)) >= spent.exact
+    amounts = (one.exact**2 / 2 if isinstance(one, PureDP) else one.exact for one in budgets)
+    return sum(amounts) >= spent.exact
 
 
 def _too_little(own: Sequence[Charge], spent: Budget) -> str:

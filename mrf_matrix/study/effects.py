@@ -117,7 +117,7 @@ def effect(
     -----
     Nothing but the release is read; see `mrf_matrix.posterior.averages` for averages and bands.
     """
-    if not 0 < level < 1:
+    if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")
     posterior, domain = _posterior_of(model)
     asked = [attributes] if isinstance(attributes, str) else attributes
@@ -197,11 +197,16 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
 def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
     """Return the numbers of two classes."""
     known = model.classes_.tolist()
-    one, other = (known[-1], known[0]) if asked is None else asked
-    for name in (one, other):
-        if name not in known:
-            raise ValueError(f"classes={shown(asked)}: expected two of {shown(known)}.")
-    return known.index(one), known.index(other)
+    given = (known[-1], known[0]) if asked is None else asked
+    found = [known.index(name) for name in given if name in known] if is_pair(given) else []
+    if len(set(found)) != 2:
+        raise ValueError(f"classes={shown(asked)}: expected two of {shown(known)}.")
+    return found[0], found[1]
+
+
+def is_pair(given: object) -> bool:
+    """Tell whether something is a sequence of two."""
+    return isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
 
 
 def _name(domain: Domain, term: Term) -> Name:

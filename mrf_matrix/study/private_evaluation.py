@@ -12,7 +12,8 @@ from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.spending import Bill, noise_stream
+from mrf_matrix.estimators.shared.given_data import with_provenance
+from mrf_matrix.estimators.shared.spending import READ_OFF, Bill, check_no_ledger, noise_stream
 from mrf_matrix.mechanisms import (
     ZCDP,
     PrivacyLedger,
@@ -211,11 +212,13 @@ def evaluate(
     (1.0, False)
     """
     domain = _domain_of(model)
+    payer = default_ledger() if ledger is None else ledger
+    if domain.is_read_off:
+        check_no_ledger(payer, READ_OFF)
     grid = ProbabilityGrid.of(len(model.classes_), n_bins, threshold)
     asked = checked_level(level)
     budget = evaluation_budget(epsilon, delta, rho, neighboring)
     what = f"evaluation of {type(model).__name__}"
-    payer = default_ledger() if ledger is None else ledger
     bill = Bill(payer, budget, what, neighboring, noise, noise_state)
     mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
     mechanism.check_memory(grid.n_classes)
@@ -230,7 +233,7 @@ def evaluate(
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
     stream = noise_stream(noise, noise_state)
     bill.charge()
-    release = measure(mechanism, counts, noise=noise, random_state=stream)
+    release = with_provenance(measure(mechanism, counts, noise=noise, random_state=stream), domain)
     classes = tuple(model.classes_.tolist())
     return PrivateEvaluation(
         release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash

@@ -10,11 +10,12 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.given_data import with_provenance
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.reports.privacy_report import Measurement
@@ -76,6 +77,8 @@ def from_release(
     checked_release(release)
     known = required_domain(release.domain if domain is None else domain)
     _check_measured(release, known)
+    if known.is_read_off:
+        release = with_provenance(release, known)
     one_word("voting", voting, NOISE_AWARE_VOTINGS)
     one_word("shrinkage", shrinkage, SHRINKAGES)
     grown = _grown(forest, known, random_state)
@@ -118,6 +121,7 @@ def _grown(
                 f"forest has a domain of sizes {made.domain.sizes}: expected {domain.sizes}, the "
                 f"one that was measured."
             )
+        check_as_public(made, domain)
         grown.append(replace(made, domain=domain) if len(given) > 1 else made)
     if not grown:
         raise ValueError("forest is empty: expected at least one forest.")

@@ -24,6 +24,7 @@ from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, defaul
 Budget = PureDP | ZCDP
 Found = TypeVar("Found")
 NOISES = ("exact", "research")
+READ_OFF = "the domain was read off the records, and nothing protects it"
 NOISE_KEY = 1
 """Tells the noise's seeds from the structure's, which have no key."""
 
@@ -199,7 +200,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     random_state: RandomState = vars(estimator).get("random_state")
     payer = default_ledger() if estimator.ledger is None else estimator.ledger
     if payer is not None and is_read_off(vars(estimator).get("domain")):
-        check_no_ledger(payer, "the domain was read off the records, and nothing protects it")
+        check_no_ledger(payer, READ_OFF)
     return Bill(
         ledger=payer,
         budget=budget,

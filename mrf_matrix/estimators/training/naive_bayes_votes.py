@@ -1,7 +1,5 @@
 """Labels and probabilities by noisy counts of single attributes, multiplied."""
 
-from math import isfinite
-
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
@@ -50,12 +48,16 @@ class NaiveBayesVotes(BaseForestClassifier):
         return posterior_shares(self._votes(X))
 
 
+LEAST_ALPHA, LARGEST_ALPHA = 1e-100, 1e100
+
+
 def checked_alpha(alpha: object) -> float:
-    """Return a positive, finite number of records, or refuse."""
+    """Return a number of records within `LEAST_ALPHA` and `LARGEST_ALPHA`, or refuse."""
     if isinstance(alpha, int | float | np.integer | np.floating) and not isinstance(alpha, bool):
         number = float(alpha)
-        if number > 0 and isfinite(number):
+        if LEAST_ALPHA <= number <= LARGEST_ALPHA:
             return number
     raise ValueError(
-        f"alpha={shown(alpha)}: expected a positive number of records, for example 1.0."
+        f"alpha={shown(alpha)}: expected a positive number of records from {LEAST_ALPHA} to "
+        f"{LARGEST_ALPHA}, for example 1.0."
     )

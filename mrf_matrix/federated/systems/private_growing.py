@@ -88,6 +88,11 @@ def grow_privately(
     """
     k = len(parts)
     _check_arguments(trees, k, ledgers)
+    if domain.is_read_off:
+        raise ValueError(
+            "domain was read off records, which no noise protects: expected a public domain, for "
+            "trees that parties grow privately."
+        )
     trees.sizes(domain).check()
     for codes, labels in parts:
         if len(codes):

@@ -10,6 +10,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_naive_bayes import ReleasedNaiveBayesClassifier
 from mrf_matrix.estimators.shared.reports import training_report
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.training.naive_bayes_votes import LARGEST_ALPHA, LEAST_ALPHA
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.measured_once import release_and_domain, same_mechanism
 from mrf_matrix.files.models.report import report_of
@@ -22,7 +23,6 @@ from mrf_matrix.planning.kinds.words import kind_of
 NAIVE_BAYES_FORMAT = "mrf_matrix.naive_bayes_model"
 NAIVE_BAYES_VERSION = 1
 KEYS = {"format", "schema_version", "alpha", "release", "report"}
-LEAST_ALPHA, LARGEST_ALPHA = 1e-100, 1e100
 
 NaiveBayesModel = PrivateNaiveBayesClassifier | ReleasedNaiveBayesClassifier
 

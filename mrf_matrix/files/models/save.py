@@ -95,8 +95,8 @@ labels or of naive Bayes
     doubt = None if allow_nonprivate else doubt_of(model)
     if doubt is not None:
         raise ModelFileError(
-            f"model is no private release: {doubt}. Expected a fit with exact noise and a finite "
-            f"budget over a public domain, or allow_nonprivate=True."
+            f"model is no private release: {doubt.rstrip('.')}. Expected a fit with exact noise "
+            f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
         write_container(Path(path), "model", *_content_of(model))

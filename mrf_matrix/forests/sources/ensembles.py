@@ -197,6 +197,19 @@ def _check_fits(forest: Forest, domain: Domain) -> None:
             f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
             f"domain, {domain.sizes}. Grow it over the same domain."
         )
+    check_as_public(forest, domain)
+
+
+def check_as_public(forest: Forest, domain: Domain) -> None:
+    """Refuse a forest over a domain that was read off records where the given one is public.
+
+    Raises LearnedStructureError: its splits are at edges that the records said.
+    """
+    if forest.domain.is_read_off and not domain.is_read_off:
+        raise LearnedStructureError(
+            "forest was grown over a domain that was read off records, and the domain beside it "
+            "is public: expected one that was grown over this domain."
+        )
 
 
 DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given

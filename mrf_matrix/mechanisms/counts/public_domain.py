@@ -32,5 +32,9 @@ class PublicDomain(Protocol):
     def n_classes(self) -> int:
         """Number of classes, where there is a target."""
 
+    @property
+    def is_read_off(self) -> bool:
+        """Whether it was taken from records, so that nothing over it is private."""
+
     def to_dict(self) -> JsonObject:
         """Return it as JSON-ready data."""

@@ -13,6 +13,9 @@ from mrf_matrix.mechanisms.ledger.privacy_filter import (
     privacy_filter,
 )
 
+ROUNDED = Fraction(1, 50)
+"""By how much of itself the order of a filter may differ between versions of what finds it."""
+
 
 @dataclass(frozen=True)
 class Amounts:
@@ -134,6 +137,8 @@ def standing_of(
     """
     if not held.implies(total.epsilon, total.delta):
         raise BudgetError(f"the filter does not imply {total}.")
+    if not _was_fixed_beforehand(total, held):
+        raise BudgetError("the filter is not the one that a ledger of this total has.")
     before = _before(budgets) if held.after else 0
     if held.after and (
         before == len(budgets) or held.after != _sum(one.exact for one in budgets[:before])
@@ -149,6 +154,18 @@ def standing_of(
     if not standing.fits:
         raise BudgetError(f"the charges add up to more than {total}.")
     return standing
+
+
+def _was_fixed_beforehand(total: ApproximateDP, held: PrivacyFilter) -> bool:
+    """Tell whether a filter's order is that of this total, as other versions may round it.
+
+    An order that was picked after answers were seen would let more pass.
+    """
+    own = privacy_filter(total.epsilon, total.delta, held.after)
+    first = opening_filter(total.epsilon, total.delta)
+    if own is None or abs(held.order / own.order - 1) > ROUNDED:
+        return False
+    return not held.after or held.order >= first.order * (1 - ROUNDED)
 
 
 def _before(budgets: Sequence[PureDP | ZCDP]) -> int:

@@ -85,7 +85,10 @@ add_remove neighbours.)
         answers = answers + mechanism.law.research(answers.shape, generator)
     else:
         answers = mechanism.law.exact(answers)
-    return Release(mechanism, answers, kind, counts.sizes, Provenance.today(kind))
+    read_off = counts.domain is not None and counts.domain.is_read_off
+    return Release(
+        mechanism, answers, kind, counts.sizes, Provenance.today(kind), domain_read_off=read_off
+    )
 
 
 def _generator(random_state: Seed) -> np.random.Generator:

@@ -134,7 +134,7 @@ class Release(OfMechanism, RowDisplay):
         The public domain with its classes, for whoever has the release alone.
     domain_read_off : bool, default=False
         Whether the domain was read off the records, which leaks them: then the release is not
-        private, whatever its noise, and nothing made of it is.
+        private, whatever its noise, nor is what is made of it. True where `domain` says so.
     quorum : Quorum, optional
         With "shares": on how many honest parties the claim rests. Given with no other noise.
 
@@ -182,6 +182,8 @@ class Release(OfMechanism, RowDisplay):
         if self.provenance is not None:
             self.provenance.check_noise(self.noise)
         self._check_domain(answers.shape[1])
+        if self.domain is not None and self.domain.is_read_off:
+            object.__setattr__(self, "domain_read_off", True)
         view = answers.view()
         view.flags.writeable = False
         object.__setattr__(self, "answers", view)

@@ -12,13 +12,24 @@ from mrf_matrix import (
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    PureDP,
+    RandomTrees,
     ResidualForestClassifier,
     count_stream,
+    from_release,
+    measure,
     plan,
     save_model,
+    save_release,
     tune,
 )
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
+from mrf_matrix.federated import federate, run_federation
+from mrf_matrix.federated.systems.private_growing import grow_privately
+from mrf_matrix.files import ReleaseFileError
+from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees
+from mrf_matrix.study import evaluate
+from strategies.operators import Identity
 
 DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
 X, Y = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5), np.array([0, 1, 1, 0] * 5)
@@ -94,6 +105,68 @@ def test_a_domain_that_was_read_off_claims_nothing_however_it_is_given(
     if kind not in (BatchPredictionClassifier, PrivateNaiveBayesClassifier):  # no files of theirs
         with pytest.raises(ValueError, match="allow_nonprivate"):
             save_model(model, tmp_path / "model.mrf")
+
+
+CODES = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5)
+
+
+def planned_release(domain):
+    made = plan(domain, "training", epsilon=1, random_state=0, **KINDS[MatrixForestClassifier])
+    return made.parts[0].release(count_stream([(X, Y)], domain), noise="exact")
+
+
+def test_a_plan_over_it_releases_nothing_private(read_off, tmp_path):
+    release = planned_release(read_off)
+    assert release.domain_read_off
+    assert not release.is_private
+    with pytest.raises(ReleaseFileError):
+        save_release(release, tmp_path / "r")
+    public = Domain(read_off.attributes, read_off.target)
+    assert planned_release(public).is_private, "the positive control"
+
+
+def test_a_release_over_another_domain_is_not_private_over_it(read_off):
+    public = Domain(read_off.attributes, read_off.target)
+    counts, forest = count_stream([(X, Y)], public), RandomTrees(2, 1)
+    release = measure(Identity(public.size), counts, PureDP(1))
+    assert from_release(release, public, forest=forest).privacy_report_.statement.startswith("Priv")
+    model = from_release(release, read_off, forest=forest)
+    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
+
+
+def test_parties_release_nothing_private_over_it(read_off):
+    counts = count_stream([(X, Y)], read_off)
+    design = federate(Identity(read_off.size), PureDP(1), parties=2, n_classes=2)
+    ledgers = [PrivacyLedger(epsilon=1), PrivacyLedger(epsilon=1)]
+    for paid in ({"ledgers": ledgers}, {"server_ledger": ledgers[0]}):
+        with pytest.raises(ValueError, match="no charge would be true"):
+            run_federation(design, [counts, counts], domain=read_off, **paid)
+    assert not any(one.charges for one in ledgers)
+    assert not run_federation(design, [counts, counts], domain=read_off).release.is_private
+    trees = PrivateMultinomialTrees(1, n_trees=2, max_depth=1)
+    with pytest.raises(ValueError, match="read off records"):
+        grow_privately(read_off, [(CODES, Y), (CODES, Y)], trees)
+
+
+def test_an_evaluation_of_a_model_over_it_is_not_private(read_off):
+    model, ledger = PosteriorForestClassifier(read_off).fit(X, Y), PrivacyLedger(epsilon=1)
+    with pytest.raises(ValueError, match="no charge would be true"):
+        evaluate(model, X, Y, epsilon=1, ledger=ledger)
+    assert not evaluate(model, X, Y, epsilon=1).release.is_private
+
+
+def test_a_forest_over_it_is_not_taken_as_public(read_off):
+    public = Domain(read_off.attributes, read_off.target)
+    forest = RandomTrees(2, 1).grow(read_off, random_state=0)
+    for fit in (
+        lambda: MatrixForestClassifier(public, forest=forest).fit(X, Y),
+        lambda: from_release(
+            measure(Identity(6), count_stream([(X, Y)], public), PureDP(1)), public, forest=forest
+        ),
+    ):
+        with pytest.raises(LearnedStructureError, match="read off records"):
+            fit()
+    MatrixForestClassifier(read_off, forest=forest).fit(X, Y)
 
 
 def test_only_a_domain_that_was_read_off_says_so(read_off):

@@ -314,6 +314,15 @@ def test_wrong_fields_are_named(members, read, path, value, message, changed):
 # -- memory and other files -----------------------------------------------------------------------
 
 
+def test_a_domain_that_was_read_off_is_claimed_by_no_release(members, read):
+    data = json.loads(members["release.json"])
+    data["domain"]["is_read_off"] = True
+    with pytest.raises(ReleaseFileError, match="domain_read_off: expected true"):
+        read(members | {"release.json": json.dumps(data).encode()})
+    denied = json.dumps(data | {"domain_read_off": True, "is_private": False}).encode()
+    assert not read(members | {"release.json": denied}).is_private
+
+
 def test_members_that_are_not_arrays_of_the_release_are_refused(members, read, tmp_path):
     for name in ("../escaped.npy", "strategy/99.npy", "run.py", "recovery/0.npy2"):
         with pytest.raises(ReleaseFileError, match="no arrays of its release"):

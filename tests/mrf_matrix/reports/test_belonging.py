@@ -132,12 +132,35 @@ def test_what_a_ledger_says_of_a_model(charges, said):
         assert said in one
 
 
-def test_a_charge_of_another_kind_may_have_paid():
-    ledger = PrivacyLedger(rho=1)
-    ledger.charge(PureDP(Fraction(1, 10)), "a fit", neighboring="add_remove")
-    assert ledger_warnings(ledger, None, ZCDP(Fraction(1, 2))) == ()
-    (one,) = ledger_warnings(ledger, HASH, ZCDP(Fraction(1, 2)))
-    assert one != NO_CHARGE
+@pytest.mark.parametrize(
+    ("epsilon", "spent", "pays"),
+    [
+        (1, ZCDP(Fraction(1, 2)), True),  # a claim of ε is one of ρ = ε²/2
+        (Fraction(9, 10), ZCDP(Fraction(1, 2)), False),
+        (1, PureDP(1), True),
+        (Fraction(1, 10**9), ZCDP(5), False),
+    ],
+)
+def test_a_charge_of_another_kind_pays_by_what_it_claims(epsilon, spent, pays):
+    ledger = PrivacyLedger(rho=10)
+    ledger.charge(PureDP(epsilon), "a fit", neighboring="add_remove")
+    assert (ledger_warnings(ledger, None, spent) == ()) == pays
+    (one,) = ledger_warnings(ledger, HASH, spent)
+    assert (one != NO_CHARGE) == pays
+
+
+@pytest.mark.parametrize(
+    ("budget", "noise", "spent"),
+    [
+        (ZCDP(1), "exact", PureDP(1)),  # a claim of ρ is none of ε
+        (PureDP(1), "research", PureDP(1)),
+        (PureDP(float("inf")), "none", PureDP(1)),
+    ],
+)
+def test_a_charge_that_claims_less_cannot_have_paid(budget, noise, spent):
+    ledger = PrivacyLedger(rho=float("inf"))
+    ledger.charge(budget, "a fit", neighboring="add_remove", noise=noise)
+    assert ledger_warnings(ledger, None, spent) == (NO_CHARGE,)
 
 
 def test_private_choices_are_known_by_their_ledger_too():

@@ -3,6 +3,7 @@
 import json
 import pickle
 import threading
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 from math import exp, inf, log, log1p
@@ -26,6 +27,7 @@ from mrf_matrix.mechanisms import (
     PureDP,
 )
 from mrf_matrix.mechanisms.ledger.privacy_filter import PrivacyFilter, privacy_filter, root_below
+from mrf_matrix.mechanisms.ledger.standing import opening, standing_of
 
 DELTA = 1e-6
 LEAST = Fraction(1, 10**30)
@@ -342,8 +344,13 @@ def test_a_file_is_continued_under_the_filter_that_it_says(tmp_path, monkeypatch
     assert record["budget"] == {"epsilon": "3", "delta": "1/1000000"}
     assert record["filter"]["after"] == "2"
     assert PrivacyLedger.from_dict(record).to_dict() == record == ledger.to_dict()
+
     # another version of what converts would find other digits: the file's hold
-    monkeypatch.setattr("mrf_matrix.mechanisms.ledger.standing.privacy_filter", None)
+    def other_digits(*of):
+        found = privacy_filter(*of)
+        return replace(found, order=found.order * Fraction(999, 1000), rho=found.rho / 2)
+
+    monkeypatch.setattr("mrf_matrix.mechanisms.ledger.standing.privacy_filter", other_digits)
     again = PrivacyLedger.open(path, epsilon=3, delta=DELTA)
     pay(again, ZCDP(ledger.remaining.rho))
     assert ledger.remaining.rho == 0
@@ -365,7 +372,7 @@ def test_pure_and_rho_ledgers_are_written_as_before():
     [
         (("filter", "rho"), "1", "does not imply"),
         (("filter", "order"), "1", "does not imply"),
-        (("filter", "after"), "1", "does not imply|not one of these charges"),
+        (("filter", "after"), "1", "does not imply|not one of these charges|not the one that"),
         (("budget", "epsilon"), "2", "not one of these charges|does not imply"),
         (("budget", "delta"), "1/10000000", "does not imply"),
         (("spent", "rho"), "1/1000", "does not agree"),
@@ -438,3 +445,17 @@ def test_it_is_shown_in_text_tables_and_pictures():
     assert "ApproximateDP(epsilon=3, delta=1e-06), spent epsilon=1 and rho=0.02" in repr(ledger)
     assert "Nothing is spent of (epsilon=3" in str(PrivacyLedger(epsilon=3, delta=DELTA))
     assert "share of (ε = 3, δ = 1e-06)" in BudgetDisplay.from_ledger(ledger).ax_.get_xlabel()
+
+
+def test_an_order_that_was_picked_afterwards_is_refused():
+    """The filter that lets most pass, given the charges, is not the one that was fixed."""
+    total = ApproximateDP(1, 1e-5)
+    own = opening(total).filter
+    budgets = [PureDP(Fraction(1, 2)), ZCDP(Fraction(1, 1000))]
+    assert standing_of(total, own, budgets).filter == own
+    rounded = replace(own, order=own.order * Fraction(1001, 1000), rho=own.rho * Fraction(99, 100))
+    assert standing_of(total, rounded, budgets).filter == rounded, "as another version may round"
+    picked = replace(own, order=own.order * 2, rho=own.rho / 2)
+    assert picked.implies(total.epsilon, total.delta)
+    with pytest.raises(BudgetError, match="not the one that a ledger of this total has"):
+        standing_of(total, picked, budgets)
