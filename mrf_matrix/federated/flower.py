@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
-from mrf_matrix.federated.noisy_answers import check_public
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, BelowThresholdError, Message, ProtocolError
@@ -21,6 +20,7 @@ from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_nex
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.ledger.rules import check_public
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -16,7 +16,7 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteGaussian,
     SharedDiscreteLaplace,
 )
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.ledger.rules import check_public
 from mrf_matrix.mechanisms.measurement.release import Noise
 
 MODULUS_BITS = 64
@@ -102,18 +102,6 @@ def contribution(
     drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
     layers = np.stack([part.ravel() for part in drawn])
     return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
-
-
-def check_public(domain: PublicDomain | None, *ledgers: PrivacyLedger | None) -> None:
-    """Refuse a charge for a release over a domain that was read off records.
-
-    Raises ValueError if there is a ledger, for no charge would be true.
-    """
-    if domain is not None and domain.is_read_off and any(one is not None for one in ledgers):
-        raise ValueError(
-            "ledger was given, but the domain was read off the records, and nothing protects it: "
-            "no charge would be true. Expected a public domain."
-        )
 
 
 def noise_kind(design: FederatedDesign, noise: str) -> Noise:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.network import Network, RandomState
-from mrf_matrix.federated.noisy_answers import check_public, noise_kind
+from mrf_matrix.federated.noisy_answers import noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of, session_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (
@@ -29,6 +29,7 @@ from mrf_matrix.federated.sums.messages import (
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.ledger.rules import check_public
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,13 +198,13 @@ def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tu
     """Return the numbers of two classes."""
     known = model.classes_.tolist()
     given = (known[-1], known[0]) if asked is None else asked
-    found = [known.index(name) for name in given if name in known] if is_pair(given) else []
+    found = [known.index(name) for name in given if name in known] if _is_pair(given) else []
     if len(set(found)) != 2:
         raise ValueError(f"classes={shown(asked)}: expected two of {shown(known)}.")
     return found[0], found[1]
 
 
-def is_pair(given: object) -> bool:
+def _is_pair(given: object) -> bool:
     """Tell whether something is a sequence of two."""
     return isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
 

@@ -13,7 +13,7 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
 from mrf_matrix.estimators.shared.given_data import with_provenance
-from mrf_matrix.estimators.shared.spending import READ_OFF, Bill, check_no_ledger, noise_stream
+from mrf_matrix.estimators.shared.spending import Bill, noise_stream
 from mrf_matrix.mechanisms import (
     ZCDP,
     PrivacyLedger,
@@ -26,6 +26,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import default_ledger
+from mrf_matrix.mechanisms.ledger.rules import check_public
 from mrf_matrix.reports.evaluation_section import EVALUATION
 from mrf_matrix.reports.privacy_report import statement_of
 from mrf_matrix.study.metrics import METRICS
@@ -213,8 +214,7 @@ def evaluate(
     """
     domain = _domain_of(model)
     payer = default_ledger() if ledger is None else ledger
-    if domain.is_read_off:
-        check_no_ledger(payer, READ_OFF)
+    check_public(domain, payer)
     grid = ProbabilityGrid.of(len(model.classes_), n_bins, threshold)
     asked = checked_level(level)
     budget = evaluation_budget(epsilon, delta, rho, neighboring)

@@ -12,12 +12,13 @@ from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, check_no_ledger
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
 from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
 from strategies.operators import check_allocation

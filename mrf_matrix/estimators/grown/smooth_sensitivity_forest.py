@@ -11,12 +11,13 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, check_no_ledger
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import RandomTrees
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.kind import leaves_in_trees
 from mrf_matrix.reports.choice_report import claim

@@ -20,11 +20,11 @@ from mrf_matrix.estimators.shared.parameters import (
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
+from mrf_matrix.mechanisms.ledger.rules import NOT_PUBLIC, check_no_ledger
 
 Budget = PureDP | ZCDP
 Found = TypeVar("Found")
 NOISES = ("exact", "research")
-READ_OFF = "the domain was read off the records, and nothing protects it"
 NOISE_KEY = 1
 """Tells the noise's seeds from the structure's, which have no key."""
 
@@ -200,7 +200,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     random_state: RandomState = vars(estimator).get("random_state")
     payer = default_ledger() if estimator.ledger is None else estimator.ledger
     if payer is not None and is_read_off(vars(estimator).get("domain")):
-        check_no_ledger(payer, READ_OFF)
+        check_no_ledger(payer, NOT_PUBLIC)
     return Bill(
         ledger=payer,
         budget=budget,
@@ -209,18 +209,6 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
         noise=estimator.noise,
         noise_state=noise_seed(estimator.noise, estimator.noise_state, random_state),
     )
-
-
-def check_no_ledger(ledger: object, reason: str) -> None:
-    """Refuse a ledger where no charge would be true.
-
-    Raises ValueError if there is one.
-    """
-    if ledger is not None:
-        raise ValueError(
-            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None, "
-            f"outside of privacy_ledger."
-        )
 
 
 def check_noise(noise: str, noise_state: Seed, budget: Budget) -> None:

@@ -8,6 +8,7 @@ from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
 from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, epsilon_from_rho
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Charge
 from mrf_matrix.mechanisms.ledger.standing import Amounts
 from mrf_matrix.mechanisms.ledger.terms import DOWNWARD, Terms, amount_in, amount_text, short
@@ -15,10 +16,34 @@ from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE
 
 LONGEST_WHAT = 500
 
+NOT_PUBLIC = "the domain was read off the records, and nothing protects it"
+
 INSTEAD_OF_INFINITE = (
     ", use ledger=None for a release without privacy, or a PrivacyLedger(epsilon=float('inf')), "
     "which lists it as not private"
 )
+
+
+def check_no_ledger(ledger: object, reason: str) -> None:
+    """Refuse a ledger where no charge would be true.
+
+    Raises ValueError if there is one.
+    """
+    if ledger is not None:
+        raise ValueError(
+            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None, "
+            f"outside of privacy_ledger."
+        )
+
+
+def check_public(domain: PublicDomain | None, *ledgers: object) -> None:
+    """Refuse ledgers for a release over a domain that was read off records.
+
+    Raises ValueError if there is one.
+    """
+    if domain is not None and domain.is_read_off:
+        for ledger in ledgers:
+            check_no_ledger(ledger, NOT_PUBLIC)
 
 
 def next_charge(
