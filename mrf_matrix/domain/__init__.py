@@ -6,7 +6,7 @@ from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.required import (
     DomainOrPath,
     as_domain,
-    is_read_off,
+    domain_provenance,
     required_domain,
     will_be_read_off,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "DomainOrPath",
     "PrivacyLeakWarning",
     "as_domain",
-    "is_read_off",
+    "domain_provenance",
     "required_domain",
     "will_be_read_off",
 ]

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import pairwise
 from typing import Literal, cast
 
+from mrf_matrix.base.provenance import DOMAIN, Provenance
 from mrf_matrix.domain.attribute_checks import (
     Scalar,
     check_name,
@@ -20,6 +21,7 @@ from mrf_matrix.domain.code_groups import Groups, checked_groups
 from mrf_matrix.domain.dates import day_of
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
+READ_OFF = Provenance.from_records("domain")
 OTHER, MISSING = "(other)", "(missing)"
 MAX_SIZE = 2**31 - 1  # codes are int32
 
@@ -79,6 +81,7 @@ class Attribute:
     missing: Literal["error", "category"]
     groups: Groups | None
     missing_values: tuple[Scalar, ...]
+    _provenance: Provenance = field(default=DOMAIN, repr=False)
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class Attribute:
         unknown: Literal["error", "other"] = "error",
         outside: Literal["error", "open"] = "error",
         missing: Literal["error", "category"] = "error",
+        _provenance: Provenance = DOMAIN,
     ) -> None:
         check_name(name)
         grouped = None if groups is None else checked_groups(name, groups)
@@ -127,14 +131,23 @@ class Attribute:
             "missing": missing,
             "groups": grouped,
             "missing_values": checked_missing_values(name, missing_values, missing),
+            "_provenance": _provenance,
         }
         if grouped is not None:
             categories = [label for label, _ in grouped]
         if categories is not None:
             values["categories"] = checked_categories(name, categories)
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
         check_code_count(self)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where it came from: declared by whoever wrote it, or read off records.
+
+        What is derived, by ``dataclasses.replace`` too, keeps it.
+        """
+        return self._provenance
 
     @property
     def is_binned(self) -> bool:
@@ -215,6 +228,10 @@ class Attribute:
             known = interval_texts(texts, is_open=self.outside == "open")
         extra = (OTHER,) * (self.unknown == "other") + (MISSING,) * (self.missing == "category")
         return (*known, *extra) if extra else known
+
+    def read_off(self) -> "Attribute":
+        """Return the attribute as one that was read off records: nothing over it is private."""
+        return replace(self, _provenance=self._provenance | READ_OFF)
 
     def __repr__(self) -> str:
         """Write the attribute as the call that makes it, long lists shortened."""

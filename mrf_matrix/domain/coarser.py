@@ -37,6 +37,7 @@ def coarser_attribute(attribute: Attribute, most: int) -> Attribute:
             edges=[values[0], *(values[code] for code in later), values[-1]],
             missing=attribute.missing,
             missing_values=attribute.missing_values,
+            _provenance=attribute.provenance,
         )
     edges = attribute.edges
     if attribute.outside == "open":  # whose first bin ends at the first edge

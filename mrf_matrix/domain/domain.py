@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -46,9 +47,6 @@ class Domain:
         At least one; names differ.
     target : Attribute, optional
         The class attribute.
-    is_read_off : bool, default=False
-        Whether it was taken from records: then nothing that is made of it is private. `from_data`
-        says so, and its file, its parts and its coarser domains do.
 
     Raises
     ------
@@ -70,21 +68,13 @@ class Domain:
 
     attributes: tuple[Attribute, ...]
     target: Attribute | None
-    is_read_off: bool
 
-    def __init__(
-        self,
-        attributes: Iterable[Attribute],
-        target: Attribute | None = None,
-        *,
-        is_read_off: bool = False,
-    ) -> None:
+    def __init__(self, attributes: Iterable[Attribute], target: Attribute | None = None) -> None:
         listed = checked_attributes(attributes)
         check_target(target)
         check_distinct([*listed, *([target] if target else [])])
         object.__setattr__(self, "attributes", listed)
         object.__setattr__(self, "target", target)
-        object.__setattr__(self, "is_read_off", is_read_off)
 
     @classmethod
     def from_sizes(cls, sizes: Iterable[int], n_classes: int | None = None) -> "Domain":
@@ -104,6 +94,17 @@ class Domain:
         """
         attributes = [Attribute(f"x{i}", size=size) for i, size in enumerate(sizes)]
         return cls(attributes, None if n_classes is None else Attribute("class", size=n_classes))
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Where it came from: that of its attributes and its target together."""
+        known = [*self.attributes, *([self.target] if self.target else [])]
+        return join(one.provenance for one in known)
+
+    @property
+    def is_read_off(self) -> bool:
+        """Whether some of it was taken from records: then nothing that is made of it is private."""
+        return bool(self.provenance.read_off)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,8 +218,8 @@ class Domain:
         return self.of(chosen_attributes(self.attributes, which))
 
     def of(self, attributes: Iterable[Attribute]) -> "Domain":
-        """Return the domain of attributes made of these, with its target and where it is from."""
-        return Domain(attributes, self.target, is_read_off=self.is_read_off)
+        """Return the domain of attributes made of these, with its target."""
+        return Domain(attributes, self.target)
 
     def coarser(self, most: int = MOST_BINS) -> "Domain":
         """Return a domain in which neighbouring codes of long ordered attributes are one.
@@ -270,7 +271,7 @@ class Domain:
             Always: the domain depends on the records.
         """
         attributes, target = attributes_from_data(records, labels, max_bins, max_categories)
-        return cls(attributes, target, is_read_off=True)
+        return cls(attributes, target)
 
     def to_dict(self) -> JsonObject:
         """Return the domain as JSON-ready data."""
@@ -279,8 +280,7 @@ class Domain:
     @classmethod
     def from_dict(cls, data: object) -> "Domain":
         """Return the domain that :meth:`to_dict` wrote; the data may be untrusted."""
-        attributes, target, is_read_off = domain_from_dict(data)
-        return cls(attributes, target, is_read_off=is_read_off)
+        return cls(*domain_from_dict(data))
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the domain as a JSON file."""
@@ -289,8 +289,7 @@ class Domain:
     @classmethod
     def load(cls, path: "str | PathLike[str]") -> "Domain":
         """Read a domain from a JSON file, which may be untrusted."""
-        attributes, target, is_read_off = load_domain(path)
-        return cls(attributes, target, is_read_off=is_read_off)
+        return cls(*load_domain(path))
 
     def __repr__(self) -> str:
         """Write the attributes one a line."""

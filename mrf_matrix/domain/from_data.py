@@ -26,12 +26,14 @@ def attributes_from_data(
             raise DomainError(f"{option}={shown(value)}; expected a positive integer.")
     warn_caller(REMEDY, PrivacyLeakWarning)
     columns = read_columns(records, column_names(records))
-    attributes = [attribute_from_column(column, max_bins, max_categories) for column in columns]
+    attributes = [
+        attribute_from_column(column, max_bins, max_categories).read_off() for column in columns
+    ]
     if labels is None:
         return attributes, None
     name = "class" if "class" not in {column.name for column in columns} else "target"
     classes = distinct_values(as_any_column(name, labels))
-    return attributes, Attribute(name, categories=classes)
+    return attributes, Attribute(name, categories=classes).read_off()
 
 
 def column_names(records: object) -> list[str]:

@@ -1,8 +1,10 @@
-"""The domain that a private release cannot do without."""
+"""The domain that private work cannot do without."""
 
 from os import PathLike
 
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.base.shown import shown
+from mrf_matrix.domain.attribute import READ_OFF
 from mrf_matrix.domain.domain import Domain
 
 DomainOrPath = Domain | str | PathLike[str] | None
@@ -14,15 +16,12 @@ def will_be_read_off(domain: object) -> bool:
     return isinstance(domain, str) and not domain.endswith(".json")
 
 
-def is_read_off(domain: object) -> bool:
-    """Whether a domain as it was given is, or will be, taken from records.
-
-    A `Domain` and its file remember that `Domain.from_data` made them.
-    """
+def domain_provenance(domain: object) -> Provenance:
+    """Return the provenance of a domain as it was given: itself, its file, or ``"from_data"``."""
     if will_be_read_off(domain):
-        return True
+        return READ_OFF
     found = as_domain(domain)
-    return isinstance(found, Domain) and found.is_read_off
+    return found.provenance if isinstance(found, Domain) else NOTHING
 
 
 def as_domain(domain: object) -> object:

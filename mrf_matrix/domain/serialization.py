@@ -16,8 +16,8 @@ MAX_BYTES = 32 * 1024**2
 MAX_ATTRIBUTES = 100_000
 MAX_VALUES = 1_000_000
 
-DomainParts = tuple[list[Attribute], Attribute | None, bool]
-"""Attributes, target, and whether they were read off records."""
+DomainParts = tuple[list[Attribute], Attribute | None]
+"""Attributes and target."""
 
 READ_OFF_KEY = "is_read_off"
 DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target", READ_OFF_KEY}
@@ -75,7 +75,10 @@ def domain_from_dict(data: object, where: str = "domain") -> DomainParts:
         read_off = given.get(READ_OFF_KEY, False)
         if not isinstance(read_off, bool):
             raise FieldError(f"{READ_OFF_KEY} is not true or false.")
-        return attributes, of_classes, read_off
+        if not read_off:
+            return attributes, of_classes
+        classes = None if of_classes is None else of_classes.read_off()
+        return [one.read_off() for one in attributes], classes
     except FieldError as error:
         raise DomainError(f"{where}: {error}") from error
 

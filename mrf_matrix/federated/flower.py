@@ -12,7 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.federated.noisy_answers import noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, BelowThresholdError, Message, ProtocolError
@@ -20,7 +22,7 @@ from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_nex
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from mrf_matrix.mechanisms.ledger.rules import check_public
+from mrf_matrix.mechanisms.ledger.rules import check_claims
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -89,7 +91,7 @@ def server_app(
     from flwr.serverapp import ServerApp
 
     _check(design, session)
-    check_public(domain, ledger)
+    check_claims(NOTHING if domain is None else domain.provenance, ledger)
     app = ServerApp()
 
     def main(grid: "Grid", context: "Context") -> None:
@@ -106,7 +108,7 @@ def server_app(
         keep(
             release_of(
                 design, total, tuple(sizes), contributors=len(survivors), excess=excess,
-                revealing=len(revealing), domain=domain,
+                revealing=len(revealing), domain=domain, session=session,
             )
         )  # fmt: skip
 
@@ -137,7 +139,9 @@ def _summed(
 def _charge(design: FederatedDesign, session: Session, ledger: PrivacyLedger | None) -> None:
     if ledger is not None:
         made = design.mechanism
-        ledger.charge(made.budget, session.label, made.neighboring, noise="shares")
+        identity = session.identity_of_charge
+        kind = noise_kind(design, "exact")
+        ledger.charge(made.budget, session.label, made.neighboring, noise=kind, identity=identity)
 
 
 def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, int]:

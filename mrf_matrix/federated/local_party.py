@@ -67,6 +67,7 @@ def party_answer(
                 local.counts,
                 ledger=local.ledger,
                 what=session.label,
+                identity=session.identity_of_charge,
                 noise="exact" if generator is None else "research",
                 generator=generator,
             )

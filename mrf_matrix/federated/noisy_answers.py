@@ -16,7 +16,7 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteGaussian,
     SharedDiscreteLaplace,
 )
-from mrf_matrix.mechanisms.ledger.rules import check_public
+from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.measurement.release import Noise
 
 MODULUS_BITS = 64
@@ -53,6 +53,7 @@ def contribution(
     *,
     ledger: PrivacyLedger | None = None,
     what: str = "a federated release",
+    identity: str | None = None,
     noise: str = "exact",
     generator: np.random.Generator | None = None,
 ) -> Contribution:
@@ -70,6 +71,8 @@ def contribution(
         Of this party.
     what : str
         What the charge says.
+    identity : str, optional
+        By which the release knows the charge, see `Session.identity_of_charge`.
     noise : {"exact", "research"}, default="exact"
     generator : numpy Generator, optional
         Draws research noise; refused with exact noise.
@@ -92,13 +95,20 @@ def contribution(
         raise ValueError(
             f"counts have {counts.n_classes} classes: expected {design.n_classes}, the design's."
         )
-    check_public(counts.domain, ledger)
+    check_claims(counts.provenance, ledger)
     answers = counts.answers(design.mechanism.rounded.matrix)
     _check_capacity(design, answers)
     if ledger is not None:
         mechanism = design.mechanism
         kind = noise_kind(design, noise)
-        ledger.charge(mechanism.budget, what, mechanism.neighboring, noise=kind)
+        ledger.charge(
+            mechanism.budget,
+            what,
+            mechanism.neighboring,
+            noise=kind,
+            rests_on=counts.provenance,
+            identity=identity,
+        )
     drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
     layers = np.stack([part.ravel() for part in drawn])
     return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])

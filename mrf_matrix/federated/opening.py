@@ -5,12 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.provenance import (
+    DOMAIN,
+    NOTHING,
+    STRATEGY,
+    Provenance,
+    Spending,
+    new_identity,
+    parts_of,
+)
 from mrf_matrix.federated.noisy_answers import noise_kind
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.federated.sums.session import Session
-from mrf_matrix.mechanisms import Provenance, Release
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.measurement.measure import drawn_release
 
 
 def release_of(
@@ -23,6 +33,8 @@ def release_of(
     revealing: int = 0,
     noise: str = "exact",
     domain: PublicDomain | None = None,
+    rests_on: Provenance = NOTHING,
+    session: Session | None = None,
 ) -> Release:
     """Return the release of an opened sum.
 
@@ -43,6 +55,10 @@ def release_of(
         What the parties drew.
     domain : Domain, optional
         Kept in the release.
+    rests_on : Provenance, optional
+        That of the parties' counts, as far as it is known.
+    session : Session, optional
+        That of the sum: ledgers that were charged for it know the release.
 
     Raises
     ------
@@ -59,15 +75,25 @@ def release_of(
             )
     answers = total if excess is None else total - excess
     kind = noise_kind(design, noise)
-    return Release(
-        design.released(contributors, revealing),
-        answers.reshape(design.shape),
+    made, quorum = design.mechanism, design.quorum if kind == "shares" else None
+    spending = Spending(
+        made.budget,
+        made.neighboring,
         kind,
-        tuple(sizes),
-        Provenance.today(kind),
-        domain,
-        quorum=design.quorum if kind == "shares" else None,
+        "a federated release" if session is None else session.label,
+        "" if quorum is None else quorum.condition,
+        new_identity() if session is None else session.identity_of_charge,
     )
+    with parts_of(spending):
+        return drawn_release(
+            design.released(contributors, revealing),
+            answers.reshape(design.shape),
+            kind,
+            tuple(sizes),
+            STRATEGY | rests_on | (DOMAIN if domain is None else domain.provenance),
+            domain=domain,
+            quorum=quorum,
+        )
 
 
 def session_of(

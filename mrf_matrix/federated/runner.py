@@ -14,6 +14,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.provenance import NOTHING, join
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.network import Network, RandomState
 from mrf_matrix.federated.noisy_answers import noise_kind
@@ -29,7 +30,7 @@ from mrf_matrix.federated.sums.messages import (
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from mrf_matrix.mechanisms.ledger.rules import check_public
+from mrf_matrix.mechanisms.ledger.rules import check_claims
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +156,10 @@ def run_federation(
         raise ProtocolError(
             f"parts has {len(parts)} tables: expected {design.quorum.parties}, one for each party."
         )
-    check_public(domain, server_ledger, *(ledgers or ()))
+    rests_on = join(
+        [*(one.provenance for one in parts), NOTHING if domain is None else domain.provenance]
+    )
+    check_claims(rests_on, server_ledger, *(ledgers or ()))
     net = network or Network()
     keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]
@@ -173,7 +177,14 @@ def run_federation(
     def charge() -> None:
         if server_ledger is not None:
             made, kind = design.mechanism, noise_kind(design, noise)
-            server_ledger.charge(made.budget, label, made.neighboring, noise=kind)
+            server_ledger.charge(
+                made.budget,
+                label,
+                made.neighboring,
+                noise=kind,
+                rests_on=rests_on,
+                identity=session.identity_of_charge,
+            )
 
     run = _Run(answer, dict.fromkeys(session.members, Kept()))
     total, survivors = run.summed(ServerState(session, keys[-1]), net, charge)
@@ -194,6 +205,8 @@ def run_federation(
         revealing=len(revealing),
         noise=noise,
         domain=domain,
+        rests_on=rests_on,
+        session=session,
     )
     seconds = perf_counter() - started
     return Federation(release, survivors, revealing, up, down, run.late, seconds)

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
@@ -15,35 +16,39 @@ from mrf_matrix.base.fields import (
     integer_of,
     line_of_text,
     object_of,
+    one_line,
     versioned_of,
     whole_numbers,
     whole_of,
 )
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.release_claims import Claims, shares_content, shares_of, verified_mechanism
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
 from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
-    PRIVATE_NOISE,
-    Provenance,
+    Drawn,
+    MeasurementRecord,
+    Noise,
     Release,
 )
+from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
 from strategies.operator_files import decode, encode
 
 FORMAT = "mrf_matrix.release"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 STRATEGY_KEYS = {"method", "matrix", "recovery", "scale", "sensitivity", "is_lossy"}
 KEYS = {
     "format", "schema_version", "is_private", "noise", "noise_scale", "budget", "neighboring",
-    "sizes", "n_classes", "strategy", "provenance", "domain",
+    "sizes", "n_classes", "strategy", "measured", "provenance", "domain",
 }  # fmt: skip
-READ_OFF_KEY = "domain_read_off"
-"""True where the domain was read off the records; missing elsewhere. As "shares" is, which only
-releases have whose noise several parties shared."""
+SHARES = ("shares",)
+"""Keys that only releases have whose noise several parties shared."""
 
 
 def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
@@ -58,7 +63,7 @@ def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
     if not rounded.is_unbiased:
         recovery, more = encode(rounded.recovery, "recovery/")
         arrays |= more
-    known, domain = release.provenance, release.domain
+    known, domain = release.measured, release.domain
     data: JsonObject = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -77,7 +82,8 @@ def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
             "sensitivity": str(rounded.column_sum),
             "is_lossy": rounded.is_lossy,
         },
-        "provenance": None
+        "provenance": provenance_to_dict(release.provenance),
+        "measured": None
         if known is None
         else {
             "version": known.version,
@@ -86,8 +92,6 @@ def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
         },
         "domain": None if domain is None else domain.to_dict(),
     }
-    if release.domain_read_off:
-        data[READ_OFF_KEY] = True
     data |= shares_content(release)
     return data, arrays | {"answers": release.answers.astype("<i8", copy=False)}
 
@@ -99,22 +103,16 @@ def release_of(container: Container) -> tuple[Release, object]:
     KeyError, ArithmeticError if something is missing, of another type, too large, or does not
     agree.
     """
-    optional = (READ_OFF_KEY, "shares")
-    data = versioned_of(container.data, "release.json", FORMAT, SCHEMA_VERSION, KEYS, optional)
-    if data.get(READ_OFF_KEY, True) is not True:
-        raise FieldError(f"{READ_OFF_KEY}: expected true, or nothing.")
+    data = versioned_of(container.data, "release.json", FORMAT, SCHEMA_VERSION, KEYS, SHARES)
     noise = one_word("noise", data["noise"], NOISE_KINDS)
     budget = budget_of(data["budget"])
-    read_off = READ_OFF_KEY in data
+    provenance = provenance_of(data["provenance"])
     described = data["domain"]
-    if not read_off and isinstance(described, dict) and described.get("is_read_off"):
-        raise FieldError(f"{READ_OFF_KEY}: expected true, for the domain says that it was.")
-    private = noise in PRIVATE_NOISE and not read_off
-    if budget.is_infinite != (noise == "none") or data["is_private"] is not private:
+    if isinstance(described, dict) and described.get("is_read_off") and not provenance.read_off:
+        raise FieldError("provenance: expected a domain that was read off, for the domain says so.")
+    if budget.is_infinite != (noise == "none"):
         raise FieldError(
-            f"noise={noise!r}, {budget!r}, is_private={str(data['is_private'])[:10]}: expected an "
-            f"infinite budget with noise 'none' only, and a private release with 'exact' or "
-            f"'shares' only, over a domain that was not read off the records."
+            f"noise={noise!r}, {budget!r}: expected noise 'none' with an infinite budget only."
         )
     strategy = object_of(data["strategy"], "strategy", STRATEGY_KEYS)
     matrix, names = decode(strategy["matrix"], container.array, "strategy/")
@@ -133,12 +131,44 @@ def release_of(container: Container) -> tuple[Release, object]:
         quorum, law = shares_of(data["shares"], budget, claims.noise_scale)
         claims = replace(claims, shares=(quorum, law))
     mechanism = verified_mechanism(matrix, recovery, claims)
-    known = _provenance(data["provenance"])
-    release = Release(
-        mechanism, answers.astype(np.int64), noise, sizes, known,
-        domain_read_off=read_off, quorum=quorum,
+    release = again_released(
+        mechanism, answers.astype(np.int64), noise, sizes, provenance,
+        measured=_measured(data["measured"]), quorum=quorum,
     )  # fmt: skip
+    if data["is_private"] is not release.is_private:
+        raise FieldError(
+            f"is_private={str(data['is_private'])[:10]}: its noise, budget and provenance give "
+            f"{release.is_private}."
+        )
     return release, described
+
+
+def again_released(
+    mechanism: Mechanism,
+    answers: Longs,
+    noise: Noise,
+    sizes: tuple[int, ...],
+    provenance: Provenance,
+    **said: Any,
+) -> Release:
+    """Return the release of a file, whose claim covers what it measured.
+
+    Raises FieldError if no charge in its provenance does.
+    """
+    drawn = Drawn.of(answers, provenance)
+    release = Release(mechanism, drawn.answers, noise, sizes, _drawn=drawn, **said)
+    check_covered(release.claim, mechanism.budget, mechanism.neighboring, noise)
+    return release
+
+
+def check_covered(claim: Claim, budget: PureDP | ZCDP, neighboring: str, noise: str) -> None:
+    """Refuse the claim of a file that is less than what it holds has cost."""
+    try:
+        claim.check_covers(budget, neighboring, noise)
+    except ValueError as error:
+        raise FieldError(
+            f"{one_line(error)} The file claims more privacy than its noise gives."
+        ) from error
 
 
 def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Claims:
@@ -156,10 +186,10 @@ def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Cl
     )
 
 
-def _provenance(data: object) -> Provenance | None:
+def _measured(data: object) -> MeasurementRecord | None:
     if data is None:
         return None
-    known = object_of(data, "provenance", ("version", "measured_on", "sampler"))
+    known = object_of(data, "measured", ("version", "measured_on", "sampler"))
     day = date.fromisoformat(line_of_text(known["measured_on"], "measured_on", 10))
     version, sampler = (line_of_text(known[name], name) for name in ("version", "sampler"))
-    return Provenance(version, day, sampler)
+    return MeasurementRecord(version, day, sampler)

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.readable import readable_count
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.forest import UNSTATED, Forest
 from mrf_matrix.forests.nodes import count_children
 
 LEAF_PATTERN = 0  # where a leaf's run of zeros starts in `branch_pool`
@@ -138,8 +139,7 @@ def forest_from_levels(
     pattern: Sequence[Ints],
     branches: Ints,
     *,
-    data_dependent: bool = False,
-    budget_spent: object | None = None,
+    provenance: Provenance = UNSTATED,
     source: str = "",
     allow_empty: bool = False,
 ) -> Forest:
@@ -156,7 +156,7 @@ def forest_from_levels(
         Per level, each node's attribute (-1: a leaf) and where its table starts in `branches`.
     branches : ndarray
         The pool of branch tables.
-    data_dependent, budget_spent, source, allow_empty
+    provenance, source, allow_empty
         As in `Forest`.
     """
     attributes = np.concatenate(attribute).astype(np.int32, copy=False)
@@ -172,8 +172,7 @@ def forest_from_levels(
         first_child=np.where(leaf, np.arange(len(attributes)), start).astype(np.int32),
         pattern=patterns,
         branches=branches,
-        data_dependent=data_dependent,
-        budget_spent=budget_spent,
+        provenance=provenance,
         source=source,
         allow_empty=allow_empty,
     )

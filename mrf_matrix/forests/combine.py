@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.provenance import join
 from mrf_matrix.forests.forest import Forest
 
 
@@ -22,8 +23,11 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
     Raises
     ------
     ValueError
-        If there is none, their domains differ, or one has spent budget: how budgets of several
-        structures compose is the caller's to say, with ``dataclasses.replace``.
+        If there is none, or their domains differ.
+
+    Notes
+    -----
+    What several structures cost adds up, each charge once.
 
     Examples
     --------
@@ -43,12 +47,6 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
                 f"forests[{number}] has another domain than forests[0]: expected one domain. "
                 f"Grow all forests over the whole domain, with attributes=... for a part of it."
             )
-        if forest.budget_spent is not None:
-            raise ValueError(
-                f"forests[{number}] has spent budget: its composition with the others is not "
-                f"known here. Compose budgets yourself, then set budget_spent with "
-                f"dataclasses.replace on forests without it."
-            )
     pools, shift = _shared_pools(forests)
     nodes = np.cumsum([0] + [forest.n_nodes for forest in forests])
     return Forest(
@@ -60,7 +58,7 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
         ),
         pattern=np.concatenate([f.pattern + s for f, s in zip(forests, shift, strict=True)]),
         branches=pools,
-        data_dependent=any(forest.data_dependent for forest in forests),
+        provenance=join(forest.provenance for forest in forests),
         source=" + ".join(dict.fromkeys(f.source for f in forests if f.source)),
         allow_empty=any(forest.allow_empty for forest in forests),
     )
@@ -128,8 +126,7 @@ def hang(forest: Forest, subtrees: Forest) -> Forest:
 
     `subtrees`: tree i goes to leaf i. A tree of one leaf leaves the leaf as it is.
 
-    Raises ValueError if there are not as many trees as leaves, the domains differ, or one has spent
-    budget.
+    Raises ValueError if there are not as many trees as leaves, or the domains differ.
 
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests.sources.random_trees import RandomTrees

@@ -1,6 +1,6 @@
 """A forest over a public domain, as parallel arrays."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Codes, Ints
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
 from mrf_matrix.forests.partition import check_partition, decision_paths
 from mrf_matrix.forests.text import export_text
+from mrf_matrix.mechanisms.statement import composed
+
+UNSTATED = Provenance.unstated("forest")
+"""Of arrays that nobody said the origin of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,10 +48,12 @@ class Forest(Nodes):
         Where the node's branch table starts in `branches`.
     branches : ndarray of int, shape (pool,)
         Branch numbers, a table after the other or overlapping; see `branch_pool`.
-    data_dependent : bool, default=False
-        True when the structure was learned from records.
-    budget_spent : object or None, default=None
-        What growing the structure cost, when private records were used.
+    provenance : Provenance, optional
+        Where the structure came from: ``Provenance.public("forest", why)`` where no record was
+        looked at, ``Provenance.spent(budget)`` where it was released elsewhere. Path sources and
+        whatever grows trees state it themselves; of bare arrays it is unknown until it is stated,
+        and nothing private is claimed over them. That of the domain is added. Copies, parts and
+        ``dataclasses.replace`` keep it, whatever else they are told.
     source : str, default=""
         The path source, in words.
     allow_empty : bool, default=False
@@ -64,7 +71,8 @@ class Forest(Nodes):
     Memory is 12 bytes a node and 4 bytes a tree and pool entry. Arrays are kept as read-only
     int32; derived fields are computed on first use and kept.
     Leaves are numbered tree by tree, left to right, and row r of the path matrix is leaf r.
-    Two forests are equal when domain and arrays are equal: node numbering counts.
+    Two forests are equal when domain and arrays are equal: node numbering counts, and where they
+    came from does not.
 
     Examples
     --------
@@ -87,10 +95,10 @@ class Forest(Nodes):
     array([0, 1, 2], dtype=int32)
     """
 
-    data_dependent: bool = False
-    budget_spent: object | None = None
+    provenance: Provenance = UNSTATED
     source: str = ""
     allow_empty: bool = False
+    _carried: Provenance | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -101,6 +109,20 @@ class Forest(Nodes):
         for name in ARRAYS:
             object.__setattr__(self, name, _read_only(name, getattr(self, name)))
         check_partition(self, allow_empty=self.allow_empty)
+        if not isinstance(self.provenance, Provenance):
+            raise TypeError(
+                f"provenance is of type {type(self.provenance).__name__}: expected "
+                f"Provenance.public('forest', why), or Provenance.spent(budget)."
+            )
+        known = [self.provenance] if self._carried is None else [self._carried, self.provenance]
+        found = join([*known, self.domain.provenance])
+        object.__setattr__(self, "provenance", found)
+        object.__setattr__(self, "_carried", found)
+
+    @property
+    def is_data_dependent(self) -> bool:
+        """Whether the structure was learned from records, with a budget or without."""
+        return "forest" in self.provenance.read_off or bool(self.provenance.released)
 
     @cached_property
     def router(self) -> Router:
@@ -154,7 +176,9 @@ class Forest(Nodes):
         return all(
             np.array_equal(mine, yours) if isinstance(mine, np.ndarray) else mine == yours
             for mine, yours in (
-                (getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+                (getattr(self, one.name), getattr(other, one.name))
+                for one in fields(self)
+                if one.name not in ("provenance", "_carried")
             )
         )
 
@@ -165,7 +189,7 @@ class Forest(Nodes):
         trees = f"{self.n_trees} tree{'s' if self.n_trees > 1 else ''}"
         leaves = f"{self.n_leaves} lea{'ves' if self.n_leaves > 1 else 'f'}"
         origin = f", {self.source}" if self.source else ""
-        dependent = ", data-dependent" if self.data_dependent else ""
+        dependent = ", data-dependent" if self.is_data_dependent else ""
         return (
             f"Forest({trees}, {leaves}, depth {self.max_depth}, over {self.domain.n_attributes} "
             f"attribute{'s' if self.domain.n_attributes > 1 else ''}{origin}{dependent})"
@@ -207,13 +231,13 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     purpose : str
         What the structure was to be used for, for the message.
     allow_spent : bool, default=False
-        Accept a structure that was grown privately and says what that cost (`budget_spent`): a
-        release may go on with the rest of the budget. Planning without data may not.
+        Accept a structure that was grown privately: a release may go on from it, and claims what
+        the structure cost too. Planning without data may not.
 
     Raises
     ------
     LearnedStructureError
-        If the forest is data-dependent and not accepted.
+        If the forest was learned from records and is not accepted.
 
     Examples
     --------
@@ -222,20 +246,21 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     >>> forest = RandomTrees(1, 1).grow(Domain.from_sizes([2]))
     >>> check_structure_is_public(forest, "a plan without data")
     """
-    if not forest.data_dependent:
+    if not forest.is_data_dependent:
         return
-    if forest.budget_spent is not None:
+    if "forest" not in forest.provenance.read_off:
         if allow_spent:
             return
+        spent, _ = composed(forest.provenance.spendings)
         raise LearnedStructureError(
             f"forest ({forest.source or 'learned'}) was grown from records at the cost of "
-            f"{forest.budget_spent}: {purpose} must not depend on records. Plan with a structure "
+            f"{spent}: {purpose} must not depend on records. Plan with a structure "
             f"grown without data, such as RandomTrees or PureTrees."
         )
     raise LearnedStructureError(
         f"forest ({forest.source or 'learned'}) was learned from records without a budget: its "
         f"splits reveal them, so {purpose} over it would not be private, whatever the noise. Use a "
-        f"structure grown without data (RandomTrees, PureTrees), one that was grown privately and "
-        f"carries budget_spent, or epsilon=float('inf') for non-private work; if it was learned "
-        f"from public records only, say so with dataclasses.replace(forest, data_dependent=False)."
+        f"structure grown without data (RandomTrees, PureTrees), one that was grown privately, or "
+        f"epsilon=float('inf') for non-private work; if it was learned from public records only, "
+        f"say so where it is made: from_sklearn(..., provenance=Provenance.public('forest', why))."
     )

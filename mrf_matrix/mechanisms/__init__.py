@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.measurement.quorum import Quorum as Quorum
     from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
     from mrf_matrix.mechanisms.measurement.reconstruct import row_variances as row_variances
-    from mrf_matrix.mechanisms.measurement.release import Provenance as Provenance
+    from mrf_matrix.mechanisms.measurement.release import MeasurementRecord as MeasurementRecord
     from mrf_matrix.mechanisms.measurement.release import Release as Release
     from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian as DiscreteGaussian
     from mrf_matrix.mechanisms.noise.discrete import DiscreteLaplace as DiscreteLaplace

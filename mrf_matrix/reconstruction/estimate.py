@@ -5,14 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.mechanisms.measurement.release import Noise
-
-NOT_PRIVATE = {
-    "research": "NOT A PRIVATE RELEASE: research noise, from a seedable generator",
-    "claimed": "The privacy of its noise is a claim, unverified",
-    "none": "NOT A PRIVATE RELEASE: no noise was added",
-}
-"""What is said of answers whose releases are not private."""
+from mrf_matrix.mechanisms.statement import Claim
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -32,9 +25,9 @@ class Estimate:
         What a reader of the values must know. Required where there are no variances.
     approximate_variances : ndarray of shape (q,) or None
         Large-sample variances, where theory has only those. Never part of `expected_error`.
-    noise : {"exact", "shares", "claimed", "research", "none"}, optional
-        Of the releases behind the answers, see `noise_of`; without exact noise the display says
-        that it is no private release. None where no release is known.
+    claim : Claim, optional
+        Of the releases behind the answers, see `claim_of`; where it is none of privacy the display
+        says so. None where no release is known.
     """
 
     values: Array
@@ -42,7 +35,7 @@ class Estimate:
     method: str
     note: str = ""
     approximate_variances: Array | None = None
-    noise: Noise | None = None
+    claim: Claim | None = None
 
     def __post_init__(self) -> None:
         values = _read_only("values", self.values, None)
@@ -73,7 +66,8 @@ class Estimate:
         error = self.expected_error
         known = "no expected error" if error is None else f"expected_error={error:.6g}"
         said = [f"{rows} x {classes}, {self.method}, {known}", self.note.rstrip(".")]
-        said.append(NOT_PRIVATE.get(self.noise or "", ""))
+        if self.claim is not None and not self.claim.is_private:
+            said.append(self.claim.statement.rstrip("."))
         return f"{type(self).__name__}({'. '.join(filter(None, said))})"
 
 

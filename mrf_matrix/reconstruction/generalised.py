@@ -60,10 +60,10 @@ def combine(releases: Release | Sequence[Release], workload: object) -> Estimate
             values=values,
             variances=np.zeros(len(values)),
             method="least squares, no noise",
-            noise=pool.noise,
+            claim=pool.claim,
         )
     values = determined_estimate(queries, pool.matrix, pool.answers)
     variances = pool.variance * recovered_squares(queries, pool.matrix)
     return Estimate(
-        values=values, variances=variances, method="generalised least squares", noise=pool.noise
+        values=values, variances=variances, method="generalised least squares", claim=pool.claim
     )

@@ -100,7 +100,7 @@ def with_known_totals(
         values=values,
         variances=pool.variance * np.maximum(free - removed, 0.0),
         method=f"least squares under {'a public total' if shared else 'public class totals'}",
-        noise=pool.noise,
+        claim=pool.claim,
     )
 
 

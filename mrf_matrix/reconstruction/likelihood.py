@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
 )
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
+from mrf_matrix.reconstruction.pooling import checked_releases, claim_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Dense, Marginals, Operator, as_operator, check_allocation
@@ -136,7 +136,7 @@ def maximum_likelihood(
         for release, part in zip(given, np.split(residuals, ends), strict=True)
     )
     return LikelihoodEstimate(
-        **estimate, coefficients=beta, log_likelihood=likelihood, noise=noise_of(given)
+        **estimate, coefficients=beta, log_likelihood=likelihood, claim=claim_of(given)
     )
 
 

@@ -13,7 +13,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
     checked_workload,
     estimated_cells,
 )
-from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
 from mrf_matrix.reconstruction.known_totals import checked_totals
@@ -40,7 +40,7 @@ class MergedCells:
     answers: Array  # shape (m, k)
     queries: Operator  # shape (q, g)
     variance: float  # of every answer
-    noise: Noise  # see `noise_of`
+    claim: Claim  # see `claim_of`
 
     @property
     def n_groups(self) -> int:
@@ -187,13 +187,13 @@ def _exact(cells: MergedCells, method: str) -> Estimate:
         values=values,
         variances=np.zeros(len(values)),
         method=f"{method}, no noise",
-        noise=cells.noise,
+        claim=cells.claim,
     )
 
 
 def _answered(cells: MergedCells, counts: Array, method: str) -> Estimate:
     values = cells.queries.matmat(counts)
-    return Estimate(values=values, variances=None, method=method, note=NOTE, noise=cells.noise)
+    return Estimate(values=values, variances=None, method=method, note=NOTE, claim=cells.claim)
 
 
 def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
@@ -213,4 +213,4 @@ def merged_cells(releases: Release | Sequence[Release], workload: object) -> Mer
     merging = merge_columns(pool.matrix)
     matrix = merging.apply(pool.matrix)
     reduced = queries if merging.is_trivial else over_groups(queries, merging.grouping)
-    return MergedCells(matrix, pool.answers, reduced, pool.variance, pool.noise)
+    return MergedCells(matrix, pool.answers, reduced, pool.variance, pool.claim)

@@ -13,8 +13,9 @@ from math import sqrt
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.provenance import join
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
+from mrf_matrix.mechanisms.statement import Claim
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
 
@@ -31,7 +32,7 @@ class Pooled:
     variance: float
     """Variance of every draw: that of the only release, 1 for several, 0 without noise."""
     sizes: tuple[int, ...]  # attribute sizes of the domain
-    noise: Noise  # see `noise_of`
+    claim: Claim  # see `claim_of`
 
     @property
     def n_classes(self) -> int:
@@ -57,14 +58,14 @@ def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
     groups = _of_one_matrix(matrices)
     means, variances = zip(*(_mean([given[i] for i in same]) for same in groups), strict=True)
     first = [matrices[same[0]] for same in groups]
-    sizes, noise = given[0].sizes, noise_of(given)
+    sizes, claim = given[0].sizes, claim_of(given)
     if len(groups) == 1:
-        return Pooled(first[0], means[0], variances[0], sizes, noise)
+        return Pooled(first[0], means[0], variances[0], sizes, claim)
     units = np.array([sensitivity_of(given[same[0]]) for same in groups])
     roots = _roots(np.sqrt(variances), units)
     matrix = _stacked(tuple(first), roots)
     scaled = np.concatenate([root * mean for root, mean in zip(roots, means, strict=True)])
-    return Pooled(matrix, scaled, 1.0 if any(variances) else 0.0, sizes, noise)
+    return Pooled(matrix, scaled, 1.0 if any(variances) else 0.0, sizes, claim)
 
 
 def _mean(releases: Sequence[Release]) -> tuple[Array, float]:
@@ -114,14 +115,10 @@ def _stacked(blocks: tuple[Operator, ...], roots: tuple[float, ...]) -> Operator
     return over_merged_cells(Stack(scaled))
 
 
-def noise_of(releases: Sequence[Release]) -> Noise:
-    """Return the noise behind answers from several releases: private only where all have it."""
-    kinds = {release.noise for release in releases}
-    if kinds <= set(PRIVATE_NOISE):
-        return "shares" if "shares" in kinds else "exact"
-    if kinds <= {*PRIVATE_NOISE, "claimed"}:
-        return "claimed"
-    return "none" if kinds == {"none"} else "research"
+def claim_of(releases: Sequence[Release]) -> Claim:
+    """Return what may be claimed of answers from several releases: what all of them rest on."""
+    known = join(release.provenance for release in releases)
+    return Claim(known, tuple(str(release.law) for release in releases))
 
 
 def checked_releases(releases: Release | Iterable[Release]) -> list[Release]:

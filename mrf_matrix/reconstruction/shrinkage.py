@@ -153,7 +153,7 @@ def shrink_nodes(
         shares=shares[leaves],
         weights=weights,
         signals=signals,
-        noise=nodes.noise,
+        claim=nodes.claim,
     )
 
 

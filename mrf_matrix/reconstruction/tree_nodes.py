@@ -10,7 +10,7 @@ from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.nodes import concatenated_ranges
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
@@ -23,7 +23,7 @@ class NodeAnswers:
     counts: Array  # shape (nodes, k)
     variances: Array  # shape (nodes,): exact noise variance of each node's count, in every class
     parts: Array  # shape (nodes,): share of its parent's cells that a node holds, 1 for roots
-    noise: Noise | None = None  # of the releases behind the counts; None where they are not known
+    claim: Claim | None = None  # of the releases behind the counts; None where they are not known
 
 
 def node_matrix(forest: Forest) -> RowKronecker:
@@ -67,7 +67,7 @@ def answers_from_releases(
         found = with_known_totals(releases, distinct, class_totals=class_totals)
     assert found.variances is not None  # of least squares, always
     parts = parts_of_parents(forest)
-    return NodeAnswers(found.values[number], found.variances[number], parts, found.noise)
+    return NodeAnswers(found.values[number], found.variances[number], parts, found.claim)
 
 
 def answers_from_leaves(forest: Forest, values: object, variances: object) -> NodeAnswers:

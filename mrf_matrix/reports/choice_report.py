@@ -1,39 +1,73 @@
 """What a forest of private choices may say of its privacy."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from mrf_matrix.base.checks import readable
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.domain import DomainOrPath, is_read_off
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.mechanisms.measurement.release import READ_OFF
-from mrf_matrix.reports.privacy_report import DENIAL
+from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 
 
 @dataclass(frozen=True)
 class _StagesReport(RowDisplay):
     """A statement on stages that each spend a part of a budget."""
 
-    statement: str  # the claim in one sentence; says so when there is none
-    budget: str
-    neighboring: str
-    noise: str
+    claim: Claim
     composition: str  # why the parts add up to the budget
     public: tuple[str, ...]  # what the claim takes for public
 
     @property
+    def statement(self) -> str:  # type: ignore[override]
+        """The claim in one sentence; says so when there is none."""
+        return self.claim.statement
+
+    @property
+    def is_private(self) -> bool:
+        """Whether a claim of privacy is made."""
+        return self.claim.is_private
+
+    @property
+    def budget(self) -> str:
+        """What was spent, by this and by all that it rests on."""
+        return repr(self.claim.budget)
+
+    @property
+    def neighboring(self) -> str:
+        """The relation that the claim holds under."""
+        return self.claim.neighboring
+
+    @property
+    def noise(self) -> str:
+        """The worst noise that was drawn."""
+        return self.claim.noise
+
+    @property
+    def delta(self) -> float:
+        """The δ that the claim is stated for; 0 for none."""
+        return self.claim.delta
+
+    @property
+    def _figures(self) -> JsonObject:
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "claim"}
+        claimed = {name: getattr(self, name) for name in ("budget", "neighboring", "noise")}
+        return claimed | told
+
+    @property
     def rows(self) -> list[tuple[str, str]]:
         """A line for each figure."""
-        texts = self.to_dict() | {"public": "; ".join(self.public)}
-        del texts["statement"]
+        texts = self._figures | {"public": "; ".join(self.public)}
         return [(name.replace("_", " "), str(text)) for name, text in texts.items()]
 
     def to_dict(self) -> JsonObject:
         """Return the report as plain values, ready for JSON."""
-        return asdict(self) | {"public": list(self.public)}
+        claimed = {"statement": self.statement, "is_private": self.is_private}
+        provenance = provenance_to_dict(self.claim.provenance)
+        known = {"provenance": provenance, "public": list(self.public)}
+        return claimed | self._figures | known
 
 
 @dataclass(frozen=True)
@@ -68,23 +102,16 @@ def two_stage_report(
     plan: TwoStagePlan,
     trees: PrivateMultinomialTrees,
     release: Release,
-    domain: DomainOrPath,
     delta: float = 0.0,
 ) -> TwoStageReport:
-    """Describe a private structure and the release of its leaf counts.
-
-    `domain`: as it was given; `delta`: that of the claim.
-    """
+    """Describe a private structure and the release of its leaf counts; `delta`: of the claim."""
     together = (
         "both stages see all records, so their budgets add"
         if plan.parts == "all"
         else "each record is in one stage, by its own coin, so both may spend the whole budget"
     )
     return TwoStageReport(
-        statement=claim(plan.total, trees.neighboring, release.noise, domain, delta),
-        budget=repr(plan.total),
-        neighboring=trees.neighboring,
-        noise=release.noise,
+        claim=Claim(release.provenance, ("exponential mechanism", str(release.law)), delta),
         structure=f"{plan.structure}, {trees.n_trees} trees of depth {trees.max_depth}",
         counts=f"{plan.counts}, strategy {release.method!r}",
         composition=together,
@@ -96,23 +123,17 @@ def two_stage_report(
 
 
 def choice_report(
-    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: DomainOrPath
+    trees: PrivateMultinomialTrees, label_score: str, provenance: Provenance
 ) -> ChoiceReport:
-    """Describe a forest of private structure and labels.
-
-    `domain`: as it was given.
-    """
+    """Describe a forest of private structure and labels, which is of this provenance."""
     rates, delta = trees.rates, float(trees.delta)
     budget = rates.budget
     records = "every record is in one tree" if trees.disjoint else "trees add up"
     factor = "; replacing is two steps" if trees.neighboring == "replace_one" else ""
     return ChoiceReport(
-        statement=claim(
-            budget, trees.neighboring, noise, domain, delta if isinstance(budget, ZCDP) else 0.0
+        claim=Claim(
+            provenance, ("exponential mechanism",), delta if isinstance(budget, ZCDP) else 0.0
         ),
-        budget=repr(budget),
-        neighboring=trees.neighboring,
-        noise="none" if budget.is_infinite else noise,
         per_tree=(
             f"epsilon {readable(rates.label)}"
             if isinstance(budget, PureDP)
@@ -126,24 +147,4 @@ def choice_report(
             f"come from records that the structure has not seen, {records}{factor}"
         ),
         public=_public("the depth and the number of trees"),
-    )
-
-
-def claim(
-    budget: PureDP | ZCDP, neighboring: str, noise: str, domain: DomainOrPath, delta: float = 0.0
-) -> str:
-    """State the claim of a release of choices, or that there is none.
-
-    `domain`: as it was given; `delta`: that of an (ε, δ) claim.
-    """
-    if budget.is_infinite:
-        return f"{DENIAL}: an infinite budget adds no noise."
-    if is_read_off(domain):
-        return READ_OFF
-    said = budget.claim(delta)
-    if noise == "exact":
-        return f"This release is differentially private: {said} under {neighboring} neighbours."
-    return (
-        f"{DENIAL}: research noise at {said} under {neighboring} neighbours, "
-        f"from a seedable generator."
     )

@@ -6,13 +6,15 @@ from math import isclose, sqrt
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
+from mrf_matrix.mechanisms.statement import Claim, provenance_of
 from mrf_matrix.reports.belonging import evaluation_words
 from mrf_matrix.reports.drawings import reliability_plot
 from mrf_matrix.reports.page import Section
-from mrf_matrix.reports.privacy_report import DENIAL, private_claim
 from mrf_matrix.reports.stated_budget import stated_budget
 
 EVALUATION = "Evaluation on test records."
@@ -53,13 +55,14 @@ def evaluation_section(
 def _claim(record: JsonObject) -> str:
     """Return the statement; refuse one that does not follow from the record's own figures."""
     statement = line_of_text(record.get("statement"), "evaluation: statement")
-    if statement.startswith(f"{EVALUATION} {DENIAL}"):
-        return statement
     budget = stated_budget(line_of_text(record.get("budget"), "evaluation: budget"))
     neighboring = checked_neighboring(record.get("neighboring"))
     delta = number_of(record.get("delta"), "evaluation: delta", most=1)
     law = noise_for(1, squared_factor(neighboring, budget.norm, nonnegative=True), budget)
-    follows = f"{EVALUATION} {private_claim(budget.claim(delta), neighboring, [str(law)])}"
+    noise = one_word("evaluation: noise", record.get("noise"), NOISE_KINDS)
+    claim = Claim(provenance_of(record.get("provenance")), (str(law),), delta)
+    claim.check_covers(budget, neighboring, noise)
+    follows = f"{EVALUATION} {claim.statement}"
     scale = number_of(record.get("noise_scale"), "evaluation: noise_scale")
     if statement != follows or not isclose(scale, float(law.scale), rel_tol=1e-9):
         raise FieldError(

@@ -3,9 +3,8 @@
 from math import exp
 
 from mrf_matrix.mechanisms import ZCDP
-from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE
 from mrf_matrix.reports.page import Section
-from mrf_matrix.reports.privacy_report import DENIAL, PUBLIC_NUMBER, PrivacyReport
+from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER, PrivacyReport
 from mrf_matrix.reports.stated_budget import spent_by
 
 SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
@@ -17,9 +16,9 @@ WHETHER = "whether a row was in it at all, and so everything that the row said"
 def guarantee_section(report: PrivacyReport) -> Section:
     """Return what a report claims, for somebody who knows no mathematics."""
     title = "What is guaranteed"
-    if report.noise not in PRIVATE_NOISE or report.statement.startswith(DENIAL):
-        reason = "Nothing that is said below makes it one: do not publish it."
-        return Section(title, ("This is no private release.", reason))
+    if not report.is_private:
+        reason = "Nothing that is said below makes it private: do not publish it."
+        return Section(title, ("No privacy is claimed of this release.", reason))
     return Section(title, (odds(report), protected(report), *_people(report)))
 
 

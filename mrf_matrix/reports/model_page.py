@@ -12,14 +12,14 @@ from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
-from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE
 from mrf_matrix.reports.belonging import ledger_warnings
+from mrf_matrix.reports.choice_report import ChoiceReport, TwoStageReport
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import guarantee_section
 from mrf_matrix.reports.ledger_page import ledger_section
 from mrf_matrix.reports.measured_section import measured_section, shares_section
 from mrf_matrix.reports.page import ReportPage, Section
-from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
+from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.reports.stated_budget import spent_by
 from mrf_matrix.reports.strength_section import strength_section
 
@@ -72,12 +72,10 @@ def model_report(
         If a parameter under its claim was changed after `fit`, or the evaluation is none, or
         another model's: of other classes, or of a file with another hash.
     """
-    report: RowDisplay = model.privacy_report_
+    report: PrivacyReport | ChoiceReport | TwoStageReport = model.privacy_report_
     domain: Domain = model.domain_
-    private = not report.statement.startswith(DENIAL)
     sections: list[Section | None]
     if isinstance(report, PrivacyReport):
-        private &= report.noise in PRIVATE_NOISE
         sections = [
             guarantee_section(report), shares_section(report), measured_section(report)
         ]  # fmt: skip
@@ -94,7 +92,7 @@ def model_report(
     return ReportPage(
         title=f"Privacy report: {_kind(model)} for {domain.required_target().name!r}",
         statement=SCALE.sub("", report.statement),
-        is_private=private,
+        is_private=report.claim.is_private,
         sections=tuple(one for one in sections if one is not None),
         warnings=() if ledger is None else ledger_warnings(ledger, model_hash, spent_by(report)),
     )
@@ -174,9 +172,7 @@ def _limits(report: RowDisplay, *, from_file: bool) -> Section:
 
 def _identity(model: Any, domain: Domain, model_hash: str | None) -> Section:
     """Name the programs and the hashes by which domain and model are known again."""
-    made = dict.fromkeys(
-        str(one.provenance) for one in _releases(model) if one.provenance is not None
-    )
+    made = dict.fromkeys(str(one.measured) for one in _releases(model) if one.measured is not None)
     rows = [
         ("kind of model", type(model).__name__),
         *(("measured by", text) for text in made),

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release
-from mrf_matrix.mechanisms.measurement.release import READ_OFF, Noise
+from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.mechanisms import Mechanism, Release
+from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 
 PUBLIC = (
     "the domain and the classes",
@@ -19,15 +20,14 @@ PUBLIC = (
 PUBLIC_NUMBER = "the number of records"
 """Taken for public beside these where a fit was told it, as `n_records`."""
 
-DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no privacy
-
-DERIVED = {"law", "sensitivity", "n_answers", "measured"}
-"""What `PrivacyReport.to_dict` works out from the measurements."""
+DERIVED = {
+    "statement", "budget", "neighboring", "noise", "is_private",
+    "law", "sensitivity", "n_answers", "measured",
+}  # fmt: skip
+"""What `PrivacyReport.to_dict` works out from the claim and the measurements."""
 
 CHOICE_LAW, FLIP_LAW = "exponential mechanism", "permute-and-flip"
 """How the law of every choice begins: the second of labels of cells that nothing chose."""
-
-WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "shares", "exact")
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,8 @@ class PrivacyReport(RowDisplay):
 
     Attributes
     ----------
-    statement : str
-        What is claimed, in one sentence; it says so when nothing is protected.
-    budget : str
-        What was spent.
-    neighboring : str
-        The neighbouring relation under which the claim holds.
-    noise : {"exact", "research", "none"}
-        Only "exact" noise makes a private release.
+    claim : Claim
+        What is claimed, from all that was released and all that it rests on.
     measurements : tuple of Measurement
         One for each ensemble and batch; their budgets add up to `budget`.
     expected_rms_per_leaf, expected_rms_per_vote : float or None
@@ -107,20 +101,54 @@ class PrivacyReport(RowDisplay):
         What the claim takes for public.
     notes : tuple of str
         What else the claim hangs on.
-    delta : float
-        The δ that the claim is stated for; 0 for none.
+    planned : str
+        The budget of which a part is spent, where batches are still to come.
     """
 
-    statement: str
-    budget: str
-    neighboring: str
-    noise: str
+    claim: Claim
     measurements: tuple[Measurement, ...]
     expected_rms_per_leaf: float | None = None
     expected_rms_per_vote: float | None = None
     public: tuple[str, ...] = PUBLIC
     notes: tuple[str, ...] = field(default=())
-    delta: float = 0.0
+    planned: str = ""
+
+    @property
+    def statement(self) -> str:  # type: ignore[override]
+        """The claim in one sentence; it says so when nothing is protected."""
+        return self.claim.statement
+
+    @property
+    def is_private(self) -> bool:
+        """Whether a claim of privacy is made."""
+        return self.claim.is_private
+
+    @property
+    def budget(self) -> str:
+        """What was spent, by this and by all that it rests on."""
+        spent = self.claim.budget
+        said = "nothing" if spent is None else repr(spent)
+        return f"{said} of {self.planned}" if self.planned and spent is not None else said
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation under which the claim holds."""
+        return self.claim.neighboring
+
+    @property
+    def noise(self) -> str:
+        """The worst noise that was drawn."""
+        return self.claim.noise
+
+    @property
+    def delta(self) -> float:
+        """The δ that the claim is stated for; 0 for none."""
+        return self.claim.delta
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the claim rests on."""
+        return self.claim.provenance
 
     @property
     def law(self) -> str:
@@ -155,18 +183,6 @@ class PrivacyReport(RowDisplay):
             return self
         return replace(self, public=(*self.public[:1], PUBLIC_NUMBER, *self.public[1:]))
 
-    def without_claim(self) -> "PrivacyReport":
-        """Return the report of the same releases over a domain that was read off the records."""
-        return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))
-
-    def of_releases(self, releases: Sequence[Release]) -> "PrivacyReport":
-        """Return the report, without its claim where a release's domain was read off the records.
-
-        `releases`: all that it reports.
-        """
-        read_off = any(release.domain_read_off for release in releases)
-        return self.without_claim() if read_off else self
-
     def to_dict(self) -> JsonObject:
         """Return the report as plain values, ready for JSON."""
         return {
@@ -175,6 +191,8 @@ class PrivacyReport(RowDisplay):
             "delta": self.delta,
             "neighboring": self.neighboring,
             "noise": self.noise,
+            "is_private": self.is_private,
+            "provenance": provenance_to_dict(self.provenance),
             "law": self.law,
             "sensitivity": self.sensitivity,
             "n_answers": self.n_answers,
@@ -226,64 +244,3 @@ def _told(group: Sequence[Measurement]) -> str:
         group[0], measured=names_of(group), n_answers=sum(one.n_answers for one in group)
     )
     return str(whole) + (f", in {len(group)} measurements" if len(group) > 1 else "")
-
-
-def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float = 0.0) -> str:
-    """Return what the noise of all releases of the same records protects, in one sentence.
-
-    It claims what the worst of them allows, for what they spent together; with δ the (ε, δ) that
-    this implies. Of the domain it says nothing: see `PrivacyReport.of_releases`.
-
-    Raises ValueError if they have no relation in common.
-    """
-    neighboring, noise = common_neighboring(releases), worst_noise(releases)
-    worst = next(release for release in releases if release.noise == noise)
-    said = spent.claim(delta)
-    if noise == "none" or (len(releases) == 1 and spent == worst.budget):
-        return worst.noise_statement.replace(repr(spent), said)
-    laws = [str(release.law) for release in releases]
-    if noise == "research":
-        return (
-            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable generator "
-            f"(research noise), with the error of {said} under {neighboring} neighbours in all."
-        )
-    if noise == "claimed":
-        authors = [release.law.name for release in releases if release.noise == noise]
-        return (
-            f"Claim by {_each_once(authors)}, unverified: {said} under {neighboring} neighbours "
-            f"in all, {len(laws)} measurements with {_each_once(laws)}."
-        )
-    claim = private_claim(said, neighboring, laws)
-    rests = dict.fromkeys(one.quorum.condition for one in releases if one.quorum is not None)
-    return f"{claim[:-1]}, {' and '.join(rests)}." if rests else claim
-
-
-def worst_noise(releases: Sequence[Release]) -> Noise:
-    """Return the noise that decides what may be claimed of all releases: the worst of theirs."""
-    return min((release.noise for release in releases), key=WORST_FIRST.index)
-
-
-def common_neighboring(releases: Sequence[Release]) -> str:
-    """Return the relation of all releases.
-
-    Raises ValueError if they differ: budgets under different relations do not add up.
-    """
-    relations = sorted({release.neighboring for release in releases})
-    if len(relations) != 1:
-        raise ValueError(
-            f"releases under {' and '.join(relations)} neighbours: expected one relation, for "
-            f"budgets under different relations do not add up. Fit again under one."
-        )
-    return relations[0]
-
-
-def private_claim(spent: str, neighboring: str, laws: Sequence[str]) -> str:
-    """Return the claim of exact noise, a law for each measurement; for one, its release's own."""
-    claim = f"Private release: {spent} under {neighboring} neighbours"
-    if len(laws) == 1:
-        return f"{claim}, exact {laws[0]}."
-    return f"{claim} in all, {len(laws)} measurements with exact {_each_once(laws)}."
-
-
-def _each_once(texts: Sequence[str]) -> str:
-    return "; ".join(dict.fromkeys(texts))

@@ -4,37 +4,28 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
-from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.base.provenance import Provenance, join
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.blocks.block_part import BlockPart
-from mrf_matrix.reports.privacy_report import (
-    Measurement,
-    PrivacyReport,
-    common_neighboring,
-    statement_of,
-    worst_noise,
-)
+from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 
 
 def report_of_releases(
     releases: Sequence[Release],
     measurements: Sequence[Measurement],
-    spent: PureDP | ZCDP,
     delta: float,
+    *rests_on: Provenance,
     **said: Any,
 ) -> PrivacyReport:
     """Return the report of releases, whose figures come from them.
 
-    `spent`: by all together; `delta`: that of the claim, or 0; `**said`: what else it says.
+    `delta`: that of the claim, or 0; `rests_on`: what else the claim rests on; `**said`: what else
+    it says.
     """
-    figures: dict[str, Any] = {
-        "statement": statement_of(releases, spent, delta),
-        "budget": repr(spent),
-        "neighboring": common_neighboring(releases),
-        "noise": worst_noise(releases),
-        "measurements": tuple(measurements),
-        "delta": delta,
-    }
-    return PrivacyReport(**figures | said).of_releases(releases)
+    known = join([*(release.provenance for release in releases), *rests_on])
+    claim = Claim(known, tuple(one.law for one in measurements), delta)
+    return PrivacyReport(claim, tuple(measurements), **said)
 
 
 def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: float) -> PrivacyReport:
@@ -45,7 +36,7 @@ def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: floa
     leaf, used = plan.weights[0], sum(map(len, plan.blocks))
     tables = f"tables of {len(plan.blocks)} blocks of {used} attributes, and class totals"
     return report_of_releases(
-        [release], [Measurement.of(release, tables, weight=leaf)], release.budget, delta,
+        [release], [Measurement.of(release, tables, weight=leaf)], delta,
         expected_rms_per_leaf=sqrt(release.variance) / (leaf * float(release.scale)),
         notes=(
             chosen,

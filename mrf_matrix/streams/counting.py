@@ -165,7 +165,7 @@ def count_leaves(
     counts = np.zeros((forest.n_leaves, known.n_classes), dtype=np.int64)
     for *columns, labels in code_blocks(batches, known, extra, progress):
         counts += leaf_counts(forest, np.stack(columns, axis=1), labels, known.n_classes)
-    return LeafCounts(path_matrix(forest), counts, known)
+    return LeafCounts(path_matrix(forest), counts, known, forest.provenance)
 
 
 def checked_domain(domain: object) -> Domain:

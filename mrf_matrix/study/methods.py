@@ -140,15 +140,14 @@ def _over_codes(kind: type[OfRecords], setting: Setting) -> OfRecords:
 def _domain_of_codes(setting: Setting) -> Domain:
     """Return the domain of codes that is measured as the given one would be."""
     given = setting.given
-    return Domain(
-        map(_of_codes, given.attributes), setting.domain.target, is_read_off=given.is_read_off
-    )
+    return Domain(map(_of_codes, given.attributes), setting.domain.target)
 
 
 def _of_codes(attribute: Attribute) -> Attribute:
     """Return an attribute of codes; falling numbers stand for codes without an order."""
     if not attribute.is_ordered:
-        return Attribute(attribute.name, categories=range(attribute.size)[::-1])
+        falling = range(attribute.size)[::-1]
+        return Attribute(attribute.name, categories=falling, _provenance=attribute.provenance)
     marks = [] if attribute.missing_code is None else [attribute.missing_code]
     return Attribute(
         attribute.name,
@@ -156,6 +155,7 @@ def _of_codes(attribute: Attribute) -> Attribute:
         unknown=attribute.unknown,
         missing=attribute.missing,
         missing_values=marks,
+        _provenance=attribute.provenance,
     )
 
 

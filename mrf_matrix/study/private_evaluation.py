@@ -10,9 +10,9 @@ from mrf_matrix.base.arrays import Array, Codes, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.given_data import with_provenance
 from mrf_matrix.estimators.shared.spending import Bill, noise_stream
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -26,9 +26,9 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import default_ledger
-from mrf_matrix.mechanisms.ledger.rules import check_public
+from mrf_matrix.mechanisms.ledger.rules import check_claims
+from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 from mrf_matrix.reports.evaluation_section import EVALUATION
-from mrf_matrix.reports.privacy_report import statement_of
 from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.probability_grid import ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error
@@ -93,8 +93,12 @@ class PrivateEvaluation(RowDisplay):
     @property
     def statement(self) -> str:  # type: ignore[override]
         """One sentence on what is protected of the test records."""
-        said = statement_of([self.release], self.release.budget, self.delta)
-        return f"{EVALUATION} {said}"
+        return f"{EVALUATION} {self.claim.statement}"
+
+    @property
+    def claim(self) -> Claim:
+        """What is claimed for the test records."""
+        return replace(self.release.claim, delta=self.delta)
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -125,6 +129,7 @@ class PrivateEvaluation(RowDisplay):
             "budget": repr(release.budget),
             "delta": self.delta,
             "neighboring": release.neighboring,
+            "provenance": provenance_to_dict(release.provenance),
             "noise": release.noise,
             "noise_scale": float(release.noise_scale),
             "level": self.level,
@@ -214,7 +219,7 @@ def evaluate(
     """
     domain = _domain_of(model)
     payer = default_ledger() if ledger is None else ledger
-    check_public(domain, payer)
+    check_claims(domain.provenance, payer)
     grid = ProbabilityGrid.of(len(model.classes_), n_bins, threshold)
     asked = checked_level(level)
     budget = evaluation_budget(epsilon, delta, rho, neighboring)
@@ -233,7 +238,9 @@ def evaluate(
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
     stream = noise_stream(noise, noise_state)
     bill.charge()
-    release = with_provenance(measure(mechanism, counts, noise=noise, random_state=stream), domain)
+    with parts_of(bill.spending):
+        release = measure(mechanism, counts, noise=noise, random_state=stream)
+    release = release.resting_on(domain.provenance)
     classes = tuple(model.classes_.tolist())
     return PrivateEvaluation(
         release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash

@@ -8,6 +8,7 @@ class-conditional leaf probabilities over all trees is naive Bayes.
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, forest_from_paths
 from mrf_matrix.voting.leaf_evidence import product_logs
@@ -38,7 +39,7 @@ class totals)
     for attribute, fan, start in zip(seen, fans, starts, strict=False):
         paths[start : start + fan, attribute] = np.arange(fan)
     trees = np.repeat(np.arange(len(fans) + 1), [*fans, 1])
-    return forest_from_paths(paths, trees, domain, source=NAIVE_BAYES_SOURCE)
+    return forest_from_paths(paths, trees, domain, provenance=FOREST, source=NAIVE_BAYES_SOURCE)
 
 
 def naive_bayes_leaf_logs(forest: Forest, leaf_values: Array, alpha: float, floor: float) -> Array:

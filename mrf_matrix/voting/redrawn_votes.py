@@ -62,7 +62,7 @@ def fresh_leaf_noise(
     if forest is None:
         errors = fresh / float(release.scale)
     else:
-        drawn = replace(release, answers=fresh, domain=None, provenance=None)
+        drawn = replace(release, answers=fresh, domain=None, measured=None)
         errors = reconstruct(drawn, path_matrix(forest))
     return np.asarray(errors.reshape(len(errors), classes, draws))
 

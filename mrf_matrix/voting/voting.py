@@ -121,4 +121,4 @@ def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
     winner = np.where(tied, preference[leaves], -1.0).argmax(axis=1)
     votes = np.zeros_like(counts.counts)
     votes[np.arange(len(votes)), winner] = 1
-    return CellCounts(counts.codes, votes, counts.sizes)
+    return CellCounts(counts.codes, votes, counts.sizes, _provenance=counts.provenance)

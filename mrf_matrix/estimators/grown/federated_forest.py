@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -20,7 +21,7 @@ from mrf_matrix.federated.systems import (
 )
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import BreimanTrees, Forest
-from mrf_matrix.reports.privacy_report import DENIAL
+from mrf_matrix.mechanisms.statement import Claim
 
 MODES = ("collaborative", "ncff", "central")
 
@@ -91,7 +92,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
     aggregate: str = "all"
     n_passes: int = 1
 
-    statement_ = f"{DENIAL}: splits and leaves come from the parties' raw records, without noise."
+    statement_ = Claim(Provenance.from_records("forest")).statement
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"{super().__repr__(N_CHAR_MAX)}  # not private"

@@ -6,6 +6,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
@@ -138,7 +139,8 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         check_growth_memory(trees, self.domain_)
         label_rate(trees.rates.label, self.label_score)  # type: ignore[arg-type]
         bill.charge()
-        grown = trees.grow(self.domain_, codes, labels, bits=bits)
+        with parts_of(bill.spending):
+            grown = trees.grow(self.domain_, codes, labels, bits=bits)
         leaf_labels = private_labels(
             grown.leaf_counts,
             trees.rates.label,
@@ -146,7 +148,8 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
             bits,
         )
         self._keep(grown.forest, leaf_labels)
-        self.privacy_report_ = choice_report(trees, self.noise, self.label_score, self.domain)
+        known = bill.provenance | grown.forest.provenance
+        self.privacy_report_ = choice_report(trees, self.label_score, known)
         return self
 
     def _source(self, nominal: Sequence[str | int]) -> MultinomialTrees:

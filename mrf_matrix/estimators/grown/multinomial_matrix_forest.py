@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
     check_structure_score,
@@ -20,7 +21,6 @@ from mrf_matrix.estimators.shared.given_data import (
     check_before_release,
     encode,
     resolve_domain,
-    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
@@ -144,7 +144,8 @@ class MultinomialMatrixForestClassifier(
         codes, labels = encode(domain, X, y)
         bill.charge()
         seen, measured = plan.assign(len(codes), bits)
-        forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
+        with parts_of(bill.spending):
+            forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
         whole = Ensemble(tuple(range(domain.n_attributes)), forest)
         with keeping(self, FITTED, self._structure_note(plan, bill), plan_=plan, forest_=forest):
             leaves = PublicForests(kind, domain, (whole,), structure).plan(
@@ -154,14 +155,12 @@ class MultinomialMatrixForestClassifier(
             (part,) = leaves.parts
             records = EncodedRecords(domain, codes[measured], labels[measured])
             table = kind.table(whole, records, structure)
-            release = part.release(table, noise=self.noise, noise_state=count_noise)
-            release = with_provenance(release, domain)
+            with parts_of(bill.spending):
+                release = part.release(table, noise=self.noise, noise_state=count_noise)
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.privacy_report_ = two_stage_report(
-                plan, trees, release, self.domain or domain, float(self.delta)
-            )
+            self.privacy_report_ = two_stage_report(plan, trees, release, float(self.delta))
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 

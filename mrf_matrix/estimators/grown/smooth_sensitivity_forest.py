@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
@@ -19,8 +20,8 @@ from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.kinds.kind import leaves_in_trees
-from mrf_matrix.reports.choice_report import claim
 from strategies.operators import check_allocation
 
 
@@ -124,13 +125,14 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
             seed = None if bits.generator is None else bits.generator
             drawn = draw_smooth_labels(counts, float(budget.epsilon), np.random.default_rng(seed))
         self._keep(forest, drawn)
-        self.statement_ = self._statement()
+        known = bill.provenance | forest.provenance
+        self.statement_ = self._statement(known)
         return self
 
-    def _statement(self) -> str:
+    def _statement(self, released: Provenance) -> str:
         if self.label_rule == "smooth":
             return (
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        return claim(PureDP(self.epsilon), self.neighboring, self.noise, self.domain_)
+        return Claim(released, ("exponential mechanism",)).statement

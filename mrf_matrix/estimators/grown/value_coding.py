@@ -40,7 +40,7 @@ def code_values(X: Values, y: Values, names: Sequence[str] | None) -> ValueCodin
             centres.append(centre)
     target = "class" if "class" not in names else "target of the records"
     classes = Attribute(target, categories=np.unique(y).tolist())
-    domain = Domain(attributes, classes, is_read_off=True)
+    domain = Domain([one.read_off() for one in attributes], classes.read_off())
     text = tuple(i for i, centre in enumerate(centres) if centre is None)
     return ValueCoding(domain, tuple(centres), text)
 

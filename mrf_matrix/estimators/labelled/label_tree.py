@@ -157,16 +157,17 @@ class LabelTreeClassifier(
         of_classes = of_classes[:, order]
         first = cut_counts(plan, codes, of_classes)
         # what can fail of the data and the draw is worked out before it is paid for
-        report, stream = label_report(plan, self.noise), noise_stream(self.noise, bill.noise_state)
+        report = label_report(plan, bill.provenance | data.domain.provenance)
+        stream = noise_stream(self.noise, bill.noise_state)
         rules = rules_of(plan, first, Bits(stream))
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, plan_=plan):
                 self.tree_, of_cells = grown_tree(plan, codes, of_classes, first, rules)
                 self.tree_ = with_counts(plan, self.tree_, of_cells, self.noise, stream)
-                posterior, read_off = label_posterior(plan, self.tree_), data.domain.is_read_off
+                posterior = label_posterior(plan, self.tree_)
                 self.domain_, self.classes_ = data.domain, classes
-                self.privacy_report_ = report.without_claim() if read_off else report
+                self.privacy_report_ = report
                 self.posterior_ = posterior
 
         return Prepared(bill, release)

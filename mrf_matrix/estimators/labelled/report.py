@@ -1,5 +1,6 @@
 """The privacy report of a `LabelTreeClassifier`: choices of trees and labels, and counts."""
 
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.estimators.residual.report import of_choice, of_table, report_of_steps
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -29,18 +30,14 @@ PROBABILITIES = (
 )
 
 
-def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
-    """Return the report of a tree of labels.
-
-    `noise` {"exact", "research"}: of a finite budget.
-    """
+def label_report(plan: LabelPlan, provenance: Provenance) -> PrivacyReport:
+    """Return the report of a tree of labels, whose releases are of this provenance."""
     choices = plan.n_cells if plan.is_public else 1
     made = [of_choice(one.step, choices) for one in plan.rounds]
     if plan.counts is not None:
         made.append(of_table(plan.counts, plan.n_cells))
     said = "labels" if plan.counts is None else "labels and counts"
-    drawn = "none" if plan.budget.is_infinite else noise
     rounds = (TWO_ROUNDS,) if len(plan.rounds) > 1 else ()
     drawn_by = PUBLIC_TREE if plan.is_public else ONE_CHOICE
     notes = (drawn_by, *rounds, PROBABILITIES.format(said=said))
-    return report_of_steps(plan, drawn, made, PUBLIC, notes)
+    return report_of_steps(plan, provenance, made, PUBLIC, notes)

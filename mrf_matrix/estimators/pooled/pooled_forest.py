@@ -1,15 +1,15 @@
 """A tree of labels and tables of the same records, asked together."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.report import A_PART, fewer_codes, pooled_report
+from mrf_matrix.estimators.pooled.report import fewer_codes, pooled_report
 from mrf_matrix.estimators.pooled.votes import PooledVotes, posterior_of_parts
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
@@ -193,7 +193,9 @@ class PooledForestClassifier(
         seen = self._seen_by_tables(domain)
         if not will_be_read_off(self.domain):
             tables.set_params(domain=seen)
-        drawing, measuring = tree._prepared(given), tables._prepared(lambda: given().over(seen))
+        with parts_of(bill.spending):
+            drawing = tree._prepared(given)
+            measuring = tables._prepared(lambda: given().over(seen))
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, tree_=tree, tables_=tables):
@@ -217,12 +219,10 @@ class PooledForestClassifier(
         reports = tree.privacy_report_, tables.privacy_report_
         self.privacy_report_ = pooled_report(
             *reports,
-            self._budget,
             float(self.delta),
             fewer_codes(self.domain_, tables.domain_),
         )
-        for part, report in zip((tree, tables), reports, strict=True):
+        for part in (tree, tables):
             part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
-            part.privacy_report_ = replace(report, notes=(*report.notes, A_PART))
-            vars(part).pop(PAID, None)  # which its own `fit` would not leave
+            part.__dict__.pop(PAID, None)  # which its own `fit` would not leave
         self.posterior_ = posterior_of_parts(tree, tables)

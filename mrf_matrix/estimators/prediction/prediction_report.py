@@ -2,6 +2,7 @@
 
 from mrf_matrix.estimators.prediction.vote_book import FittedPrediction
 from mrf_matrix.estimators.shared.reports import structure_notes
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.reports.release_report import report_of_releases, root_mean
@@ -22,13 +23,10 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
             f"{lost} batch{'es' if lost > 1 else ''} failed after the charge: nothing came out, "
             f"but what was charged counts as spent",
         )
-    if spent is None:
-        nothing = "Nothing was released yet: no budget is spent."
-        return PrivacyReport(nothing, "nothing", relation, "none", (), notes=notes)
-    budget = f"{spent!r} of {book.budget!r}"
+    planned = "" if spent is None else repr(book.budget)
     if not answered:
-        nothing = f"Nothing was released, but {spent!r} is spent: its batch failed."
-        return PrivacyReport(nothing, budget, relation, "none", (), notes=notes)
+        claim = Claim(book.provenance, (), delta, relation)
+        return PrivacyReport(claim, (), notes=notes, planned=planned)
     releases = [release for batch in answered for release in batch.releases]
     squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in answered)
     count = sum(int(b.plan.multiplicity.sum()) for b in answered)
@@ -38,7 +36,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
         for part, release in zip(batch.plan.parts, batch.releases, strict=True)
     ]
     return report_of_releases(
-        releases, measurements, spent, delta, budget=budget,
+        releases, measurements, delta, book.provenance, planned=planned,
         expected_rms_per_vote=root_mean(squares, count),
         notes=(*notes, *structure_notes(fitted.forests.ensembles)),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
@@ -127,8 +128,8 @@ class PrivatePredictionClassifier(
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = ensembles
         kept = PrivateTables(tables, self.keep_records_in_pickle)
-        read_off = domain.is_read_off
-        self._fitted = FittedPrediction(forests, measuring, kept, bill, read_off, book)
+        known = [domain.provenance, *(one.forest.provenance for one in ensembles)]
+        self._fitted = FittedPrediction(forests, measuring, kept, bill.resting_on(*known), book)
         return self
 
     def _forests(self, kind: Kind, domain: Domain) -> tuple[PublicForests, np.random.Generator]:
@@ -226,11 +227,11 @@ class PrivatePredictionClassifier(
                     return
                 bill = batch_bill(fitted.bill, book, number, len(plan.queries))
                 bill.charge()
-                book.charge(plan.budget)
+                book.charge(bill.spending)
                 stream = noise_stream(bill.noise, bill.noise_state, number)
-                releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
-                read_off = fitted.domain_read_off
-                marked = tuple(replace(one, domain_read_off=read_off) for one in releases)
+                with parts_of(bill.spending):
+                    releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
+                marked = tuple(one.resting_on(bill.rests_on) for one in releases)
                 batch = VoteBatch(plan, marked, plan.answers(releases))
                 book.record(batch, query_keys(ensembles, plan.queries))
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
+from mrf_matrix.base.provenance import Provenance, Spending, join, new_identity
 from mrf_matrix.estimators.shared.spending import Bill, Budget
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivateDataError, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
@@ -49,7 +50,9 @@ class PrivateTables:
                 "predictions, or set keep_records_in_pickle=True before fit, and then treat the "
                 "file like the records themselves."
             )
-        return _rebuilt, (tuple((t.codes, t.counts, t.sizes) for t in self._tables),)
+        return _rebuilt, (
+            tuple((t.codes, t.counts, t.sizes, t.domain, t.provenance) for t in self._tables),
+        )
 
 
 def counts_of_cells(counts: CellCounts | LeafCounts) -> CellCounts:
@@ -65,7 +68,7 @@ def counts_of_cells(counts: CellCounts | LeafCounts) -> CellCounts:
     return counts
 
 
-def _rebuilt(parts: Sequence[tuple[Any, Any, tuple[int, ...]]]) -> PrivateTables:
+def _rebuilt(parts: Sequence[tuple[Any, ...]]) -> PrivateTables:
     return PrivateTables([CellCounts(*part) for part in parts], may_be_pickled=True)
 
 
@@ -125,7 +128,7 @@ class VoteBook:
         self.lock = CallLock()
         self.n_started = 0
         self.batches: list[VoteBatch] = []
-        self._charged: list[Budget] = []
+        self._charged: list[Spending] = []
         self._votes: dict[bytes, Array] = {}
         self._batch_of: dict[bytes, int] = {}
 
@@ -137,7 +140,12 @@ class VoteBook:
     @property
     def spent(self) -> Budget | None:
         """What the charged batches cost together, released or lost; None where there is none."""
-        return total_budget(self._charged) if self._charged else None
+        return total_budget([one.budget for one in self._charged]) if self._charged else None
+
+    @property
+    def provenance(self) -> Provenance:
+        """The charges of all batches, released or lost."""
+        return join(map(Provenance.of_spending, self._charged))
 
     @property
     def n_charged(self) -> int:
@@ -163,9 +171,9 @@ class VoteBook:
                 self.n_started -= 1
             raise
 
-    def charge(self, budget: Budget) -> None:
+    def charge(self, spending: Spending) -> None:
         """Count a batch as spent, before its records are read."""
-        self._charged.append(budget)
+        self._charged.append(spending)
 
     def check_open(self, new: int) -> None:
         """Refuse a batch of new queries beyond the plan."""
@@ -210,11 +218,15 @@ class FittedPrediction:
     measuring: Measuring  # how each batch is measured, at its budget
     tables: PrivateTables
     bill: Bill  # budget of all batches, ledger, neighbouring relation and noise
-    domain_read_off: bool  # whether the domain was read off the records
     book: VoteBook
 
 
 def batch_bill(bill: Bill, book: VoteBook, number: int, new: int) -> Bill:
     """Return what a batch costs, by its number and how many of its queries are new."""
     asked = f", {new} new queries" if new else ""
-    return replace(bill, budget=book.batch_budget, what=f"{bill.what}, batch {number + 1}{asked}")
+    return replace(
+        bill,
+        budget=book.batch_budget,
+        what=f"{bill.what}, batch {number + 1}{asked}",
+        identity=new_identity(),
+    )

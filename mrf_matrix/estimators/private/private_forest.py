@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Self
 
 from mrf_matrix.base.checks import public_records
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
 from mrf_matrix.estimators.private.report import (
-    CHOICES_BESIDE,
     private_report,
     what_was_chosen,
 )
@@ -31,7 +31,6 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_votes import Posterior
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
@@ -173,7 +172,8 @@ class PrivateForestClassifier(
         waiting = None
         if most.chosen.measured in POOLS or most.trust is not None:  # refused before the charge
             forest = self._forest(most, None, stream, bill.ledger)
-            waiting = forest, forest._prepared(lambda: data).release
+            with parts_of(bill.spending):
+                waiting = forest, forest._prepared(lambda: data).release
         bill.charge()
         keep_if_fit_fails(self)
         bits, kept = Bits(stream), None
@@ -186,7 +186,7 @@ class PrivateForestClassifier(
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
             kept = chosen if enough else None
-        with already_paid():
+        with parts_of(bill.spending):
             if waiting is not None and self.plan_ is most:
                 forest, release = waiting
                 self._fit_forest(forest, None, release, self._believing(tables, bits))
@@ -221,8 +221,6 @@ class PrivateForestClassifier(
         self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
         self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
         report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
-        if self.plan_.choices or self.plan_.trust is not None:
-            self.forest_.privacy_report_ = report.with_note(CHOICES_BESIDE)
         self.trust_, self.posterior_ = self._trusted(believing)
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
@@ -230,7 +228,7 @@ class PrivateForestClassifier(
             report,
             self.plan_.choices,
             self.plan_.trust,
-            self.plan_.budget,
+            report.provenance,
             self.plan_.delta,
             [
                 self.plan_.reason,

@@ -10,12 +10,11 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.given_data import with_provenance
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public
+from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public, grown_publicly
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.reports.privacy_report import Measurement
@@ -77,20 +76,19 @@ def from_release(
     checked_release(release)
     known = required_domain(release.domain if domain is None else domain)
     _check_measured(release, known)
-    if known.is_read_off:
-        release = with_provenance(release, known)
     one_word("voting", voting, NOISE_AWARE_VOTINGS)
     one_word("shrinkage", shrinkage, SHRINKAGES)
     grown = _grown(forest, known, random_state)
     if release.is_private:
-        check_structure_is_public(grown, "a private release", allow_spent=True)
+        check_structure_is_public(grown, "what is claimed", allow_spent=True)
+    release = release.resting_on(known.provenance, grown.provenance)
     workload = path_matrix(grown)
     classes, order = sorted_classes(known)
     whole = tuple(range(known.n_attributes))
     ensemble = ReleasedEnsemble(whole, grown, reconstruct(release, workload)[:, order], release)
     measured = Measurement.of(release, f"the release, by strategy {release.method!r}")
     report = report_of_releases(
-        [release], [measured], release.budget, 0.0,
+        [release], [measured], 0.0,
         expected_rms_per_leaf=float(np.sqrt(ensemble.leaves.variances.mean())),
         notes=structure_notes([Ensemble(whole, grown)]),
     )  # fmt: skip
@@ -115,7 +113,7 @@ def _grown(
                 f"forest={one!r}: expected a Forest, a path source such as RandomTrees, "
                 f"or a sequence of forests."
             )
-        made = one if isinstance(one, Forest) else one.grow(domain, generator)
+        made = one if isinstance(one, Forest) else grown_publicly(one, domain, generator)
         if made.domain.sizes != domain.sizes:
             raise ValueError(
                 f"forest has a domain of sizes {made.domain.sizes}: expected {domain.sizes}, the "

@@ -7,7 +7,7 @@ from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Class, Records, described
-from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
+from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams.blocks import Progress
 
 
@@ -81,8 +81,8 @@ class Released(BaseForestClassifier):
 
     def _described(self, text: str) -> str:
         """Return the display of a classifier; it says so where nothing is protected."""
-        denied = self.report.statement.startswith(DENIAL)
-        return f"{type(self).__name__}({text}{'. ' + self.report.statement if denied else ''})"
+        denied = "" if self.report.is_private else f". {self.report.statement}"
+        return f"{type(self).__name__}({text}{denied})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

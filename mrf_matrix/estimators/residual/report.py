@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import (
     CHOICE_LAW,
-    DENIAL,
     FLIP_LAW,
     Measurement,
     PrivacyReport,
-    private_claim,
 )
 from mrf_matrix.residual import ResidualPlan, ResidualStep
 from mrf_matrix.residual.step import CHOICES
@@ -24,12 +24,15 @@ PUBLIC = (
 )
 
 
-def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyReport:
+def residual_report(
+    plan: ResidualPlan, releases: Sequence[Release], provenance: Provenance
+) -> PrivacyReport:
     """Return the report of a sequence of releases.
 
-    `releases`: one for each step that measures a table, in their order.
+    `releases`: one for each step that measures a table, in their order; `provenance`: of all that
+    was released, choices among it.
     """
-    noise, left = releases[0].noise, iter(releases)
+    left = iter(releases)
     made = [
         of_choice(step)
         if step.kind in CHOICES
@@ -43,28 +46,20 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         "labels and probabilities are posteriors under a model: they have no expected error "
         "known without data",
     )
-    return report_of_steps(plan, noise, made, PUBLIC, notes).of_releases(releases)
+    known = join([provenance, *(one.provenance for one in releases)])
+    return report_of_steps(plan, known, made, PUBLIC, notes)
 
 
 def report_of_steps(
     plan: ResidualPlan | LabelPlan,
-    noise: str,
+    provenance: Provenance,
     made: Sequence[Measurement],
     public: tuple[str, ...],
     notes: tuple[str, ...],
 ) -> PrivacyReport:
     """Return the report of a plan's steps, with the verdict where records are public."""
-    claim = plan.budget.claim(plan.delta)
-    report = PrivacyReport(
-        statement=sequence_statement(claim, plan.neighboring, noise, [one.law for one in made]),
-        budget=repr(plan.budget),
-        neighboring=plan.neighboring,
-        noise=noise,
-        measurements=tuple(made),
-        public=public,
-        notes=notes,
-        delta=plan.delta,
-    )
+    claim = Claim(provenance, tuple(one.law for one in made), plan.delta)
+    report = PrivacyReport(claim, tuple(made), public=public, notes=notes)
     if plan.n_records is None:
         return report
     return report.with_public_number().with_note(str(verdict_of(plan)))
@@ -86,19 +81,4 @@ def of_choice(step: ResidualStep, n_choices: int = 1) -> Measurement:
         sensitivity=step.sensitivity,
         n_answers=n_choices,
         column_sum=step.column_sum,
-    )
-
-
-def sequence_statement(claim: str, neighboring: str, noise: str, laws: Sequence[str]) -> str:
-    """Return what is claimed of a sequence of releases and choices, in one sentence."""
-    if noise == "none":
-        return f"{DENIAL}: no noise was added (infinite budget)."
-    if noise == "exact":
-        kinds = sorted({law.split(" of ")[0] for law in laws})
-        return private_claim(claim, neighboring, kinds).replace(
-            f"{len(kinds)} measurements", f"{len(laws)} adaptive releases"
-        )
-    return (
-        f"{DENIAL}: {len(laws)} adaptive releases from a seedable generator (research noise), "
-        f"with the error of {claim} under {neighboring} neighbours in all."
     )

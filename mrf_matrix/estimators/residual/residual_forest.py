@@ -18,7 +18,6 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
     PrivateData,
     needs_records,
-    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import Records, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
@@ -189,7 +188,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             with keeping(self, FITTED, SPENT, plan_=plan):
                 self.posterior_ = self._learned_from(releases)
                 self.domain_, self.classes_ = data.domain, classes
-                self.privacy_report_ = residual_report(plan, self.releases_)
+                known = bill.provenance | data.domain.provenance
+                self.privacy_report_ = residual_report(plan, self.releases_, known)
 
         return Prepared(bill, release)
 
@@ -199,7 +199,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             return learned(self.plan_, releases)
         finally:
             self.releases_ = tuple(
-                with_provenance(release, self.plan_.domain) for _, release in releases.releases
+                release.resting_on(self.plan_.domain.provenance) for _, release in releases.releases
             )
             self.choices_ = tuple(found for _, found in releases.choices)
             if releases.chosen_scale is not None:

@@ -26,7 +26,6 @@ from mrf_matrix.estimators.shared.given_data import (
     PrivateData,
     needs_records,
     tables_for,
-    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
@@ -295,6 +294,6 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
 
         def release() -> MeasuredPlan:
             releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
-            return plan, tuple(with_provenance(release, data.domain) for release in releases)
+            return plan, tuple(one.resting_on(data.domain.provenance) for one in releases)
 
-        return Prepared(bill, release)
+        return Prepared(bill.resting_on(plan.provenance), release)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from mrf_matrix.domain import as_domain
+from mrf_matrix.domain import as_domain, domain_provenance
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.spending import BudgetParameters
 from mrf_matrix.mechanisms import Release
@@ -68,5 +68,6 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
                     f"{name} of the plan is {planned!r}, and the estimator's {mine!r}: expected "
                     f"the same."
                 )
-        self._learn(plan.measured(releases), releases)
+        known = [plan.provenance, domain_provenance(self.domain)]
+        self._learn(plan.measured(releases), [one.resting_on(*known) for one in releases])
         return self

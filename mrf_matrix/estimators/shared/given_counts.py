@@ -80,7 +80,7 @@ def _coarser_counts(
     fine, few = ([one.attributes[i] for i in features] for one in (given, coarser))
     sizes = tuple(one.size for one in few)
     cells = summed_cells(coarser_codes(fine, few, counts.codes), counts.counts, sizes)
-    return CellCounts(*cells, sizes)
+    return CellCounts(*cells, sizes, _provenance=counts.provenance)
 
 
 @dataclass(frozen=True, eq=False)

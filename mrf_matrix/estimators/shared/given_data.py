@@ -168,11 +168,6 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def with_provenance(release: Release, domain: Domain) -> Release:
-    """Return a release that says whether its domain was read off records."""
-    return replace(release, domain_read_off=domain.is_read_off)
-
-
 def check_before_release(plan: Plan) -> None:
     """Say what a release takes, weigh it where that is asked, refuse what would not fit in memory.
 

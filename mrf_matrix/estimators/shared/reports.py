@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
@@ -12,23 +11,23 @@ from mrf_matrix.reports.release_report import report_of_releases, root_mean
 
 
 def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
-    """Return what structures cost beside the release, and where trees are less deep than asked."""
-    spent = [one.forest.budget_spent for one in ensembles if one.forest.budget_spent is not None]
+    """Return what structures cost within the claim, and where trees are less deep than asked."""
+    spent = {one for part in ensembles for one in part.forest.provenance.spendings}
+    told = sorted(f"the forest's structure cost {one.budget} of it, before this" for one in spent)
     depths = {one.depth_note: None for one in ensembles if one.depth_note is not None}
-    return (*(f"the forest's structure cost {cost} more, before this" for cost in spent), *depths)
+    return (*told, *depths)
 
 
 def training_report(
     kind: Kind, parts: Sequence[PlanPart], releases: Sequence[Release], delta: float
 ) -> PrivacyReport:
     """Return the report of a training release, for a claim of δ; figures are the releases'."""
-    budget = total_budget([release.budget for release in releases])
     measurements = [
         Measurement.of(release, _measured(kind, part))
         for part, release in zip(parts, releases, strict=True)
     ]
     return report_of_releases(
-        releases, measurements, budget, delta,
+        releases, measurements, delta, *(part.provenance for part in parts),
         expected_rms_per_leaf=expected_rms_per_leaf(parts),
         notes=structure_notes([part.ensemble for part in parts]),
     )  # fmt: skip

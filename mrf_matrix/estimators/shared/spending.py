@@ -1,7 +1,7 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -9,8 +9,17 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.base.provenance import (
+    NOTHING,
+    Provenance,
+    Spending,
+    current_spending,
+    join,
+    new_identity,
+    parts_of,
+)
 from mrf_matrix.base.shown import shown, warn_caller
-from mrf_matrix.domain import is_read_off
+from mrf_matrix.domain import domain_provenance
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
     DomainParameters,
@@ -19,8 +28,8 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
-from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
-from mrf_matrix.mechanisms.ledger.rules import NOT_PUBLIC, check_no_ledger
+from mrf_matrix.mechanisms.ledger.default import BudgetWarning, default_ledger
+from mrf_matrix.mechanisms.ledger.rules import check_claims
 
 Budget = PureDP | ZCDP
 Found = TypeVar("Found")
@@ -70,7 +79,7 @@ class NoiseParameters:
         The neighbouring relation of the claim.
     noise : {"exact", "research"}
         "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
-        seedable by ``noise_state``; not a private release.
+        seedable by ``noise_state``; nothing is claimed of it.
     noise_state : int or Generator
         Seed of research noise; where there is none, it follows an integer ``random_state`` by a
         stream of its own.
@@ -86,7 +95,7 @@ class NoiseParameters:
 
 
 class Unledgered:
-    """The sum of private releases of this process that no ledger was charged for.
+    """The sum of what this process released privately, and no ledger was charged for.
 
     It warns once, at the second: each alone keeps its promise, together they have another.
     """
@@ -97,7 +106,7 @@ class Unledgered:
 
     def add(self, budget: Budget, noise: str) -> None:
         """Add a release; nothing is added for one that claims no privacy."""
-        if noise != "exact" or budget.is_infinite or PAID_FOR.get():
+        if noise != "exact" or budget.is_infinite or current_spending() is not None:
             return
         with self._lock:
             if len(self._spent) >= 2:  # it was said
@@ -138,6 +147,28 @@ class Bill:
     neighboring: str
     noise: str
     noise_state: Seed
+    rests_on: Provenance = NOTHING
+    """That of what will be measured: structures that were released before are charged too."""
+    whole: Spending | None = field(default_factory=current_spending)
+    """The charge that it is a part of, where there is one."""
+    identity: str = field(default_factory=new_identity)
+
+    @property
+    def spending(self) -> Spending:
+        """The charge that all that is released belongs to."""
+        if self.whole is not None:
+            return self.whole
+        kind, what = self._kind, self.what
+        return Spending(self.budget, self.neighboring, kind, what, identity=self.identity)
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of all that is released."""
+        return self.rests_on | Provenance.of_spending(self.spending)
+
+    def resting_on(self, *others: Provenance) -> "Bill":
+        """Return the bill of a release that rests on more."""
+        return replace(self, rests_on=join([self.rests_on, *others]))
 
     def check(self) -> None:
         """Refuse what could not be measured or paid, and spend nothing."""
@@ -149,7 +180,11 @@ class Bill:
                     f"expected a PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
                 )
             self.ledger.check(
-                self.budget, self.what, neighboring=self.neighboring, noise=self._kind
+                self.budget,
+                self.what,
+                neighboring=self.neighboring,
+                noise=self._kind,
+                rests_on=self.rests_on,
             )
 
     def charge(self) -> None:
@@ -159,7 +194,12 @@ class Bill:
             UNLEDGERED.add(self.budget, self._kind)
         else:
             self.ledger.charge(
-                self.budget, self.what, neighboring=self.neighboring, noise=self._kind
+                self.budget,
+                self.what,
+                neighboring=self.neighboring,
+                noise=self._kind,
+                rests_on=self.rests_on,
+                identity=self.identity,
             )
 
     @property
@@ -180,7 +220,8 @@ class Prepared(Generic[Found]):
     def pay(self) -> Found:
         """Spend, or refuse; and release."""
         self.bill.charge()
-        return self.release()
+        with parts_of(self.bill.spending):
+            return self.release()
 
 
 class Spends(Protocol):
@@ -199,8 +240,8 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     """
     random_state: RandomState = vars(estimator).get("random_state")
     payer = default_ledger() if estimator.ledger is None else estimator.ledger
-    if payer is not None and is_read_off(vars(estimator).get("domain")):
-        check_no_ledger(payer, NOT_PUBLIC)
+    known = domain_provenance(vars(estimator).get("domain"))
+    check_claims(known, payer)
     return Bill(
         ledger=payer,
         budget=budget,
@@ -208,6 +249,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
         neighboring=estimator.neighboring,
         noise=estimator.noise,
         noise_state=noise_seed(estimator.noise, estimator.noise_state, random_state),
+        rests_on=known,
     )
 
 

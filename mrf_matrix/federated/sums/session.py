@@ -63,6 +63,11 @@ class Session:
         if self.length < 1:
             raise ProtocolError(f"length={self.length}: expected at least one integer to sum.")
 
+    @property
+    def identity_of_charge(self) -> str:
+        """32 digits by which all charges for this sum, and what is released, know each other."""
+        return self.digest.hex()[:32]
+
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the configuration: a message of any other is refused."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Seed
+from mrf_matrix.base.provenance import Provenance, Spending, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
@@ -60,7 +61,7 @@ def grow_privately(
     Returns
     -------
     Forest
-        With `budget_spent`: ε, or ρ. What leaves spend afterwards adds to it.
+        With its `provenance`: ε, or ρ. What leaves spend afterwards adds to it.
 
     Raises
     ------
@@ -83,8 +84,8 @@ def grow_privately(
     >>> codes = np.array([[0, 1], [3, 2]])
     >>> parts = [(codes, np.array([0, 1])), (codes[:0], np.empty(0, int))]
     >>> forest = grow_privately(domain, parts, PrivateMultinomialTrees(1, n_trees=4, max_depth=2))
-    >>> forest.n_leaves, forest.budget_spent
-    (16, PureDP(epsilon=1))
+    >>> forest.n_leaves, [one.budget for one in forest.provenance.spendings]
+    (16, [PureDP(epsilon=1)])
     """
     k = len(parts)
     _check_arguments(trees, k, ledgers)
@@ -106,17 +107,18 @@ def grow_privately(
     step = replace(trees, n_trees=most_splits(subsets, turns), max_depth=1)
     budget = step.rates.budget
     kind = "none" if budget.is_infinite else noise
+    spent = spending_of(budget, trees.neighboring, kind, "splits of trees")
     for ledger in ledgers or ():
-        ledger.charge(budget, "splits of trees", trees.neighboring, noise=kind)
+        ledger.charge(budget, spent.what, trees.neighboring, noise=kind, identity=spent.identity)
     grown = []
     for n_trees, turn in zip(subsets, turns, strict=True):
         if not n_trees:
             continue
         forest = bare_roots(domain, n_trees, f"private trees of {k} parties{bits.remark}")
         for party in turn:
-            forest = _split_leaves(forest, parts[party], step, bits)
+            forest = _split_leaves(forest, parts[party], step, bits, spent)
         grown.append(forest)
-    return replace(concatenate(grown), data_dependent=True, budget_spent=budget)
+    return concatenate(grown)
 
 
 def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
@@ -130,7 +132,9 @@ def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
     return max(1, int(split.max()))
 
 
-def _split_leaves(forest: Forest, part: Part, step: PrivateMultinomialTrees, bits: Bits) -> Forest:
+def _split_leaves(
+    forest: Forest, part: Part, step: PrivateMultinomialTrees, bits: Bits, spent: Spending
+) -> Forest:
     """Split every leaf that can be, by one party's records."""
     codes, labels = np.asarray(part[0]), np.asarray(part[1])
     leaf = forest.apply(codes)
@@ -148,7 +152,10 @@ def _split_leaves(forest: Forest, part: Part, step: PrivateMultinomialTrees, bit
         _leaf_boxes(forest),
     )
     attributes, patterns = zip(*levels, strict=True)
-    below = forest_from_levels(forest.domain, attributes, patterns, forest.branches)
+    known = Provenance.of_spending(spent)
+    below = forest_from_levels(
+        forest.domain, attributes, patterns, forest.branches, provenance=known
+    )
     return hang(forest, below)
 
 

@@ -29,6 +29,7 @@ from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.answers import check_answers
 from mrf_matrix.files.models.report import LARGEST_DELTA, records_of, report_of
 from mrf_matrix.files.models.report_claims import check_follows
+from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut, usable_attributes
 from mrf_matrix.labels import LabelPlan, label_plan
@@ -90,7 +91,10 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     noise = one_word("noise", data["noise"], ("exact", "research", "none"))
     if plan.budget.is_infinite != (noise == "none"):
         raise FieldError("noise: expected 'none' with an infinite budget only.")
-    report = check_follows(report_of(data["report"]), label_report(plan, noise))
+    claimed = report_of(data["report"])
+    check_covered(claimed.claim, plan.budget, plan.neighboring, noise)
+    known = claimed.provenance | domain.provenance
+    report = check_follows(claimed, label_report(plan, known))
     tree = LabelTree(cuts, np.array(labels, dtype=np.int64), counts)
     return ReleasedLabelTreeClassifier(replace(plan, cuts=own), tree, domain, report)
 

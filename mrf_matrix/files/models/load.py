@@ -23,6 +23,7 @@ from mrf_matrix.base.fields import (
     versioned_of,
     whole_numbers,
 )
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
@@ -130,13 +131,14 @@ def _model(container: Container) -> ReleasedForestClassifier:
             f"{len(described)} ensembles over {domain.n_attributes} attributes: expected a product "
             f"of at most {MAX_VIEWS}."
         )
+    report = report_of(data["report"])
     ensembles = tuple(
-        _ensemble(container, number, item, domain) for number, item in enumerate(described)
+        _ensemble(container, number, item, domain, report.provenance)
+        for number, item in enumerate(described)
     )
     expected = {f"ensemble_{number}/{name}" for number in range(len(ensembles)) for name in ARRAYS}
     if container.names != expected:
         raise FieldError("it has members that are no arrays of its ensembles.")
-    report = report_of(data["report"])
     check_consistent(report, [(one.forest, one.leaves.noise) for one in ensembles])
     classes, _ = sorted_classes(domain)  # as many as leaf values have columns, so not endless
     if len(classes) != domain.n_classes:
@@ -151,7 +153,9 @@ def _model(container: Container) -> ReleasedForestClassifier:
     )
 
 
-def _ensemble(container: Container, number: int, item: object, domain: Domain) -> ReleasedEnsemble:
+def _ensemble(
+    container: Container, number: int, item: object, domain: Domain, provenance: Provenance
+) -> ReleasedEnsemble:
     where = f"ensemble {number}"
     data = object_of(item, where, ENSEMBLE_KEYS)
     shapes = object_of(data["shapes"], where, ARRAYS)
@@ -173,7 +177,8 @@ def _ensemble(container: Container, number: int, item: object, domain: Domain) -
         )
     _check_range(values, -LARGEST_VALUE, f"{where}: leaf_values")
     part = domain if features == tuple(range(domain.n_attributes)) else domain.select(features)
-    forest = checked_forest(part, trees, line_of_text(data["source"], f"{where}: source", 1000))
+    source = line_of_text(data["source"], f"{where}: source", 1000)
+    forest = checked_forest(part, trees, source, provenance)
     variances = array("node_variances", FLOATS, 1)
     if variances.shape != (forest.n_nodes,):
         raise FieldError(
@@ -190,11 +195,13 @@ def _check_range(values: Values, least: float, where: str) -> None:
         raise FieldError(f"{where}: expected finite numbers from {least:g} to {LARGEST_VALUE:g}.")
 
 
-def checked_forest(domain: Domain, arrays: Mapping[str, Values], source: str) -> Forest:
+def checked_forest(
+    domain: Domain, arrays: Mapping[str, Values], source: str, provenance: Provenance
+) -> Forest:
     """Return the forest of arrays from a file.
 
     `domain`: over the attributes that the forest sees; `arrays`: the five arrays of a `Forest`;
-    `source`: the forest's source, in words.
+    `source`: the forest's source, in words; `provenance`: of all that the file holds.
 
     Raises FieldError, ForestError if the arrays are no trees over the domain, deeper than 1000
     splits, or would take much more memory to check than they take themselves.
@@ -214,7 +221,7 @@ def checked_forest(domain: Domain, arrays: Mapping[str, Values], source: str) ->
     _check_depth(nodes)
     # Whether some leaf is reached by no cell makes no difference to what is predicted.
     kept = {name: getattr(nodes, name) for name in FOREST_ARRAYS}
-    return Forest(domain, **kept, source=source, allow_empty=True)
+    return Forest(domain, **kept, provenance=provenance, source=source, allow_empty=True)
 
 
 def _check_tables(nodes: Nodes) -> None:

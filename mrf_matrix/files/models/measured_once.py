@@ -25,7 +25,7 @@ def release_and_domain(container: Container, data: object) -> tuple[Release, Dom
     if domain.n_classes != release.n_classes or len(sorted_classes(domain)[0]) != domain.n_classes:
         raise FieldError("domain: expected the classes of the release, each of them once.")
     check_answers(release.answers)
-    return release, domain
+    return release.resting_on(domain.provenance), domain
 
 
 def same_mechanism(one: Mechanism, other: Mechanism) -> bool:

@@ -21,6 +21,7 @@ from mrf_matrix.files.models.residual_file import (
     residual_content,
     residual_of,
 )
+from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.private.pooled_plan import shared, tables_domain
 
@@ -80,9 +81,11 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     if shared(budget, tree.plan.n_records, tree.plan.neighboring, tree.plan.n_classes) != parts:
         raise FieldError("tables: expected the budget that the tree leaves.")
     expected = pooled_report(
-        tree.report, tables.report, budget, delta, fewer_codes(tree.domain, tables.domain)
+        tree.report, tables.report, delta, fewer_codes(tree.domain, tables.domain)
     )
-    report = check_follows(report_of(data["report"]), expected)
+    claimed = report_of(data["report"])
+    check_covered(claimed.claim, budget, *of_tree)
+    report = check_follows(claimed, expected)
     return ReleasedPooledForestClassifier(tree, tables, delta, tree.domain, report)
 
 

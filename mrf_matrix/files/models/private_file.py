@@ -42,6 +42,7 @@ from mrf_matrix.files.models.posterior_file import (
 from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
+from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.mechanisms.budgets.budget import budget_of, total_budget
 from mrf_matrix.planning.private.trust import FACTORS
 from mrf_matrix.residual.settings import Budget
@@ -120,8 +121,10 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     if last is not None and screened is not None:
         raise FieldError("trust: expected no screened attributes beside it.")
     claimed, made = report_of(data["report"]), (*choices, *(() if last is None else (last,)))
+    of_forest = forest.privacy_report_
     whole = _whole(forest, made)
-    expected = private_report(forest.privacy_report_, choices, last, whole, delta, ())
+    check_covered(claimed.claim, whole, of_forest.neighboring, of_forest.noise)
+    expected = private_report(of_forest, choices, last, claimed.provenance, delta, ())
     report = check_follows(claimed, expected)
     return ReleasedPrivateForestClassifier(
         forest, choices, screened, last, trust, delta, forest.domain, report

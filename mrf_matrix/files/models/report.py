@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from mrf_matrix.base.checks import LARGEST_N_RECORDS, one_word
+from mrf_matrix.base.checks import LARGEST_N_RECORDS
 from mrf_matrix.base.fields import (
     FieldError,
     integer_of,
@@ -11,13 +11,14 @@ from mrf_matrix.base.fields import (
     number_of,
     object_of,
 )
-from mrf_matrix.mechanisms import NEIGHBORING
-from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
+from mrf_matrix.base.shown import shown
+from mrf_matrix.mechanisms.statement import Claim, provenance_of
 from mrf_matrix.reports.privacy_report import DERIVED, Measurement, PrivacyReport
 
 ERRORS = {"expected_rms_per_leaf", "expected_rms_per_vote"}
 LARGEST_DELTA = 1 - 2**-53
-CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS - {"delta"}
+CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS - {"claim", "planned"}
+CLAIMED |= {"provenance", "delta"}
 MEASURED = {field.name for field in fields(Measurement)}
 LARGEST = 10**1000
 
@@ -27,25 +28,27 @@ def report_of(given: object) -> PrivacyReport:
 
     Raises FieldError if something is missing, of another type, too long, or cannot be printed.
     """
-    data = object_of(given, "report", CLAIMED, DERIVED | ERRORS | {"delta"})
+    data = object_of(given, "report", CLAIMED, DERIVED | ERRORS)
+    made = tuple(map(_measurement, list_of(data["measurements"], "report: measurements")))
+    provenance = provenance_of(data["provenance"], "report: provenance")
+    if not provenance.released:
+        raise FieldError("report: provenance: expected the charge for what was released.")
+    delta = number_of(data["delta"], "report: delta", most=LARGEST_DELTA)
     report = PrivacyReport(
-        statement=line_of_text(data["statement"], "report: statement"),
-        budget=line_of_text(data["budget"], "report: budget"),
-        neighboring=one_word("report: neighboring", data["neighboring"], NEIGHBORING),
-        noise=one_word("report: noise", data["noise"], NOISE_KINDS),
-        measurements=tuple(
-            map(_measurement, list_of(data["measurements"], "report: measurements"))
-        ),
+        Claim(provenance, tuple(one.law for one in made), delta),
+        made,
         expected_rms_per_leaf=_error(data.get("expected_rms_per_leaf")),
         expected_rms_per_vote=_error(data.get("expected_rms_per_vote")),
         public=_texts(data["public"], "report: public"),
         notes=_texts(data["notes"], "report: notes"),
-        delta=number_of(data.get("delta", 0), "report: delta", most=LARGEST_DELTA),
     )
     follows = report.to_dict()
     for name in DERIVED & set(data):
         if data[name] != follows[name]:
-            raise FieldError(f"report: {name} is not that of its measurements.")
+            raise FieldError(
+                f"report: {name} {shown(data[name])}; its provenance and measurements give "
+                f"{shown(follows[name])}."
+            )
     return report
 
 

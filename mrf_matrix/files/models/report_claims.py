@@ -1,9 +1,10 @@
 """What a report in a file claims, held against everything else that the file says.
 
 A file cannot prove that noise was drawn, nor which strategy was measured where it does not hold
-one. What it says must agree all the same: the statement with budget, relation and laws, the budget
-with those of the measurements, each law with what its sensitivity and budget need, and the expected
-error with the noise of the leaves. Where the file holds the release, the report follows from it.
+one. What it says must agree all the same: a charge in its provenance covers the budgets of the
+measurements, the statement follows from both, each law is what its sensitivity and budget need, and
+the expected error is that of the leaves. Where the file holds the release, the report follows from
+it.
 """
 
 from collections.abc import Sequence
@@ -13,17 +14,15 @@ from math import isclose
 import numpy as np
 
 from mrf_matrix.base.fields import FieldError
+from mrf_matrix.base.provenance import Spending
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
-from mrf_matrix.mechanisms.measurement.release import READ_OFF
 from mrf_matrix.reports.privacy_report import (
-    DENIAL,
     PUBLIC_NUMBER,
     Measurement,
     PrivacyReport,
-    private_claim,
 )
 from mrf_matrix.reports.release_report import root_mean
 from mrf_matrix.reports.stated_budget import stated_budget
@@ -38,14 +37,12 @@ AGREEMENT = 1e-2
 def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyReport:
     """Return the report that a file's release implies, with the notes of the one that it claims.
 
-    `report`: what the file claims. It may deny more: that its domain was read off the records, or
-    that their number was public; `expected`: what follows from its release. Older files do not say
-    of a public number that it was.
+    `report`: what the file claims. It may rest on more, and say that the number of records was
+    public; `expected`: what follows from its release.
 
     Raises FieldError if the two differ in more than the notes.
     """
-    if report.statement == READ_OFF != expected.statement:
-        expected = expected.without_claim()
+    expected = replace(expected, claim=expected.claim.resting_on(report.provenance))
     if PUBLIC_NUMBER in (*report.public, *expected.public):
         report, expected = report.with_public_number(), expected.with_public_number()
     for field in fields(PrivacyReport):
@@ -75,18 +72,20 @@ def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafN
             f"report: {len(report.measurements)} measurements of {len(noises)} ensembles: "
             f"expected one for each."
         )
-    for measurement in report.measurements:
-        _check_law(measurement, report)
     spent = total_budget([stated_budget(one.budget) for one in report.measurements])
-    if report.budget != repr(spent):
+    own = [one for one in report.claim.spendings if one.covers(spent, one.neighboring, one.noise)]
+    if not own:
         raise FieldError(
-            f"report: budget {report.budget!r}; those of its measurements add up to {spent!r}."
+            f"report: budget {report.budget!r}; those of its measurements add up to {spent!r}, "
+            f"which no charge in its provenance covers."
         )
-    _check_statement(report)
-    _check_errors(report, noises)
+    paid = own[0]
+    for measurement in report.measurements:
+        _check_law(measurement, paid)
+    _check_errors(report, noises, paid.noise)
 
 
-def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
+def _check_law(measurement: Measurement, report: Spending) -> None:
     """Refuse noise that is smaller than the measurement's budget needs."""
     budget = stated_budget(measurement.budget)
     if budget.is_infinite != (report.noise == "none"):
@@ -106,27 +105,14 @@ def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
         raise FieldError(f"report: law {measurement.law!r}: expected {str(needed)!r}.")
 
 
-def _check_statement(report: PrivacyReport) -> None:
-    """Refuse a claim of privacy that does not follow from the rest; denials need no proof."""
-    if report.statement.startswith(DENIAL):
-        return
-    laws = [one.law for one in report.measurements]
-    expected = private_claim(
-        stated_budget(report.budget).claim(report.delta), report.neighboring, laws
-    )
-    if report.noise != "exact" or report.statement != expected:
-        follows = expected if report.noise == "exact" else f"{DENIAL}: {report.noise} noise"
-        raise FieldError(
-            f"report: statement {report.statement[:300]!r}; the rest of it gives {follows!r}."
-        )
-
-
-def _check_errors(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise]]) -> None:
+def _check_errors(
+    report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise]], drawn: str
+) -> None:
     """Refuse an expected error that is not that of the leaves, and noise that is not there."""
     known = [noise.node_variances[forest.leaves] for forest, noise in noises]
     for variances in known:
-        if bool(variances.any()) != (report.noise != "none"):
-            raise FieldError(f"report: noise {report.noise!r}: not that of the node_variances.")
+        if bool(variances.any()) != (drawn != "none"):
+            raise FieldError(f"report: noise {drawn!r}: not that of the node_variances.")
     claimed = report.expected_rms_per_leaf
     found = root_mean(float(sum(map(np.sum, known))), sum(map(len, known)))
     if claimed is None or not isclose(claimed, found, rel_tol=AGREEMENT):

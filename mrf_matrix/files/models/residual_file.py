@@ -21,6 +21,7 @@ from mrf_matrix.base.fields import (
     versioned_of,
     whole_numbers,
 )
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.residual.report import residual_report
@@ -30,6 +31,7 @@ from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.answers import check_answers
 from mrf_matrix.files.models.report import LARGEST_DELTA, records_of, report_of
 from mrf_matrix.files.models.report_claims import check_follows
+from mrf_matrix.files.release_record import again_released, check_covered
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
@@ -91,7 +93,10 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     check_answers(answers)
     scale = float(SCALES[integer_of(data["scale"], "scale", 0, len(SCALES) - 1)])
     chosen = _choices(data["choices"])
-    again = ReplayedReleases(domain.sizes, answers, scale, chosen, _noise(plan, data))
+    claimed, noise = report_of(data["report"]), _noise(plan, data)
+    check_covered(claimed.claim, plan.budget, plan.neighboring, noise)
+    known = claimed.provenance | domain.provenance
+    again = ReplayedReleases(domain.sizes, answers, scale, chosen, noise, known)
     with np.errstate(all="ignore"):  # what overflows is found below
         posterior = learned(plan, again)
     if again.used != n_answers:
@@ -101,8 +106,7 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     arrays += [np.array([column.base, column.shift]) for column in posterior.columns]
     if not all(bool(np.isfinite(one).all()) for one in arrays):
         raise FieldError("no finite posterior follows from its answers.")
-    expected = residual_report(plan, again.releases)
-    report = check_follows(report_of(data["report"]), expected)
+    report = check_follows(claimed, residual_report(plan, again.releases, known))
     return ReleasedResidualForestClassifier(
         plan, tuple(again.releases), scale, chosen, posterior, plan.domain, report
     )
@@ -117,6 +121,7 @@ class ReplayedReleases:
     chosen_scale: float
     choices: tuple[Attributes | None, ...]
     noise: Noise
+    provenance: Provenance
     used: int = 0  # answers that were taken so far
     releases: list[Release] = field(default_factory=list)
 
@@ -139,7 +144,9 @@ class ReplayedReleases:
             raise FieldError(f"n_answers={len(self.answers)}: its plan takes more.")
         answers = self.answers[self.used : end].reshape(n_cells, step.n_columns)
         self.used = end
-        self.releases.append(Release(step.mechanism(n_cells), answers, self.noise, sizes))
+        mechanism = step.mechanism(n_cells)
+        release = again_released(mechanism, answers, self.noise, sizes, self.provenance)
+        self.releases.append(release)
         return np.asarray(self.releases[-1].values / step.units)
 
     def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:

@@ -17,7 +17,6 @@ from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_con
 from mrf_matrix.files.models.private_file import PrivateModel, private_content
 from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
-from mrf_matrix.reports.privacy_report import DENIAL
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.model"
@@ -51,13 +50,13 @@ labels or of naive Bayes
     path : str or path
         By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
     allow_nonprivate : bool, default=False
-        Write a model that is no private release all the same: without noise its leaf values are
+        Write a model of which nothing is claimed all the same: without noise its leaf values are
         counts of records, and research noise can be subtracted by whoever knows its seed.
 
     Raises
     ------
     ModelFileError
-        If the model is no private release and that was not allowed.
+        If no privacy is claimed of the model and that was not allowed.
     ValueError
         If a parameter that its claim rests on was changed after `fit`.
     TypeError
@@ -95,7 +94,7 @@ labels or of naive Bayes
     doubt = None if allow_nonprivate else doubt_of(model)
     if doubt is not None:
         raise ModelFileError(
-            f"model is no private release: {doubt.rstrip('.')}. Expected a fit with exact noise "
+            f"model claims no privacy. {doubt.rstrip('.')}. Expected a fit with exact noise "
             f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
@@ -154,11 +153,6 @@ def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
 
 
 def doubt_of(model: MatrixModel | TableModel) -> str | None:
-    """Return why a fitted model is no private release; None if it is one."""
+    """Return why nothing is claimed of a fitted model; None where something is."""
     report = model.privacy_report_
-    if report.noise != "exact" or report.statement.startswith(DENIAL):
-        return str(report.statement)
-    for one in () if isinstance(model, TableModel) else model.ensembles_:
-        if one.forest.data_dependent and one.forest.budget_spent is None:
-            return "its trees were learned from records without a budget"
-    return None
+    return None if report.is_private else str(report.statement)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import forest_from_levels
 from mrf_matrix.forests.combine import concatenate, hang, take_trees
@@ -29,7 +30,9 @@ def bare_roots(domain: Domain, n_trees: int, source: str = "") -> Forest:
     """Return trees of one leaf each, to be grown further."""
     leaf = np.full(n_trees, -1, dtype=np.int32)
     pool, _ = code_pool(domain.sizes)
-    return forest_from_levels(domain, [leaf], [np.zeros_like(leaf)], pool, source=source)
+    return forest_from_levels(
+        domain, [leaf], [np.zeros_like(leaf)], pool, provenance=FOREST, source=source
+    )
 
 
 def grow_further(

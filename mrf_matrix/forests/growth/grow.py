@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
@@ -240,7 +241,7 @@ def assemble(domain: Domain, records: Records, growth: Growth, levels: list[Leve
         [level.splits.attribute.astype(np.int32) for level in levels],
         [_patterns(domain, records, level.splits, start) for level in levels],
         pool,
-        data_dependent=True,
+        provenance=Provenance.from_records("forest"),
         source=growth.source,
         allow_empty=True,
     )

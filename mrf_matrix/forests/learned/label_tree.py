@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, subset_patterns
 from mrf_matrix.forests.forest import Forest
@@ -149,6 +150,7 @@ class LabelTree:
             [np.array(level) for level in attributes],
             [np.array([0 if i < 0 else next(patterns) for i in level]) for level in attributes],
             pool,
+            provenance=FOREST,
             source="a tree of labels",
         )
         return forest, [cell for cell, _ in self.boxes]

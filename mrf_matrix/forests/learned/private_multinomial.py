@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
@@ -38,7 +39,7 @@ class PrivateGrown:
     Attributes
     ----------
     forest : Forest
-        Safe to release: data-dependent, with its `budget_spent`.
+        Safe to release: its `provenance` says what it cost, and with which noise.
     leaf_counts : ndarray of int64, shape (o, k)
         Class counts of the estimation points in every leaf. **Not to be released.**
     """
@@ -195,13 +196,15 @@ class PrivateMultinomialTrees:
 
     def _forest(self, domain: Domain, levels: Sequence[Level], bits: Bits) -> Forest:
         attributes, patterns = zip(*levels, strict=True)
+        budget = self.rates.budget
+        noise = "none" if budget.is_infinite else bits.noise
+        spending = spending_of(budget, self.neighboring, noise, "the structure of a forest")
         return forest_from_levels(
             domain,
             attributes,
             patterns,
             branch_pool(domain.sizes),
-            data_dependent=True,
-            budget_spent=self.rates.budget,
+            provenance=Provenance.of_spending(spending),
             source=f"private multinomial trees{bits.remark}",
         )
 

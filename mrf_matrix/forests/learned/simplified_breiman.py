@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Ints, Longs
 from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     branch_pool,
@@ -108,7 +109,7 @@ class SimplifiedBreimanTrees:
         Returns
         -------
         Forest
-            Data-dependent; ``budget_spent`` is None.
+            Read off the records, as its `provenance` says.
 
         Raises
         ------
@@ -171,7 +172,7 @@ class SimplifiedBreimanTrees:
             attributes,
             patterns,
             branch_pool(domain.sizes),
-            data_dependent=True,
+            provenance=Provenance.from_records("forest"),
             source="simplified Breiman trees",
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth
 from mrf_matrix.forests.forest import Forest
@@ -86,7 +87,9 @@ class BlockTrees:
         names = " ".join(map(str, map(list, self.blocks[:4])))
         more = " ..." if len(self.blocks) > 4 else ""
         source = f"tables of blocks {names}{more}"
-        return forest_from_paths(np.concatenate(paths), trees, domain, source=source)
+        return forest_from_paths(
+            np.concatenate(paths), trees, domain, provenance=FOREST, source=source
+        )
 
 
 def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:

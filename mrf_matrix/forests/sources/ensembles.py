@@ -6,7 +6,7 @@ Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Literal
 
@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import LearnedStructureError, check_structure_is_public, seen_columns
+from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]
@@ -88,7 +90,8 @@ class EnsembleDesign:
             part = domain if whole else domain.select(subset)
             if use == "plan":
                 _check_asks_no_records(source)
-            forest = source if isinstance(source, Forest) else source.grow(part, structure)
+            given = isinstance(source, Forest)
+            forest = source if given else grown_publicly(source, part, structure)
             _check_fits(forest, part)
             if use != "study":
                 paid = use == "release"
@@ -160,6 +163,22 @@ class EnsembleDesign:
                 f"of them, or one path source for all."
             )
         return given
+
+
+def grown_publicly(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
+    """Return what a path source grows of a domain and coins: where it says nothing, it is public.
+
+    Whoever gives the source declares it to be so.
+    """
+    forest = source.grow(domain, structure)
+    if not isinstance(forest, Forest) or not forest.provenance.unknown:
+        return forest  # type: ignore[no-any-return]
+    arrays = {name: getattr(forest, name) for name in ARRAYS}
+    known = replace(forest.provenance, unknown=frozenset()) | FOREST
+    return Forest(
+        forest.domain, **arrays, provenance=known, source=forest.source,
+        allow_empty=forest.allow_empty,
+    )  # fmt: skip
 
 
 def _check_asks_no_records(source: object) -> None:

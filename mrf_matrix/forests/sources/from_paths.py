@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, multiway_pattern
 from mrf_matrix.forests.codes import checked_codes
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.forest import UNSTATED, Forest
 from mrf_matrix.forests.nodes import ForestError
 
 
@@ -18,6 +19,7 @@ def forest_from_paths(
     tree_id: NDArray[np.integer[Any]] | None,
     domain: Domain,
     *,
+    provenance: Provenance = UNSTATED,
     source: str = "decision paths",
 ) -> Forest:
     """Rebuild a forest of multi-way splits from its decision paths.
@@ -30,6 +32,8 @@ def forest_from_paths(
         The tree of each path; None for a single tree. Trees keep the order of their ids.
     domain : Domain
         The public domain.
+    provenance : Provenance, optional
+        Where the paths came from, see `Forest`; unknown unless it is stated.
     source : str, default="decision paths"
         What the forest says it comes from.
 
@@ -79,7 +83,12 @@ def forest_from_paths(
     start_of = multiway_pattern(domain.sizes)
     patterns = [np.full(len(level), start_of, dtype=np.int32) for level in attributes]
     return forest_from_levels(
-        domain, attributes, patterns, branch_pool(domain.sizes), source=source
+        domain,
+        attributes,
+        patterns,
+        branch_pool(domain.sizes),
+        provenance=provenance,
+        source=source,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Ints
 from mrf_matrix.base.checks import check_integer, one_word
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import LEAF_PATTERN, branch_pool, check_growth, threshold_pattern
 from mrf_matrix.forests.forest import Forest
@@ -93,7 +94,7 @@ class PureTrees:
         Returns
         -------
         Forest
-            Not data-dependent, nothing spent.
+            Grown without data: taken as public.
 
         Raises
         ------
@@ -211,5 +212,6 @@ def _as_forest(domain: Domain, attribute: Ints, cut: Ints, child: Ints, source: 
         first_child=(child + root[:, np.newaxis]).ravel(),
         pattern=pattern.ravel(),
         branches=branch_pool(domain.sizes),
+        provenance=FOREST,
         source=source,
     )

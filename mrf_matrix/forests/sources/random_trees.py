@@ -8,6 +8,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints
 from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
@@ -96,7 +97,7 @@ class RandomTrees:
         Returns
         -------
         Forest
-            Not data-dependent, nothing spent.
+            Grown without data: taken as public.
 
         Raises
         ------
@@ -118,7 +119,12 @@ class RandomTrees:
             attribute, pattern = self._binary(domain, usable, generator)
         name = {"multiway": "random multi-way trees", "binary": "random binary trees"}
         return forest_from_levels(
-            domain, attribute, pattern, branch_pool(domain.sizes), source=name[self.splits]
+            domain,
+            attribute,
+            pattern,
+            branch_pool(domain.sizes),
+            provenance=FOREST,
+            source=name[self.splits],
         )
 
     def _multiway(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
@@ -16,7 +17,9 @@ EXACT_FLOAT32 = 1 << 24  # scikit-learn's trees read float32, which holds every 
 Tree = tuple[Any, Longs]
 
 
-def from_sklearn(estimator: object, domain: Domain) -> Forest:
+def from_sklearn(
+    estimator: object, domain: Domain, *, provenance: Provenance | None = None
+) -> Forest:
     """Return the forest of a scikit-learn estimator that was fitted on encoded records.
 
     A scikit-learn node sends ``x <= threshold`` to the left. Codes are integers, so the codes
@@ -31,14 +34,17 @@ def from_sklearn(estimator: object, domain: Domain) -> Forest:
         ``domain.encode(X)``.
     domain : Domain
         The public domain of the codes.
+    provenance : Provenance, optional
+        What is known of the records that it was fitted on: ``Provenance.public("forest", why)``
+        where they are public, ``Provenance.spent(budget)`` where it was fitted privately. It is
+        quoted in every claim as the caller's word. By default the trees are read off records.
 
     Returns
     -------
     Forest
-        Trees in the estimator's order (gradient boosting: stage by stage, class by class), marked
-        ``data_dependent=True``, with ``budget_spent=None``. Row r of its path matrix is the
-        indicator of its r-th leaf, left to right, in scikit-learn's ``decision_path``. Values
-        of leaves are not taken over.
+        Trees in the estimator's order (gradient boosting: stage by stage, class by class). Row r of
+        its path matrix is the indicator of its r-th leaf, left to right, in scikit-learn's
+        ``decision_path``. Values of leaves are not taken over.
 
     Raises
     ------
@@ -52,8 +58,7 @@ def from_sklearn(estimator: object, domain: Domain) -> Forest:
     Notes
     -----
     **The structure was learned from the records it was fitted on**, so nothing private may be
-    released over it, and planning without data refuses it. For an estimator that was fitted on
-    public records only, say so with ``dataclasses.replace(forest, data_dependent=False)``.
+    released over it, and planning without data refuses it, unless ``provenance=`` says otherwise.
     The largest array is the nodes' (a few of int64).
 
     Examples
@@ -74,8 +79,9 @@ def from_sklearn(estimator: object, domain: Domain) -> Forest:
     left, right, attribute, cut, roots = _joined(trees)
     _check_cuts(attribute, cut, domain, name)
     attributes, patterns = _by_level(left, right, attribute, cut, roots, domain)
+    known = Provenance.from_records("forest") if provenance is None else provenance
     return forest_from_levels(
-        domain, attributes, patterns, branch_pool(domain.sizes), data_dependent=True, source=name
+        domain, attributes, patterns, branch_pool(domain.sizes), provenance=known, source=name
     )
 
 

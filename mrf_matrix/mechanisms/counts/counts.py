@@ -1,7 +1,7 @@
 """The private contingency table D: exact counts of the occupied cells only, in one pass."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import NoReturn
 
@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.mechanisms.counts.cells import (
     check_private_allocation,
     checked_codes,
@@ -20,7 +21,7 @@ from mrf_matrix.mechanisms.counts.cells import (
     flat_cells,
     summed_cells,
 )
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
 from strategies.operators import Operator, check_allocation
 
 BLOCK_ENTRIES = 2**24
@@ -60,6 +61,7 @@ class CellCounts:
     counts: Longs
     sizes: tuple[int, ...]
     domain: PublicDomain | None = None
+    _provenance: Provenance = field(default=NOTHING, repr=False)
 
     def __post_init__(self) -> None:
         sizes = checked_sizes(self.sizes)
@@ -71,6 +73,12 @@ class CellCounts:
         view.flags.writeable = False
         object.__setattr__(self, "codes", view)
         object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "_provenance", counted_over(self.domain, self._provenance))
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the cells came from: that of the domain, kept by marginals, sums and copies."""
+        return self._provenance
 
     @property
     def n_classes(self) -> int:
@@ -95,10 +103,11 @@ class CellCounts:
             raise OverflowError("parts: their total may exceed 63 bits; expected fewer records.")
         codes = np.concatenate([part.codes for part in parts])
         counts = np.concatenate([part.counts for part in parts])
-        return CellCounts(*summed_cells(codes, counts, self.sizes), self.sizes, self.domain)
+        table = summed_cells(codes, counts, self.sizes)
+        return CellCounts(*table, self.sizes, self.domain, join(one.provenance for one in parts))
 
     def marginal(self, attributes: Sequence[int]) -> "CellCounts":
-        """Return the counts of some attributes alone, by position; the domain is forgotten.
+        """Return the counts of some attributes alone, by position; their domain is not known.
 
         Parameters
         ----------
@@ -109,7 +118,8 @@ class CellCounts:
         if kept == tuple(range(len(self.sizes))):
             return self
         sizes = tuple(self.sizes[i] for i in kept)
-        return CellCounts(*summed_cells(self.codes[:, kept], self.counts, sizes), sizes)
+        table = summed_cells(self.codes[:, kept], self.counts, sizes)
+        return CellCounts(*table, sizes, _provenance=self.provenance)
 
     def answers(self, operator: Operator) -> Longs:
         """Return ``A D`` exactly, shape (m, k), from the operator's columns at occupied cells.

@@ -1,15 +1,16 @@
 """The private leaf counts C = T D of a public forest, where D itself is out of reach."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.mechanisms.counts.cells import checked_counts
 from mrf_matrix.mechanisms.counts.counts import PrivateDataError
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
 from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
 from strategies.operators.masks.components import mask_rows
 
@@ -34,11 +35,18 @@ class LeafCounts:
     paths: RowKronecker
     counts: Longs
     domain: PublicDomain | None = None
+    _provenance: Provenance = field(default=NOTHING, repr=False)
 
     def __post_init__(self) -> None:
         rows = self.paths.shape[0]
         expected = f"({rows}, k), a row for each leaf"
         object.__setattr__(self, "counts", checked_counts(self.counts, rows, expected))
+        object.__setattr__(self, "_provenance", counted_over(self.domain, self._provenance))
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the leaves came from: that of the domain and of the forest."""
+        return self._provenance
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -56,7 +64,8 @@ class LeafCounts:
             return NotImplemented
         if not _same_paths(self.paths, other.paths) or self.domain != other.domain:
             raise ValueError("leaf counts of different forests: expected one public forest.")
-        return LeafCounts(self.paths, self.counts + other.counts, self.domain)
+        both = self.provenance | other.provenance
+        return LeafCounts(self.paths, self.counts + other.counts, self.domain, both)
 
     def answers(self, operator: Operator) -> Longs:
         """Return ``A D`` exactly, shape (m, k), where each row of A is a leaf's, weighted.

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 
 
 class Named(Protocol):
@@ -33,8 +34,18 @@ class PublicDomain(Protocol):
         """Number of classes, where there is a target."""
 
     @property
-    def is_read_off(self) -> bool:
-        """Whether it was taken from records, so that nothing over it is private."""
+    def provenance(self) -> Provenance:
+        """Where it came from: declared, or read off records."""
 
     def to_dict(self) -> JsonObject:
         """Return it as JSON-ready data."""
+
+
+def counted_over(domain: PublicDomain | None, carried: Provenance) -> Provenance:
+    """Return the provenance of counts: of their domain, and of the counts that they are made of.
+
+    With sizes alone the domain is what a caller declared.
+    """
+    if domain is None:
+        return carried if carried != NOTHING else DOMAIN
+    return carried | domain.provenance

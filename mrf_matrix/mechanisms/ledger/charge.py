@@ -6,10 +6,12 @@ from fractions import Fraction
 
 from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import Spending, new_identity
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import Neighboring
 from mrf_matrix.mechanisms.ledger.standing import Standing
-from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
+from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.mechanisms.statement import protects
 
 FINEST_BITS = 4096
 """Denominators of sums may grow this long: exact sums stay fast, whatever is charged."""
@@ -39,12 +41,15 @@ class Charge:
     neighboring : {"add_remove", "replace_one"}
         The neighbouring relation of the claim.
     noise : {"exact", "shares", "research", "none"}
-        Only "exact" noise and "shares" make a private release.
+        As it was drawn.
     when : datetime
         In UTC, to the second.
     purpose, data, model : str
         What the release is for, the name of the records, and the hash of the model's file, where
         they were told. Charges that differ in these only are equal.
+    identity : str
+        32 digits that what was paid for carries in its provenance, so that nothing that rests on
+        it is added again.
     """
 
     number: int
@@ -57,11 +62,19 @@ class Charge:
     purpose: str = field(default="", compare=False)
     data: str = field(default="", compare=False)
     model: str = field(default="", compare=False)
+    identity: str = field(default_factory=new_identity, compare=False)
 
     @property
     def is_private(self) -> bool:
-        """Whether it paid for a private release: exact noise of a finite budget."""
-        return self.noise in PRIVATE_NOISE and not self.budget.is_infinite
+        """Whether noise and budget protect what it paid for."""
+        return protects(self.noise, self.budget)
+
+    def has_paid(self, spending: Spending) -> bool:
+        """Tell whether it is the charge of a spending, and of no less."""
+        own = Spending(self.budget, self.neighboring, self.noise)
+        return self.identity == spending.identity and own.covers(
+            spending.budget, spending.neighboring, spending.noise
+        )
 
     def to_dict(self) -> JsonObject:
         """Return the charge as plain values, ready for JSON; fractions as exact text."""
@@ -73,6 +86,7 @@ class Charge:
             "noise": self.noise,
             "is_private": self.is_private,
             "when": self.when.isoformat(),
+            "identity": self.identity,
             **self.words,
         }
 
@@ -95,7 +109,7 @@ class Account:
 
     @property
     def is_private(self) -> bool:
-        """Whether every charge paid for a private release."""
+        """Whether noise and budget protect what every charge paid for."""
         return all(charge.is_private for charge in self.charges)
 
     def told(self, number: int, words: dict[str, str]) -> "Account":

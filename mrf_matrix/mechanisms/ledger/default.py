@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from mrf_matrix.base.checks import BudgetError
+from mrf_matrix.base.provenance import current_spending
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.listening import describing
 
@@ -17,12 +18,9 @@ DEFAULTS: dict[object, Ledgers] = {}
 """All that are open in the process, each after those around it: a search's threads, which are
 inside of none themselves, must spend from them too."""
 
-PAID_FOR: ContextVar[bool] = ContextVar("paid", default=False)
-"""Whether a whole that was paid for already is being measured."""
-
 
 class BudgetWarning(UserWarning):
-    """Private releases were made in one process that no ledger adds up."""
+    """Budgets were spent in one process that no ledger adds up."""
 
 
 def default_ledger() -> PrivacyLedger | None:
@@ -31,7 +29,7 @@ def default_ledger() -> PrivacyLedger | None:
     Raises BudgetError in a thread that is inside of none, where two others are inside of different
     ones: which of them pays would be chance.
     """
-    if PAID_FOR.get():
+    if current_spending() is not None:
         return None
     open_here, anywhere = _INSIDE.get(), list(DEFAULTS.values())
     if not open_here and anywhere:
@@ -43,16 +41,6 @@ def default_ledger() -> PrivacyLedger | None:
                 "read or spent."
             )
     return open_here[-1] if open_here else None
-
-
-@contextmanager
-def already_paid() -> Iterator[None]:
-    """Charge nothing for the parts of a release whose whole was charged."""
-    token = PAID_FOR.set(True)
-    try:
-        yield
-    finally:
-        PAID_FOR.reset(token)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge
 from mrf_matrix.mechanisms.ledger.store import Store
 from mrf_matrix.mechanisms.ledger.terms import Terms, amount_text
+from mrf_matrix.mechanisms.statement import ledger_statement
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,13 +67,7 @@ def statement(terms: Terms, account: Account) -> str:
     if not account.charges:
         return f"Nothing is spent of {of}; {left} remains."
     spent = f"{terms.spent_words(account)} is spent of {of}; {left} remains."
-    if account.is_private:
-        return f"Private: {spent}"
-    open_charges = sum(not charge.is_private for charge in account.charges)
-    return (
-        f"NOT PRIVATE: {open_charges} of {len(account.charges)} charges paid for no private "
-        f"release (research noise or none). {spent}"
-    )
+    return ledger_statement([charge.is_private for charge in account.charges], spent)
 
 
 def rows_of(account: Account) -> list[tuple[str, ...]]:

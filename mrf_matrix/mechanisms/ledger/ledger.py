@@ -8,6 +8,7 @@ from typing import Self
 from uuid import uuid4
 
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
@@ -16,7 +17,7 @@ from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
 from mrf_matrix.mechanisms.ledger.identity import OneLedger
 from mrf_matrix.mechanisms.ledger.listening import charged, words_told
 from mrf_matrix.mechanisms.ledger.record import read_record, record_of
-from mrf_matrix.mechanisms.ledger.rules import checked_words, epsilon_of, next_charge
+from mrf_matrix.mechanisms.ledger.rules import charges_due, checked_words, epsilon_of
 from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing
 from mrf_matrix.mechanisms.ledger.store import RECORD, MemoryStore, ReadOnlyStore
 from mrf_matrix.mechanisms.ledger.terms import Terms, Total, total_of
@@ -160,7 +161,7 @@ class PrivacyLedger(OneLedger, Displayed):
 
     @property
     def is_private(self) -> bool:
-        """Whether every charge paid for a private release: exact noise of a finite budget."""
+        """Whether noise and budget protect what every charge paid for."""
         return self.account.is_private
 
     @property
@@ -178,17 +179,31 @@ class PrivacyLedger(OneLedger, Displayed):
         return True
 
     def check(
-        self, budget: PureDP | ZCDP, what: str, neighboring: str, *, noise: str = "exact"
+        self,
+        budget: PureDP | ZCDP,
+        what: str,
+        neighboring: str,
+        *,
+        noise: str = "exact",
+        rests_on: Provenance = NOTHING,
     ) -> None:
         """Refuse what `charge` would refuse, and spend nothing.
 
         Called before the records are read; `charge` comes right before they are measured.
         """
         self._store.check()
-        next_charge(self._terms, self._store.read(), budget, what, neighboring, noise)
+        own = Spending(budget, neighboring, noise, what)
+        list(charges_due(self._terms, self._store.read(), own, rests_on))
 
     def charge(
-        self, budget: PureDP | ZCDP, what: str, neighboring: str, *, noise: str = "exact"
+        self,
+        budget: PureDP | ZCDP,
+        what: str,
+        neighboring: str,
+        *,
+        noise: str = "exact",
+        rests_on: Provenance = NOTHING,
+        identity: str | None = None,
     ) -> Charge:
         """Spend, or refuse. Called before the records are measured.
 
@@ -199,6 +214,11 @@ class PrivacyLedger(OneLedger, Displayed):
             What it pays for, to be published with the ledger: nothing private.
         neighboring, noise : str
             Of the release.
+        rests_on : Provenance, optional
+            That of what the release is made with. Charges in it that this ledger has not paid for
+            are added, each under its own identity.
+        identity : str, optional
+            By which the provenance of what is released knows the charge; a new one by default.
 
         Raises
         ------
@@ -210,9 +230,12 @@ class PrivacyLedger(OneLedger, Displayed):
         """
 
         def paid(account: Account) -> Account:
-            charge = next_charge(self._terms, account, budget, what, neighboring, noise)
-            return account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
+            for charge in charges_due(self._terms, account, own, rests_on):
+                account = account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
+            return account
 
+        own = Spending(budget, neighboring, noise, what)
+        own = own if identity is None else replace(own, identity=identity)
         charge = self._store.update(paid).charges[-1]
         charged(charge)
         return charge

@@ -24,8 +24,8 @@ from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing, standing_of
 from mrf_matrix.mechanisms.ledger.terms import Terms, Total
 
 FORMAT = "mrf_matrix.ledger"
-SCHEMA_VERSION = 2
-APPROXIMATE_VERSION = 3
+SCHEMA_VERSION = 4
+APPROXIMATE_VERSION = 5
 """Of ledgers with an (ε, δ) total; the others are written as before."""
 IDENTITY = re.compile(r"[0-9a-f]{32}")
 MAX_CHARGES = 100_000
@@ -34,7 +34,7 @@ KEYS = (
     "is_private", "charges",
 )  # fmt: skip
 FILTER_KEYS = ("after", "order", "rho")
-CHARGE_KEYS = ("number", "what", "budget", "amount", "noise", "is_private", "when")
+CHARGE_KEYS = ("number", "what", "budget", "amount", "noise", "is_private", "when", "identity")
 
 
 class LedgerError(ValueError):
@@ -84,9 +84,7 @@ def read_record(record: object, where: str = "record") -> tuple[Terms, Account, 
 
 def _read(record: object) -> tuple[Terms, Account, str]:
     data = _versioned(record)
-    identity = line_of_text(data["identity"], "identity", 32)
-    if IDENTITY.fullmatch(identity) is None:
-        raise FieldError("identity: expected 32 hexadecimal digits.")
+    identity = _identity(data["identity"], "identity")
     terms = Terms(_total(data), checked_neighboring(data["neighboring"]))
     listed = list_of(data["charges"], "charges", MAX_CHARGES)
     charges = [_charge(item, number, terms) for number, item in enumerate(listed, 1)]
@@ -97,6 +95,13 @@ def _read(record: object) -> tuple[Terms, Account, str]:
         if data[key] != value:
             raise FieldError(f"{key}={str(data[key])[:80]!r} does not agree with the charges.")
     return terms, account, identity
+
+
+def _identity(data: object, where: str) -> str:
+    identity = line_of_text(data, where, 32)
+    if IDENTITY.fullmatch(identity) is None:
+        raise FieldError(f"{where}: expected 32 hexadecimal digits.")
+    return identity
 
 
 def _versioned(record: object) -> JsonObject:
@@ -143,5 +148,6 @@ def _charge(item: object, number: int, terms: Terms) -> Charge:
         neighboring=terms.neighboring,
         noise=checked_kind(data["noise"], budget),
         when=when,
+        identity=_identity(data["identity"], f"charge {number}: identity"),
         **{word: checked_what(data[word]) for word in WORDS if word in data},
     )

@@ -1,22 +1,22 @@
 """What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
+from mrf_matrix.base.provenance import Provenance, Spending
 from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, epsilon_from_rho
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Charge
 from mrf_matrix.mechanisms.ledger.standing import Amounts
 from mrf_matrix.mechanisms.ledger.terms import DOWNWARD, Terms, amount_in, amount_text, short
-from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
+from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim, under_relation
 
 LONGEST_WHAT = 500
-
-NOT_PUBLIC = "the domain was read off the records, and nothing protects it"
 
 INSTEAD_OF_INFINITE = (
     ", use ledger=None for a release without privacy, or a PrivacyLedger(epsilon=float('inf')), "
@@ -36,14 +36,43 @@ def check_no_ledger(ledger: object, reason: str) -> None:
         )
 
 
-def check_public(domain: PublicDomain | None, *ledgers: object) -> None:
-    """Refuse ledgers for a release over a domain that was read off records.
+def check_claims(rests_on: Provenance, *ledgers: object) -> None:
+    """Refuse ledgers for a release that could claim nothing, whatever it spends.
 
-    Raises ValueError if there is one.
+    Raises ValueError if it rests on what was read off records, or on what nobody stated the
+    provenance of, and there is a ledger.
     """
-    if domain is not None and domain.is_read_off:
-        for ledger in ledgers:
-            check_no_ledger(ledger, NOT_PUBLIC)
+    doubt = Claim(replace(rests_on, released=frozenset())).doubt
+    for ledger in ledgers if doubt else ():
+        check_no_ledger(ledger, str(doubt))
+
+
+def charges_due(
+    terms: Terms, account: Account, own: Spending, rests_on: Provenance
+) -> Iterator[Charge]:
+    """Give the charges that come next on an account, each after those before it.
+
+    What a release rests on is charged too where this ledger has not paid for it, under its own
+    identity: a relation that implies the ledger's is converted.
+
+    Raises BudgetError, NoiseProcessError as `next_charge`; ValueError as `check_claims`.
+    """
+    check_claims(rests_on, terms)
+    for one in (*rests_on.spendings, own):
+        if one is not own and any(charge.has_paid(one) for charge in account.charges):
+            continue
+        if one is not own and one.identity == own.identity:
+            continue
+        budget, relation = one.budget, one.neighboring
+        if one is not own:
+            implied = under_relation(budget, relation, terms.neighboring)
+            budget, relation = (
+                (budget, relation) if implied is None else (implied, terms.neighboring)
+            )
+        charge = next_charge(terms, account, budget, one.what, relation, one.noise)
+        charge = replace(charge, identity=one.identity)
+        account = account.plus(charge)
+        yield charge
 
 
 def next_charge(

@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
-from mrf_matrix.mechanisms.measurement.release import Noise, Provenance, Release
+from mrf_matrix.mechanisms.measurement.quorum import Quorum
+from mrf_matrix.mechanisms.measurement.release import Drawn, MeasurementRecord, Noise, Release
 
 ASKED = ("exact", "research")
 
@@ -85,10 +88,33 @@ add_remove neighbours.)
         answers = answers + mechanism.law.research(answers.shape, generator)
     else:
         answers = mechanism.law.exact(answers)
-    read_off = counts.domain is not None and counts.domain.is_read_off
-    return Release(
-        mechanism, answers, kind, counts.sizes, Provenance.today(kind), domain_read_off=read_off
+    return drawn_release(mechanism, answers, kind, counts.sizes, counts.provenance | STRATEGY)
+
+
+def drawn_release(
+    mechanism: Mechanism,
+    answers: Longs,
+    noise: Noise,
+    sizes: tuple[int, ...],
+    rests_on: Provenance,
+    *,
+    domain: PublicDomain | None = None,
+    quorum: Quorum | None = None,
+) -> Release:
+    """Return the release of answers whose noise was drawn here, or by parties of a protocol.
+
+    `rests_on`: that of counts and strategy; its own charge is added, or the whole that it is a part
+    of.
+    """
+    condition = mechanism.author if noise == "claimed" else ""
+    if quorum is not None:
+        condition = quorum.condition
+    spending = spending_of(
+        mechanism.budget, mechanism.neighboring, noise, "a measurement", condition
     )
+    drawn = Drawn.of(answers, rests_on | Provenance.of_spending(spending))
+    record = MeasurementRecord.today(noise)
+    return Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
 
 
 def _generator(random_state: Seed) -> np.random.Generator:
@@ -126,4 +152,9 @@ def _checked_noise(noise: object, mechanism: Mechanism, random_state: object) ->
         return "none"
     if noise == "research":
         return "research"
+    if mechanism.law.guards_as is not None:
+        raise ValueError(
+            f"strategy has {mechanism.law}, of which several parties draw a share each: expected "
+            f"the mechanism of one curator, from calibrate(...), or run_federation(design, parts)."
+        )
     return "exact" if mechanism.is_proved else "claimed"

@@ -11,8 +11,12 @@ from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
 from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
-from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
-from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
+from mrf_matrix.mechanisms.rounding.entries import is_nonnegative, is_ours
+from mrf_matrix.mechanisms.rounding.rounding import (
+    RoundedStrategy,
+    exact_column_sum,
+    round_strategy,
+)
 from strategies import Strategy
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
@@ -47,14 +51,36 @@ class Mechanism:
     method: str
 
     def __post_init__(self) -> None:
-        """Refuse a law that is neither of the budget's kind nor calibrated to it by its own word.
+        """Refuse a law that does not follow from strategy, budget and relation.
 
-        Of laws proved here the kind decides: more or less noise is seen in the scale. Of any other
-        what it protects is known from its own `calibrated` alone, so it must be just that.
+        The sensitivity is that of the integers themselves, or more. A law proved here has at least
+        the scale that it needs; what any other protects is known from its own `calibrated` alone,
+        so it must be just that. Of shares of noise, `Release` compares the scale with the quorum.
         """
-        needed = self.law_for(self.rounded.column_sum, self.squared_factor, self.budget)
+        rounded, relation = self.rounded, checked_neighboring(self.neighboring)
+        checked_budget(self.budget)
+        exact = exact_column_sum(rounded.matrix, self.budget.norm)
+        if rounded.norm != self.budget.norm or rounded.column_sum < exact:
+            raise ValueError(
+                f"rounded has a column sum of {rounded.column_sum} in the {rounded.norm!r} norm: "
+                f"expected at least {exact}, that of its matrix, in the {self.budget.norm!r} norm "
+                f"of {self.budget!r}. Take it from round_strategy(matrix, norm)."
+            )
+        nonnegative = is_nonnegative(rounded.matrix)
+        least = squared_factor(relation, self.budget.norm, nonnegative=nonnegative)
+        if self.squared_factor < least:
+            raise ValueError(
+                f"squared_factor={self.squared_factor}: {relation} neighbours move this strategy's "
+                f"answers {least} times as far, in squares. Expected at least that; calibrate(...) "
+                f"takes it from neighboring=."
+            )
+        needed = self.law_for(rounded.column_sum, self.squared_factor, self.budget)
         kind = self.law.guards_as or type(self.law)
-        kept = kind is type(needed) if self.is_proved else self.law == needed
+        if type(self.law) in PROVED:
+            shares = self.law.guards_as is not None
+            kept = kind is type(needed) and (shares or self.law.scale >= needed.scale)
+        else:
+            kept = self.law == needed
         if not kept:
             raise ValueError(
                 f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "
@@ -64,11 +90,19 @@ class Mechanism:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the law's privacy is proved here; otherwise it is the claim of whoever wrote it.
+        """Whether the privacy is proved here; otherwise it is the claim of whoever wrote its parts.
 
-        See ``calibrate(..., law=)``.
+        A law of one's own may draw anything, and a class of operators of one's own may answer
+        anything for its sensitivity: see ``calibrate(..., law=)``.
         """
-        return type(self.law) in PROVED
+        return type(self.law) in PROVED and is_ours(self.rounded.matrix)
+
+    @property
+    def author(self) -> str:
+        """Whose claim it is where nothing is proved here."""
+        if type(self.law) not in PROVED:
+            return self.law.name
+        return f"whoever wrote {type(self.rounded.matrix).__name__}"
 
     def at(self, budget: PureDP | ZCDP) -> "Mechanism":
         """Return the same mechanism, of the same law, calibrated to another budget of its kind."""
@@ -82,7 +116,9 @@ class Mechanism:
 
     def law_for(self, column_sum: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
         """Return noise of this mechanism's kind for another sensitivity and budget."""
-        return noise_for(column_sum, squared, budget, None if self.is_proved else type(self.law))
+        return noise_for(
+            column_sum, squared, budget, None if type(self.law) in PROVED else type(self.law)
+        )
 
     @property
     def sensitivity(self) -> float:

@@ -1,6 +1,6 @@
-"""The product of a private measurement: noisy integers, and all public about them; its origin."""
+"""The product of a private measurement: noisy integers, and all public about them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cache
@@ -12,9 +12,11 @@ import numpy as np
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.display import RowDisplay, first_few, whole
+from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
+from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim
 from strategies.operators import Operator
 
 LONGEST = 200
@@ -30,7 +32,7 @@ SAMPLERS = {
 
 
 @dataclass(frozen=True)
-class Provenance:
+class MeasurementRecord:
     """Which program measured, and on what day.
 
     Attributes
@@ -46,7 +48,7 @@ class Provenance:
 
     Examples
     --------
-    >>> print(Provenance("0.1.0", date(2026, 11, 21), "opendp 0.12.1"))
+    >>> print(MeasurementRecord("0.1.0", date(2026, 11, 21), "opendp 0.12.1"))
     mrf-matrix 0.1.0 on 2026-11-21, noise by opendp 0.12.1
     """
 
@@ -67,8 +69,8 @@ class Provenance:
             )
 
     @classmethod
-    def today(cls, noise: str) -> "Provenance":
-        """Return the provenance of a measurement that is made now with a kind of noise."""
+    def today(cls, noise: str) -> "MeasurementRecord":
+        """Return the record of a measurement that is made now with a kind of noise."""
         drawn = SAMPLERS[noise]
         named = noise in ("none", "shares", "claimed")  # parties and laws draw their own
         sampler = drawn if named else f"{drawn} {installed_version(drawn)}"
@@ -83,7 +85,7 @@ class Provenance:
         kinds = [kind for kind, drawn in SAMPLERS.items() if drawn == named]
         if kinds and noise not in kinds:
             raise ValueError(
-                f"provenance says noise by {self.sampler!r}, which draws {kinds[0]!r} noise, and "
+                f"measured says noise by {self.sampler!r}, which draws {kinds[0]!r} noise, and "
                 f"noise={noise!r}: expected {SAMPLERS[noise]!r} for it, or the noise that was "
                 f"drawn."
             )
@@ -103,11 +105,22 @@ def installed_version(distribution: str) -> str:
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
 NOISE_KINDS: tuple[Noise, ...] = get_args(Noise)
-PRIVATE_NOISE = ("exact", "shares")
-"""Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
-
 NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one record replaced"}
-READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Answers with what they rest on: what other answers are put in their place does not."""
+
+    answers: Longs
+    provenance: Provenance
+
+    @classmethod
+    def of(cls, answers: Longs, provenance: Provenance) -> "Drawn":
+        """Return answers, read-only, with what they rest on."""
+        view = answers.view()
+        view.flags.writeable = False
+        return cls(view, provenance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,19 +137,21 @@ class Release(OfMechanism, RowDisplay):
     answers : ndarray of int64, shape (m, k)
         Noisy answers, a column for each class.
     noise : {"exact", "shares", "claimed", "research", "none"}
-        Only "exact" noise, or exact "shares" of it from several parties, makes a private release.
-        "claimed" noise is that of a law whose privacy is its author's word.
+        As it was drawn: exactly, by several parties a share each, by a law whose privacy is its
+        author's word, or by a seedable generator.
     sizes : tuple of int
         Attribute sizes of the public domain.
-    provenance : Provenance, optional
+    measured : MeasurementRecord, optional
         Which program measured, when, and what drew the noise; None where it is unknown.
     domain : Domain, optional
         The public domain with its classes, for whoever has the release alone.
-    domain_read_off : bool, default=False
-        Whether the domain was read off the records, which leaks them: then the release is not
-        private, whatever its noise, nor is what is made of it. True where `domain` says so.
     quorum : Quorum, optional
         With "shares": on how many honest parties the claim rests. Given with no other noise.
+
+    Notes
+    -----
+    Made by hand, of answers from elsewhere, it claims nothing that was verified: what draws noise
+    here is `measure` and a fit. `provenance` is carried by copies, files and ``replace``.
 
     Examples
     --------
@@ -152,10 +167,10 @@ class Release(OfMechanism, RowDisplay):
     answers: Longs
     noise: Noise
     sizes: tuple[int, ...]
-    provenance: Provenance | None = None
+    measured: MeasurementRecord | None = None
     domain: PublicDomain | None = None
-    domain_read_off: bool = False
     quorum: Quorum | None = None
+    _drawn: "Drawn | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         answers = np.asarray(self.answers)
@@ -179,14 +194,24 @@ class Release(OfMechanism, RowDisplay):
                 f"noise={self.noise!r} of {self.law}: expected 'claimed' for laws whose privacy is "
                 f"not proved here, and for no other."
             )
-        if self.provenance is not None:
-            self.provenance.check_noise(self.noise)
+        if self.measured is not None:
+            self.measured.check_noise(self.noise)
         self._check_domain(answers.shape[1])
-        if self.domain is not None and self.domain.is_read_off:
-            object.__setattr__(self, "domain_read_off", True)
-        view = answers.view()
-        view.flags.writeable = False
-        object.__setattr__(self, "answers", view)
+        drawn = self._drawn
+        if drawn is None or self.answers is not drawn.answers:
+            before = NOTHING if drawn is None else drawn.provenance
+            drawn = Drawn.of(answers, before | self._from_elsewhere())
+        if self.domain is not None:
+            drawn = Drawn(drawn.answers, drawn.provenance | self.domain.provenance)
+        object.__setattr__(self, "_drawn", drawn)
+        object.__setattr__(self, "answers", drawn.answers)
+
+    def _from_elsewhere(self) -> Provenance:
+        """Return the provenance of answers that nobody drew here: a claim that is unverified."""
+        noise = "claimed" if self.noise in PRIVATE_NOISE else self.noise
+        author = self.law.name if self.noise == "claimed" else "whoever made the answers"
+        own = Spending(self.budget, self.neighboring, noise, "answers from elsewhere", author)
+        return Provenance.of_spending(own) | (DOMAIN if self.domain is None else NOTHING)
 
     def _check_domain(self, classes: int) -> None:
         domain = self.domain
@@ -234,35 +259,31 @@ class Release(OfMechanism, RowDisplay):
         return self.mechanism.method
 
     @property
+    def provenance(self) -> Provenance:
+        """What it rests on: its domain, what was taken as public, and every charge."""
+        assert self._drawn is not None
+        return self._drawn.provenance
+
+    def resting_on(self, *others: Provenance) -> "Release":
+        """Return the release as one that rests on more."""
+        assert self._drawn is not None
+        found = join([self.provenance, *others])
+        return replace(self, _drawn=Drawn(self._drawn.answers, found))
+
+    @property
+    def claim(self) -> Claim:
+        """What may be claimed of it."""
+        return Claim(self.provenance, (str(self.law),))
+
+    @property
     def is_private(self) -> bool:
-        """Whether this is a private release: exact noise or shares of it, a public domain."""
-        return self.noise in PRIVATE_NOISE and not self.domain_read_off
+        """Whether a claim of privacy is made of it: see `claim`."""
+        return self.claim.is_private
 
     @property
     def statement(self) -> str:  # type: ignore[override]
         """One sentence on what is, or is not, protected."""
-        return READ_OFF if self.domain_read_off else self.noise_statement
-
-    @property
-    def noise_statement(self) -> str:
-        """The same as if the domain were public: one sentence on what the noise protects."""
-        if self.noise == "none":
-            return "NOT A PRIVATE RELEASE: no noise was added (infinite budget)."
-        if self.noise == "research":
-            return (
-                f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
-                f"with the error of {self.budget!r} under {self.neighboring} neighbours."
-            )
-        if self.noise == "claimed":
-            return (
-                f"Claim by {self.law.name}, unverified: {self.budget!r} under {self.neighboring} "
-                f"neighbours, {self.law}."
-            )
-        rests = "" if self.quorum is None else f", {self.quorum.condition}"
-        return (
-            f"Private release: {self.budget!r} under {self.neighboring} neighbours, exact "
-            f"{self.law}{rests}."
-        )
+        return self.claim.statement
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -282,7 +303,7 @@ class Release(OfMechanism, RowDisplay):
             rows.append(("attribute names", first_few(self.domain.names)))
             if self.domain.target is not None:
                 rows.append(("classes of", str(self.domain.target.name)))
-        known = self.provenance
+        known = self.measured
         rows.append(("measured by", "unknown" if known is None else str(known)))
         return rows
 

@@ -67,6 +67,22 @@ def _all_numbers(parts: Iterable[Operator]) -> Iterator[Values]:
         yield from defining_numbers(part)
 
 
+def is_ours(operator: Operator) -> bool:
+    """Tell whether a strategy and all that it is made of are of `strategies`' own classes.
+
+    A stranger's class may answer anything where it is asked for its sensitivity or its columns.
+    """
+    if not type(operator).__module__.startswith("strategies."):
+        return False
+    held = (
+        part
+        for value in vars(operator).values()
+        for part in (value if isinstance(value, list | tuple) else (value,))
+        if isinstance(part, Operator) and part is not operator
+    )
+    return all(map(is_ours, held))
+
+
 def is_integral(operator: Operator) -> bool:
     """Tell whether the structure proves that every entry is an integer."""
     return all(np.array_equal(part, np.rint(part)) for part in defining_numbers(operator))

@@ -236,10 +236,21 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
         matrix=form.matrix,
         scale=Fraction(factor) / weight,
         norm=norm,
-        column_sum=int(form.matrix.integer_sensitivity(norm)),
+        column_sum=exact_column_sum(form.matrix, norm),
         recovery=Scaled(factor, inner) if form.is_tilted else form.matrix,
         is_lossy=form.is_lossy and not has_full_column_rank(form.matrix),
     )
+
+
+def exact_column_sum(matrix: Operator, norm: Norm) -> int:
+    """Return the sensitivity of an integer strategy, exact, or more; computed once while it lives.
+
+    The largest column sum of absolute ("l1") or of squared ("l2") entries.
+    """
+    kept: dict[str, int] = vars(matrix).setdefault("_column_sums", {})
+    if norm not in kept:
+        kept[norm] = int(matrix.integer_sensitivity(norm))
+    return kept[norm]
 
 
 def _without_weight(matrix: Operator) -> tuple[Operator, Fraction]:

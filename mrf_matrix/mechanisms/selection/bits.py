@@ -43,6 +43,11 @@ class Bits:
         return cls()
 
     @property
+    def noise(self) -> Noise:
+        """The kind of noise that is drawn from it."""
+        return "exact" if self.generator is None else "research"
+
+    @property
     def remark(self) -> str:
         """What to say of anything made with these bits."""
         return "" if self.generator is None else " (research noise, not a release)"

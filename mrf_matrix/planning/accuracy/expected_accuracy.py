@@ -203,7 +203,8 @@ def _hard_counts(counts: CellCounts, k: int, generator: np.random.Generator) -> 
     table = counts.counts.astype(np.float64)
     some = np.repeat(table.reshape(len(table), -1, k).sum(axis=2) > 0, k, axis=1)
     votes = _winners(table, k, generator) * some
-    return CellCounts(counts.codes, votes.astype(np.int64), counts.sizes)
+    votes = votes.astype(np.int64)
+    return CellCounts(counts.codes, votes, counts.sizes, _provenance=counts.provenance)
 
 
 def accuracies(votes: Array, imagined: ImaginedData, generator: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -84,7 +85,13 @@ class PlanPart:
                 "the plan shares its noise among parties: expected run_federation(part.federation, "
                 "tables), or the apps of mrf_matrix.federated.flower."
             )
-        return measure(self.mechanism, counts, noise=noise, random_state=noise_state)
+        release = measure(self.mechanism, counts, noise=noise, random_state=noise_state)
+        return release.resting_on(self.provenance)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where what is measured came from: that of the forest and its domain."""
+        return self.forest.provenance
 
     def answers(self, release: Release) -> Array:
         """Return the workload's answers from a release, shape (q, k): post-processing."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
@@ -37,11 +38,17 @@ class Plan(PlannedErrors):
         """Return the plan with another voting, where what is measured does not depend on it."""
         return replace(self, kind=replace(self.kind, voting=voting))
 
+    @property
+    def provenance(self) -> Provenance:
+        """Where all that is measured came from: the domain, forests, and what they rest on."""
+        return join([self.domain.provenance, *(part.provenance for part in self.parts)])
+
     def release(
         self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Seed = None
     ) -> tuple[Release, ...]:
         """Measure every ensemble's private table, once; see `released`."""
-        return released(self.parts, tables, noise=noise, noise_state=noise_state)
+        found = released(self.parts, tables, noise=noise, noise_state=noise_state)
+        return tuple(one.resting_on(self.domain.provenance) for one in found)
 
     def answers(self, releases: Sequence[Release]) -> Array:
         """Return the answers from the releases: leaves of all ensembles, or votes added up."""

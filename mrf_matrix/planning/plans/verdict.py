@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mrf_matrix.base.provenance import current_spending
 from mrf_matrix.base.steps import tell
-from mrf_matrix.mechanisms.ledger.default import PAID_FOR
 from mrf_matrix.planning.plans.signal import WEIGHING
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Weighing:
 
         Raises NoiseError if it is hopeless, or that is not known.
         """
-        if PAID_FOR.get():
+        if current_spending() is not None:
             return
         found = verdict_of(plan, self.n_records)
         self.verdicts.append(found)

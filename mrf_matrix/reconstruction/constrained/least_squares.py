@@ -137,7 +137,7 @@ def _conic(
         variances=None,
         method="least squares under constraints",
         note=NOTE,
-        noise=pool.noise,
+        claim=pool.claim,
     )
 
 

@@ -1,0 +1,215 @@
+"""Where a value came from: declared public, read off records, or released; it travels with it.
+
+Whatever a claim of privacy rests on carries its provenance: attributes and domains, counts,
+forests, plans, releases. What is derived has the join of all that it was derived from, and no
+argument raises it. A claim is composed from it in one place, `mrf_matrix.mechanisms.statement`.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from typing import Any, Self
+from uuid import uuid4
+
+from mrf_matrix.base.checks import is_plain_line
+
+WORST_FIRST = ("none", "research", "claimed", "shares", "exact")
+"""Kinds of noise, by what they protect. "claimed" is that of a law that its author vouches for."""
+
+LONGEST_WORD = 200
+
+
+def new_identity() -> str:
+    """Return 32 hexadecimal digits that tell one spending from all others."""
+    return uuid4().hex
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What one charge paid for, as a whole: a measurement, or a fit with all its choices.
+
+    Attributes
+    ----------
+    budget : PureDP or ZCDP
+        Of the whole charge.
+    neighboring : {"add_remove", "replace_one"}
+    noise : {"exact", "shares", "claimed", "research", "none"}
+        As it was drawn.
+    what : str
+        What was paid for.
+    condition : str
+        On whom the claim rests, where noise was shared among parties or is its author's claim.
+    identity : str
+        Tells the charge from all others: no ledger, and no sum, adds it twice.
+    """
+
+    budget: Any
+    neighboring: str
+    noise: str
+    what: str = "a measurement"
+    condition: str = ""
+    identity: str = field(default_factory=new_identity)
+
+    def covers(self, budget: Any, neighboring: str, noise: str) -> bool:
+        """Tell whether a release of this budget, relation and noise is a part of it."""
+        return (
+            type(budget) is type(self.budget)
+            and budget <= self.budget
+            and neighboring == self.neighboring
+            and WORST_FIRST.index(noise) >= WORST_FIRST.index(self.noise)
+        )
+
+    def joined(self, other: "Spending") -> "Spending":
+        """Return the worse of two accounts of one charge, part by part."""
+        noise = min(self.noise, other.noise, key=WORST_FIRST.index)
+        told = dict.fromkeys(filter(None, (self.condition, other.condition)))
+        return replace(
+            max(self, other, key=lambda one: one.budget),
+            noise=noise,
+            condition=" and ".join(sorted(told)),
+        )
+
+
+def _quoted(what: str, word: str) -> str:
+    if (
+        not isinstance(word, str)
+        or len(word) > LONGEST_WORD
+        or not (not word or is_plain_line(word))
+    ):
+        raise ValueError(
+            f"word has {len(str(word))} characters: expected one line of at most {LONGEST_WORD} "
+            f"that says why, or none."
+        )
+    return f'{what} ("{word}", in the caller\'s words)' if word else what
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a value rests on; ``a | b`` is that of a value made from two.
+
+    Attributes
+    ----------
+    declared : frozenset of str
+        What a caller declared to be public, such as ``"domain"``, by name. It is taken as public.
+    read_off : frozenset of str
+        What was read off records without any protection. Nothing that rests on it is private.
+    unknown : frozenset of str
+        What nobody stated the provenance of. Nothing is claimed of what rests on it.
+    released : frozenset of Spending
+        Charges for releases of records that it depends on.
+
+    Examples
+    --------
+    >>> both = Provenance.public("domain") | Provenance.from_records("structure")
+    >>> sorted(both.declared), sorted(both.read_off)
+    (['domain'], ['structure'])
+    """
+
+    declared: frozenset[str] = frozenset()
+    read_off: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
+    released: frozenset[Spending] = frozenset()
+
+    @classmethod
+    def public(cls, what: str = "forest", word: str = "") -> Self:
+        """Return that of what a caller declares to be public; `word`: why, quoted in claims."""
+        return cls(declared=frozenset({_quoted(what, word)}))
+
+    @classmethod
+    def from_records(cls, what: str) -> Self:
+        """Return that of what was read off records without protection."""
+        return cls(read_off=frozenset({what}))
+
+    @classmethod
+    def unstated(cls, what: str) -> Self:
+        """Return that of what came from nobody knows where."""
+        return cls(unknown=frozenset({what}))
+
+    @classmethod
+    def spent(
+        cls, budget: Any, neighboring: str = "add_remove", what: str = "forest", word: str = ""
+    ) -> Self:
+        """Return that of what a caller says was released elsewhere, under a budget.
+
+        The budget is added to every claim that rests on it. That the noise was drawn is the
+        caller's word, so such a claim is unverified.
+        """
+        one = Spending(
+            budget, neighboring, "claimed", what, _quoted(f"whoever made the {what}", word)
+        )
+        return cls(released=frozenset({one}))
+
+    @classmethod
+    def of_spending(cls, spending: Spending) -> Self:
+        """Return that of what a charge paid for."""
+        return cls(released=frozenset({spending}))
+
+    def __or__(self, other: "Provenance") -> "Provenance":
+        return Provenance(
+            self.declared | other.declared,
+            self.read_off | other.read_off,
+            self.unknown | other.unknown,
+            _distinct([*self.released, *other.released]),
+        )
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """The charges in a fixed order."""
+        return tuple(sorted(self.released, key=lambda one: (one.what, one.identity)))
+
+
+NOTHING = Provenance()
+"""Of a value that rests on nothing but public code."""
+
+DOMAIN = Provenance.public("domain")
+FOREST = Provenance.public("forest")
+STRATEGY = Provenance.public("strategy")
+
+
+def join(parts: Iterable[Provenance]) -> Provenance:
+    """Return the provenance of a value that was made from several."""
+    return reduce(or_, parts, NOTHING)
+
+
+def _distinct(spendings: Iterable[Spending]) -> frozenset[Spending]:
+    """Return one account for each charge: the worse, part by part, where several differ."""
+    found: dict[tuple[str, type], Spending] = {}
+    for one in spendings:
+        key = one.identity, type(one.budget)
+        found[key] = found[key].joined(one) if key in found else one
+    return frozenset(found.values())
+
+
+_WITHIN: ContextVar[Spending | None] = ContextVar("spending", default=None)
+"""The whole that is being released here, and was paid for."""
+
+
+def current_spending() -> Spending | None:
+    """Return the whole whose parts are being released here, if there is one."""
+    return _WITHIN.get()
+
+
+@contextmanager
+def parts_of(spending: Spending) -> Iterator[None]:
+    """Let everything that is drawn inside be a part of one charge: it claims the whole."""
+    token = _WITHIN.set(spending)
+    try:
+        yield
+    finally:
+        _WITHIN.reset(token)
+
+
+def spending_of(
+    budget: Any, neighboring: str, noise: str, what: str, condition: str = ""
+) -> Spending:
+    """Return the charge that a release belongs to: the whole around it, or one of its own."""
+    own = Spending(budget, neighboring, noise, what, condition)
+    whole = _WITHIN.get()
+    if whole is None or type(whole.budget) is not type(budget) or not own.budget <= whole.budget:
+        return own
+    if whole.neighboring != neighboring:
+        return own
+    return whole.joined(replace(own, identity=whole.identity, budget=whole.budget))
