@@ -293,5 +293,6 @@ def _gaussian(mechanism: Mechanism, quorum: Quorum, n_classes: int) -> Federated
             column_sum=rounded.column_sum * multiple**2,
             recovery=recovery,
         )
-    shared = replace(mechanism, rounded=rounded)
+    law = SharedDiscreteGaussian(share.law.scale, quorum.parties)
+    shared = replace(mechanism, rounded=rounded, law=law)
     return FederatedDesign(shared, quorum, n_classes, (share.law,), mechanism)
