@@ -183,6 +183,41 @@ def _distinct(spendings: Iterable[Spending]) -> frozenset[Spending]:
     return frozenset(found.values())
 
 
+class Chosen(tuple[Any, ...]):
+    """A tuple that records chose, privately: attributes or blocks, and what the choice cost.
+
+    It is a tuple in every other way; copies, pickles and clones of what holds it keep it.
+
+    >>> kept = Chosen((2, 5), Provenance.public("attributes"))
+    >>> kept == (2, 5), sorted(carried([kept], "blocks").declared)
+    (True, ['attributes', 'blocks'])
+    """
+
+    provenance: Provenance
+
+    def __new__(cls, values: Iterable[Any], provenance: Provenance) -> Self:
+        """Return the values as a tuple of this provenance."""
+        made = super().__new__(cls, values)
+        made.provenance = provenance
+        return made
+
+    def __getnewargs__(self) -> tuple[tuple[Any, ...], Provenance]:
+        return tuple(self), self.provenance
+
+
+def carried(value: object, what: str) -> Provenance:
+    """Return the provenance of what a caller gave by hand, under its name: declared public.
+
+    A private choice is no declaration: it carries what it cost, and so does what holds one.
+    """
+    if isinstance(value, Chosen):
+        return value.provenance
+    known = Provenance.public(what)
+    if isinstance(value, list | tuple):
+        return join([known, *(carried(one, what) for one in value)])
+    return known
+
+
 _WITHIN: ContextVar[Spending | None] = ContextVar("spending", default=None)
 """The whole that is being released here, and was paid for."""
 
@@ -190,6 +225,12 @@ _WITHIN: ContextVar[Spending | None] = ContextVar("spending", default=None)
 def current_spending() -> Spending | None:
     """Return the whole whose parts are being released here, if there is one."""
     return _WITHIN.get()
+
+
+def chosen_here() -> Provenance:
+    """Return the provenance of what the whole that is being released here has chosen."""
+    whole = _WITHIN.get()
+    return NOTHING if whole is None else Provenance.of_spending(whole)
 
 
 @contextmanager

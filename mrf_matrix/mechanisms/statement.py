@@ -64,6 +64,12 @@ def in_kind(budget: Budget, kind: type[Budget]) -> Budget | None:
     return budget.to_zcdp() if isinstance(budget, PureDP) else None
 
 
+def implied(budget: Budget, neighboring: str, wanted: str, kind: type[Budget]) -> Budget | None:
+    """Return what a budget implies under a relation and of a kind; None where it implies none."""
+    known = under_relation(budget, neighboring, wanted)
+    return None if known is None else in_kind(known, kind)
+
+
 def composed(spendings: Sequence[Spending]) -> tuple[Budget, str]:
     """Return budget and relation of several charges together, by implication where they differ.
 
@@ -76,8 +82,7 @@ def composed(spendings: Sequence[Spending]) -> tuple[Budget, str]:
     kind = ZCDP if any(isinstance(one.budget, ZCDP) for one in spendings) else PureDP
     total: Budget | None = None
     for one in spendings:
-        known = under_relation(one.budget, one.neighboring, wanted)
-        amount = None if known is None else in_kind(known, kind)
+        amount = implied(one.budget, one.neighboring, wanted, kind)
         if amount is None:
             raise ValueError(f"{one.budget!r} under {one.neighboring} neighbours does not add up.")
         total = amount if total is None else total + amount  # type: ignore[operator]

@@ -1,50 +1,40 @@
 """Whether the ledger and the evaluation on a page are of the model that it is about.
 
 Nothing that is shown beside a model says by itself that it is of it: a ledger that paid for nothing
-looks like one that has much left, and another model's accuracy like this one's. What tells is the
-SHA-256 of the model's file, in a charge and in an evaluation.
+looks like one that has much left, and another model's accuracy like this one's. A charge tells by
+its identity, which the provenance of what it paid for carries, or by the SHA-256 of the model's
+file; an evaluation tells by the latter.
 """
 
 from collections.abc import Hashable, Sequence
 
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text
-from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
+from mrf_matrix.base.provenance import Spending
+from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.charge import Charge
+from mrf_matrix.mechanisms.statement import Claim, composed, implied
 
-NO_CHARGE = (
-    "The ledger on this page has no charge for this model: what it says is spent and left does not "
-    "count the model. Ask for the ledger that was charged when the model was fitted."
-)
 NAMELESS_EVALUATION = (
     "It names no model: that it is of this one is the word of whoever kept it. `mrf-matrix "
     "evaluate` writes the SHA-256 of the model's file."
 )
+MOST_NAMED = 5
 
-Budget = PureDP | ZCDP
 
+def ledger_warnings(ledger: PrivacyLedger, model_hash: str | None, claim: Claim) -> tuple[str, ...]:
+    """Return what whoever signs must know where a ledger has not paid for a model.
 
-def ledger_warnings(
-    ledger: PrivacyLedger, model_hash: str | None, spent: Budget
-) -> tuple[str, ...]:
-    """Return what whoever signs must know where a ledger may not have paid for a model.
+    Budgets are compared by what they imply under the ledger's relation, in its kind.
 
-    `model_hash`: SHA-256 of the model's file, None where it is from no file; `spent`: what the
-    model states that it spent.
+    `model_hash`: SHA-256 of the model's file, None where it is from no file; `claim`: the model's,
+    with every charge that it adds up.
     """
     charges = ledger.charges
-    own = charges_of(charges, model_hash)
-    if own:
-        return () if _may_have_paid(own, spent) else (_too_little(own, spent),)
-    nameless = [one for one in charges if not one.model]
-    if not _may_have_paid(nameless, spent):
-        return (NO_CHARGE,)
-    if model_hash is None:  # no charge can name it
+    unpaid = [one for one in claim.spendings if not any(c.has_paid(one) for c in charges)]
+    named = charges_of(charges, model_hash)
+    if not unpaid or _cover(named, unpaid):
         return ()
-    return (
-        f"No charge of the ledger on this page names this model's file. {_numbers(nameless)} no "
-        "file at all: whether this model was paid for there is the word of whoever fitted it. "
-        "`mrf-matrix fit --ledger` names it; so does PrivacyLedger.describe(number, model=...).",
-    )
+    return (_too_little(named, claim, ledger) if named else _no_charge(unpaid),)
 
 
 def charges_of(charges: Sequence[Charge], model_hash: str | None) -> list[Charge]:
@@ -52,31 +42,33 @@ def charges_of(charges: Sequence[Charge], model_hash: str | None) -> list[Charge
     return [one for one in charges if model_hash and one.model.lower() == model_hash.lower()]
 
 
-def _may_have_paid(charges: Sequence[Charge], spent: Budget) -> bool:
-    """Tell whether charges for private releases may add up to a budget.
-
-    Charges of ε make a claim of ρ too, by ε²/2 each; charges of ρ make none of pure ε.
-    """
-    if spent.is_infinite:
-        return bool(charges)
-    budgets = [one.budget for one in charges if one.is_private]
-    if isinstance(spent, PureDP):
-        return sum(one.exact for one in budgets if isinstance(one, PureDP)) >= spent.exact
-    amounts = (one.exact**2 / 2 if isinstance(one, PureDP) else one.exact for one in budgets)
-    return sum(amounts) >= spent.exact
+def _cover(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
+    """Tell whether charges that name the file imply all that they do not know by identity."""
+    budgets = [one.budget for one in named if one.is_private]
+    if not budgets or any(one.noise != "exact" and one.noise != "shares" for one in unpaid):
+        return False
+    total, relation = composed([Spending(b, named[0].neighboring, "exact") for b in budgets])
+    needed, needed_under = composed(unpaid)
+    asked = implied(needed, needed_under, relation, type(total))
+    return asked is not None and asked.amount <= total.amount
 
 
-def _too_little(own: Sequence[Charge], spent: Budget) -> str:
-    paid = ", ".join(repr(one.budget) for one in own)
+def _no_charge(unpaid: Sequence[Spending]) -> str:
+    told = ", ".join(f"{one.budget!r} for {one.what}" for one in unpaid[:MOST_NAMED])
     return (
-        f"The ledger on this page was charged {paid} for this model, which states that it spent "
-        f"{spent!r}: the ledger counts less than was spent."
+        f"The ledger on this page has no charge for what this model rests on: {told}. What it says "
+        f"is spent and left does not count that. Ask for the ledger that was charged when it was "
+        f"fitted."
     )
 
 
-def _numbers(charges: Sequence[Charge]) -> str:
-    listed = ", ".join(str(one.number) for one in charges[:20])
-    return f"Charge {listed} names" if len(charges) == 1 else f"Charges {listed} name"
+def _too_little(named: Sequence[Charge], claim: Claim, ledger: PrivacyLedger) -> str:
+    paid = ", ".join(repr(one.budget) for one in named)
+    return (
+        f"The ledger on this page was charged {paid} under {ledger.neighboring} neighbours for "
+        f"this model, which states that it spent {claim.budget!r} under {claim.neighboring} "
+        f"neighbours: the ledger counts less than was spent."
+    )
 
 
 def evaluation_words(

@@ -1,11 +1,13 @@
-"""A claim of privacy in plain words."""
+"""A claim of privacy in plain words: sentences, each with the condition under which it is true."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import exp
 
 from mrf_matrix.mechanisms import ZCDP
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reports.page import Section
-from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER, PrivacyReport
-from mrf_matrix.reports.stated_budget import spent_by
+from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER
 
 SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
 
@@ -13,39 +15,180 @@ ONE_RECORD = "One record is one row of the table. What is protected is "
 WHETHER = "whether a row was in it at all, and so everything that the row said"
 
 
-def guarantee_section(report: PrivacyReport) -> Section:
-    """Return what a report claims, for somebody who knows no mathematics."""
-    title = "What is guaranteed"
-    if not report.is_private:
-        reason = "Nothing that is said below makes it private: do not publish it."
-        return Section(title, ("No privacy is claimed of this release.", reason))
-    return Section(title, (odds(report), protected(report), *_people(report)))
+@dataclass(frozen=True)
+class Facts:
+    """What the sentences of a page follow from."""
+
+    claim: Claim
+    public: tuple[str, ...] = ()
+    follows_choices: bool = False  # whether something was chosen from the records, privately
+    from_file: bool = False
+
+    @property
+    def knows_number(self) -> bool:
+        """Whether the number of records was stated as public."""
+        return PUBLIC_NUMBER in self.public
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether neighbours differ by a row more or less."""
+        return self.claim.neighboring == "add_remove"
+
+    @property
+    def rests_on_others(self) -> bool:
+        """Whether it adds up charges of several fits."""
+        return len(self.claim.spendings) > 1
 
 
-def protected(report: PrivacyReport) -> str:
-    """Return what of a record is protected, and whether the number of records is."""
-    if report.neighboring == "replace_one":
-        return f"{ONE_RECORD}what the row said; how many rows there were is not."
-    if PUBLIC_NUMBER in report.public:
-        return (
-            f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the "
-            "fit, and is not protected."
-        )
-    return f"{ONE_RECORD}{WHETHER}, and how many rows there were."
+Condition = Callable[[Facts], bool]
+Sentence = Callable[[Facts], str]
+Sentences = tuple[tuple[Condition, Sentence], ...]
 
 
-def odds(report: PrivacyReport) -> str:
+def _always(facts: Facts) -> bool:
+    return True
+
+
+def _private(facts: Facts) -> bool:
+    return facts.claim.is_private
+
+
+GUARANTEED: Sentences = (
+    (lambda f: not _private(f), lambda f: "No privacy is claimed of this release."),
+    (
+        lambda f: not _private(f),
+        lambda f: "Nothing that is said below makes it private: do not publish it.",
+    ),
+    (_private, lambda f: odds(f.claim)),
+    (
+        lambda f: _private(f) and not f.counts_rows,
+        lambda f: f"{ONE_RECORD}what the row said; how many rows there were is not.",
+    ),
+    (
+        lambda f: _private(f) and f.counts_rows and f.knows_number,
+        lambda f: (
+            f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the fit, "
+            f"and is not protected."
+        ),
+    ),
+    (
+        lambda f: _private(f) and f.counts_rows and not f.knows_number,
+        lambda f: f"{ONE_RECORD}{WHETHER}, and how many rows there were.",
+    ),
+    (_private, lambda f: _people(f.claim)),
+    (
+        lambda f: _private(f) and f.rests_on_others,
+        lambda f: (
+            f"All that it rests on is counted: {len(f.claim.spendings)} charges, for "
+            f"{', '.join(one.what for one in f.claim.spendings)}."
+        ),
+    ),
+)
+"""What is guaranteed, for somebody who knows no mathematics."""
+
+WAS_PUBLIC: Sentences = (
+    (lambda f: bool(f.public), lambda f: f"Taken for public: {'; '.join(f.public)}."),
+    (
+        lambda f: bool(f.claim.provenance.declared),
+        lambda f: (
+            f"Declared public, and vouched for by whoever declared it: "
+            f"{', '.join(sorted(f.claim.provenance.declared))}."
+        ),
+    ),
+    (
+        lambda f: bool(f.claim.provenance.read_off),
+        lambda f: (
+            f"Read off the records, so that it is not public at all: "
+            f"{', '.join(sorted(f.claim.provenance.read_off))}."
+        ),
+    ),
+    (
+        lambda f: bool(f.claim.provenance.unknown),
+        lambda f: (
+            f"Nobody stated where it came from: {', '.join(sorted(f.claim.provenance.unknown))}."
+        ),
+    ),
+    (
+        lambda f: f.follows_choices,
+        lambda f: (
+            "What was chosen from the records, privately and within the claim, is not public "
+            "knowledge, and may be published: it was paid for."
+        ),
+    ),
+    (
+        lambda f: f.rests_on_others and _private(f),
+        lambda f: "What other fits released before is paid for within the claim.",
+    ),
+)
+"""What the claim takes for public, and what of it is not."""
+
+NOT_PROMISED: Sentences = (
+    (
+        lambda f: f.from_file,
+        lambda f: (
+            "This page was made from a model file. That noise was drawn as stated is the word of "
+            "whoever wrote the file; all that can be checked agrees."
+        ),
+    ),
+    (
+        _always,
+        lambda f: (
+            "Other releases from the same records: their budgets add to this one. A ledger adds "
+            "them up."
+        ),
+    ),
+    (
+        _always,
+        lambda f: (
+            "What a model says of people in general, which any sample shows, with or without a "
+            "given person in it."
+        ),
+    ),
+    (
+        _always,
+        lambda f: "Side channels while it was fitted: time, memory, and whether an error occurred.",
+    ),
+    (
+        lambda f: not f.claim.provenance.read_off,
+        lambda f: (
+            "Whoever declared the domain public vouches for it: edges or categories that were "
+            "copied from the records leak, whoever typed them."
+        ),
+    ),
+    (
+        _always,
+        lambda f: (
+            "The claim is about privacy. How often the model is right is another question: see the "
+            "calibration where it was paid for, and ask for one where it is missing."
+        ),
+    ),
+)
+"""What is not promised."""
+
+
+def told(sentences: Sentences, facts: Facts) -> tuple[str, ...]:
+    """Return the sentences whose condition holds, in order."""
+    return tuple(say(facts) for holds, say in sentences if holds(facts))
+
+
+def guarantee_section(facts: Facts) -> Section:
+    """Return what is claimed, for somebody who knows no mathematics."""
+    return Section("What is guaranteed", told(GUARANTEED, facts))
+
+
+def odds(claim: Claim) -> str:
     """Return by how much a release may change what somebody believes of one record.
 
     Where neighbours differ by one record more or less, two things that it may have said are two
     steps apart: twice ε, or four times ρ.
     """
-    budget = spent_by(report)
+    budget = claim.budget
+    assert budget is not None
     is_zcdp = isinstance(budget, ZCDP)
-    delta = (report.delta or SAID_DELTA) if is_zcdp else 0.0
+    delta = (claim.delta or SAID_DELTA) if is_zcdp else 0.0
     there, said = "whether the remaining record was there at all", "which of two things it said"
     asked = {there: budget, said: budget * (4 if is_zcdp else 2)}
-    if report.neighboring == "replace_one":
+    if claim.neighboring == "replace_one":
         asked = {"which of two things the remaining record said": budget}
     bounds = (
         f"{question}, {_bound(float(one.claimed_epsilon(delta)), delta)}"
@@ -72,11 +215,11 @@ def _bound(epsilon: float, delta: float) -> str:
     return f"{change} (e to the power {known}); {guess}"
 
 
-def _people(report: PrivacyReport) -> tuple[str, ...]:
-    times = "r²" if isinstance(spent_by(report), ZCDP) else "r"
+def _people(claim: Claim) -> str:
+    times = "r²" if isinstance(claim.budget, ZCDP) else "r"
     return (
         f"A person who gave r rows is protected at {times} times the budget: count rows per person "
-        "before you sign.",
+        "before you sign."
     )
 
 

@@ -6,6 +6,7 @@ from math import log, sqrt
 from mrf_matrix.base.checks import readable
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.reports.drawings import budget_bar
+from mrf_matrix.reports.guarantee import Facts
 from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport, alike, names_of
 from mrf_matrix.reports.stated_budget import stated_budget
@@ -32,16 +33,19 @@ def noise_rms(one: Measurement) -> float | None:
     )
 
 
-def measured_section(report: PrivacyReport) -> Section:
+def measured_section(report: PrivacyReport, facts: Facts) -> Section:
     """Return a row for each measurement, and the errors that are known without data."""
     words = []
+    when = "Expected before any record was read"
+    if facts.follows_choices or facts.rests_on_others:
+        when = "Expected before it was measured, given what was chosen before"
     for error, what in (
         (report.expected_rms_per_leaf, "value of a leaf"),
         (report.expected_rms_per_vote, "vote"),
     ):
         if error is not None:
             words.append(
-                f"Expected before any record was read: the {what} is off by {error:.3g} records "
+                f"{when}: the {what} is off by {error:.3g} records "
                 "in the root mean square, for each class."
             )
     rows = [_row(group) for group in alike(report.measurements)]
@@ -84,7 +88,7 @@ def noise_words(one: Measurement) -> str:
     return f"{most}{rms:.3g} records rms; 19 of 20 within ±{wide:.3g}"
 
 
-def shares_section(report: PrivacyReport) -> Section | None:
+def shares_section(report: PrivacyReport, facts: Facts) -> Section | None:
     """Return how the budget was shared out; nothing where it is infinite or not shared."""
     costs: dict[str, float] = {}
     for one in report.measurements:
@@ -97,7 +101,10 @@ def shares_section(report: PrivacyReport) -> Section | None:
     if len(costs) < 2 or not total:
         return None
     parts = sorted(((name, cost / total) for name, cost in costs.items()), key=lambda one: -one[1])
-    words = f"{report.budget} in all, shared out before any record was read."
+    known = "before any record was read"
+    if facts.follows_choices:
+        known = "by public rules: shares that follow a choice follow from what it came to"
+    words = f"{report.budget} in all, shared out {known}."
     return Section("Where the budget went", (words,), pictures=(budget_bar(parts),))
 
 

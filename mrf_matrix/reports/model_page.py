@@ -2,25 +2,31 @@
 
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from json import dumps
 from typing import Any
 
-from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.reports.belonging import ledger_warnings
 from mrf_matrix.reports.choice_report import ChoiceReport, TwoStageReport
 from mrf_matrix.reports.evaluation_section import evaluation_section
-from mrf_matrix.reports.guarantee import guarantee_section
+from mrf_matrix.reports.guarantee import (
+    NOT_PROMISED,
+    WAS_PUBLIC,
+    Facts,
+    guarantee_section,
+    told,
+)
 from mrf_matrix.reports.ledger_page import ledger_section
 from mrf_matrix.reports.measured_section import measured_section, shares_section
 from mrf_matrix.reports.page import ReportPage, Section
 from mrf_matrix.reports.privacy_report import PrivacyReport
-from mrf_matrix.reports.stated_budget import spent_by
+from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.reports.strength_section import strength_section
 
 MOST_ATTRIBUTES = 200
@@ -29,16 +35,7 @@ PROGRAMS = ("mrf-matrix", "numpy", "scipy", "opendp")
 SCALE = re.compile(r" of scale [0-9.]+(?:e[+-]?[0-9]+)?(?![0-9])")
 """Scales of the integers that were released: the page speaks of records."""
 
-NOT_PROTECTED = (
-    "Other releases from the same records: their budgets add to this one. A ledger adds them up.",
-    "What a model says of people in general, which any sample shows, with or without a given "
-    "person in it.",
-    "Side channels while it was fitted: time, memory, and whether an error occurred.",
-    "Whoever declared the domain public vouches for it: edges or categories that were copied from "
-    "the records leak, whoever typed them.",
-    "The claim is about privacy. How often the model is right is another question: see the "
-    "calibration where it was paid for, and ask for one where it is missing.",
-)
+Report = PrivacyReport | ChoiceReport | TwoStageReport
 
 
 def model_report(
@@ -72,21 +69,20 @@ def model_report(
         If a parameter under its claim was changed after `fit`, or the evaluation is none, or
         another model's: of other classes, or of a file with another hash.
     """
-    report: PrivacyReport | ChoiceReport | TwoStageReport = model.privacy_report_
+    report: Report = model.privacy_report_
     domain: Domain = model.domain_
-    sections: list[Section | None]
+    facts = facts_of(report, from_file=model_hash is not None)
+    sections: list[Section | None] = [guarantee_section(facts)]
     if isinstance(report, PrivacyReport):
-        sections = [
-            guarantee_section(report), shares_section(report), measured_section(report)
-        ]  # fmt: skip
+        sections += [shares_section(report, facts), measured_section(report, facts)]
     else:
-        sections = [Section("What was released", rows=tuple(report.rows))]
+        sections.append(Section("What was released", rows=tuple(report.rows)))
     sections += [
         None if ledger is None else ledger_section(ledger, model_hash),
-        _public(report, domain),
+        _public(facts, domain),
         strength_section(model, domain),
         None if evaluation is None else _evaluation(model, evaluation, model_hash),
-        _limits(report, from_file=model_hash is not None),
+        _limits(report, facts),
         _identity(model, domain, model_hash),
     ]
     return ReportPage(
@@ -94,7 +90,7 @@ def model_report(
         statement=SCALE.sub("", report.statement),
         is_private=report.claim.is_private,
         sections=tuple(one for one in sections if one is not None),
-        warnings=() if ledger is None else ledger_warnings(ledger, model_hash, spent_by(report)),
+        warnings=() if ledger is None else ledger_warnings(ledger, model_hash, report.claim),
     )
 
 
@@ -118,9 +114,19 @@ def domain_hash(domain: Domain) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def _public(report: RowDisplay, domain: Domain) -> Section:
+def facts_of(report: Report, *, from_file: bool = False) -> Facts:
+    """Return what the sentences of a report's page follow from."""
+    chosen = True
+    if isinstance(report, PrivacyReport):
+        measured = [stated_budget(one.budget) for one in report.measurements]
+        chosen = any(one.is_choice for one in report.measurements)
+        if measured:  # what is a part of a whole follows from its other parts
+            chosen = chosen or total_budget(measured) != report.claim.budget
+    return Facts(report.claim, report.public, chosen, from_file)
+
+
+def _public(facts: Facts, domain: Domain) -> Section:
     """Say what is taken for public, and show the schema."""
-    taken: Sequence[str] = getattr(report, "public", ())
     target = domain.required_target()
     listed = [*domain.attributes[:MOST_ATTRIBUTES], target]
     rows = tuple(_described(one, " (the classes)" * (one is target)) for one in listed)
@@ -128,9 +134,8 @@ def _public(report: RowDisplay, domain: Domain) -> Section:
     return Section(
         "What was public",
         (
-            f"Taken for public: {'; '.join(taken)}.",
-            "None of it was read off the records, unless the claim above says so."
-            + (f" {more} attributes more are not listed." if more > 0 else ""),
+            *told(WAS_PUBLIC, facts),
+            *((f"{more} attributes more are not listed.",) if more > 0 else ()),
         ),
         rows,
         ("attribute", "values", "codes", "other values", "missing"),
@@ -153,19 +158,11 @@ def _edge(edge: object) -> str:
     return f"{edge:g}" if isinstance(edge, int | float) else str(edge)
 
 
-def _limits(report: RowDisplay, *, from_file: bool) -> Section:
-    word = (
-        (
-            "This page was made from a model file. That noise was drawn as stated is the word of "
-            "whoever wrote the file; all that can be checked agrees.",
-        )
-        if from_file
-        else ()
-    )
+def _limits(report: Report, facts: Facts) -> Section:
     notes = tuple(getattr(report, "notes", ()))
     return Section(
         "What is not promised",
-        (*word, *NOT_PROTECTED),
+        told(NOT_PROMISED, facts),
         tuple((f"note {number}", note) for number, note in enumerate(notes, 1)),
     )
 

@@ -10,9 +10,10 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 
+STRUCTURE = "the forest's structure"
 PUBLIC = (
     "the domain and the classes",
-    "the forest's structure",
+    STRUCTURE,
     "the strategy",
     "the neighbouring relation and the budget",
 )
@@ -173,6 +174,10 @@ class PrivacyReport(RowDisplay):
     def with_note(self, note: str) -> "PrivacyReport":
         """Return the report with one more note."""
         return replace(self, notes=(*self.notes, note))
+
+    def with_structure_that_was_paid_for(self) -> "PrivacyReport":
+        """Return the report of a fit whose structure follows from the records, within its claim."""
+        return replace(self, public=tuple(one for one in self.public if one != STRUCTURE))
 
     def with_public_number(self) -> "PrivacyReport":
         """Return the report of a fit that was told the number of records, as public.

@@ -3,6 +3,7 @@
 from typing import Any
 
 from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.provenance import Chosen, chosen_here
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.private.what_may_follow import blocks_of
@@ -41,7 +42,9 @@ def planned_forest(
     if chosen is None and plan.even_records is not None:
         chosen = tuple(range(plan.domain.n_attributes))
     structure = structure_generator(given["random_state"])
-    blocks = None if chosen is None else blocks_of(plan, chosen, structure)
+    blocks = None
+    if chosen is not None:
+        blocks = Chosen(blocks_of(plan, chosen, structure), chosen_here())
     return PosteriorForestClassifier(blocks=blocks, **common)
 
 

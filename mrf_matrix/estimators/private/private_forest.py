@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Self
 
 from mrf_matrix.base.checks import public_records
-from mrf_matrix.base.provenance import parts_of
+from mrf_matrix.base.provenance import Chosen, Provenance, parts_of
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
@@ -185,7 +185,7 @@ class PrivateForestClassifier(
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
-            kept = chosen if enough else None
+            kept = Chosen(chosen, Provenance.of_spending(bill.spending)) if enough else None
         with parts_of(bill.spending):
             if waiting is not None and self.plan_ is most:
                 forest, release = waiting
@@ -224,6 +224,7 @@ class PrivateForestClassifier(
         self.trust_, self.posterior_ = self._trusted(believing)
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
+            self.forest_.privacy_report_ = report.with_structure_that_was_paid_for()
         self.privacy_report_ = private_report(
             report,
             self.plan_.choices,

@@ -28,6 +28,8 @@ def private_report(
     """
     after = () if last is None else (last,)
     made = (*map(of_choice, choices), *forest.measurements, *map(of_choice, after))
+    if choices:
+        forest = forest.with_structure_that_was_paid_for()
     claim = Claim(forest.provenance | provenance, tuple(one.law for one in made), delta)
     return replace(
         forest,

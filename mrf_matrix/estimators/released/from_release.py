@@ -92,6 +92,8 @@ def from_release(
         expected_rms_per_leaf=float(np.sqrt(ensemble.leaves.variances.mean())),
         notes=structure_notes([Ensemble(whole, grown)]),
     )  # fmt: skip
+    if grown.is_data_dependent:
+        report = report.with_structure_that_was_paid_for()
     return ReleasedForestClassifier(
         (ensemble,), known, classes, report, voting=voting, shrinkage=shrinkage
     )

@@ -26,11 +26,13 @@ def training_report(
         Measurement.of(release, _measured(kind, part))
         for part, release in zip(parts, releases, strict=True)
     ]
-    return report_of_releases(
+    report = report_of_releases(
         releases, measurements, delta, *(part.provenance for part in parts),
         expected_rms_per_leaf=expected_rms_per_leaf(parts),
         notes=structure_notes([part.ensemble for part in parts]),
     )  # fmt: skip
+    paid = any(part.forest.is_data_dependent for part in parts)
+    return report.with_structure_that_was_paid_for() if paid else report
 
 
 def _measured(kind: Kind, part: PlanPart) -> str:

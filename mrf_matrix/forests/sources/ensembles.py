@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Ints, Longs
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.provenance import FOREST
+from mrf_matrix.base.provenance import FOREST, carried
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
@@ -93,6 +93,9 @@ class EnsembleDesign:
             given = isinstance(source, Forest)
             forest = source if given else grown_publicly(source, part, structure)
             _check_fits(forest, part)
+            if self.feature_subsets is not None:
+                known = carried(self.feature_subsets, "feature subsets")
+                forest = replace(forest, provenance=known)
             if use != "study":
                 paid = use == "release"
                 check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)

@@ -11,7 +11,7 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import Neighboring
 from mrf_matrix.mechanisms.ledger.standing import Standing
 from mrf_matrix.mechanisms.measurement.release import Noise
-from mrf_matrix.mechanisms.statement import protects
+from mrf_matrix.mechanisms.statement import implied, protects
 
 FINEST_BITS = 4096
 """Denominators of sums may grow this long: exact sums stay fast, whatever is charged."""
@@ -70,11 +70,12 @@ class Charge:
         return protects(self.noise, self.budget)
 
     def has_paid(self, spending: Spending) -> bool:
-        """Tell whether it is the charge of a spending, and of no less."""
+        """Tell whether it is the charge of a spending, and of no less, by what it implies."""
+        if self.identity != spending.identity:
+            return False
+        needed = implied(spending.budget, spending.neighboring, self.neighboring, type(self.budget))
         own = Spending(self.budget, self.neighboring, self.noise)
-        return self.identity == spending.identity and own.covers(
-            spending.budget, spending.neighboring, spending.noise
-        )
+        return needed is not None and own.covers(needed, self.neighboring, spending.noise)
 
     def to_dict(self) -> JsonObject:
         """Return the charge as plain values, ready for JSON; fractions as exact text."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import public_records, whole_number
+from mrf_matrix.base.provenance import NOTHING, Provenance, carried
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
@@ -44,6 +45,12 @@ class BlockPart(PlanPart):
     blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
     weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
     design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
+    given: Provenance = NOTHING  # of blocks that were given by hand
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where what is measured came from: the blocks, where they were given, and the domain."""
+        return self.forest.provenance | self.given
 
     def answers(self, release: Release) -> Array:
         """Return the leaf values, shape (o, k), the class totals last."""
@@ -132,7 +139,8 @@ def block_part(
     part = weighted_blocks(
         domain, budget, design.blocks, weights, n_classes=n_classes, neighboring=neighboring
     )
-    return replace(part, design=design)
+    given = NOTHING if choice.blocks is None else carried(choice.blocks, "blocks")
+    return replace(part, design=design, given=given)
 
 
 def design_of(
