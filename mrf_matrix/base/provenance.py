@@ -219,7 +219,9 @@ def carried(value: object, what: str) -> Provenance:
 
 
 _WITHIN: ContextVar[Spending | None] = ContextVar("spending", default=None)
-"""The whole that is being released here, and was paid for."""
+"""The whole whose parts are planned or released here."""
+
+_CHARGED: ContextVar[bool] = ContextVar("charged", default=False)
 
 
 def current_spending() -> Spending | None:
@@ -234,23 +236,36 @@ def chosen_here() -> Provenance:
 
 
 @contextmanager
-def parts_of(spending: Spending) -> Iterator[None]:
-    """Let everything that is drawn inside be a part of one charge: it claims the whole."""
-    token = _WITHIN.set(spending)
+def parts_of(spending: Spending, *, charged: bool = True) -> Iterator[None]:
+    """Let everything that is drawn inside be a part of one charge: it claims the whole.
+
+    `charged`: whether it was charged already; False where its parts are planned.
+    """
+    tokens = _WITHIN.set(spending), _CHARGED.set(charged)
     try:
         yield
     finally:
-        _WITHIN.reset(token)
+        _WITHIN.reset(tokens[0])
+        _CHARGED.reset(tokens[1])
+
+
+def is_charged() -> bool:
+    """Whether a whole is being released here that was charged already."""
+    return _CHARGED.get()
 
 
 def spending_of(
     budget: Any, neighboring: str, noise: str, what: str, condition: str = ""
 ) -> Spending:
     """Return the charge that a release belongs to: the whole around it, or one of its own."""
-    own = Spending(budget, neighboring, noise, what, condition)
-    whole = _WITHIN.get()
-    if whole is None or type(whole.budget) is not type(budget) or not own.budget <= whole.budget:
+    own, whole = Spending(budget, neighboring, noise, what, condition), _WITHIN.get()
+    return own if whole is None else part_of_charge(own, whole)
+
+
+def part_of_charge(own: Spending, whole: Spending) -> Spending:
+    """Return the whole that a release is a part of; what it cannot be a part of is by itself."""
+    if type(whole.budget) is not type(own.budget) or whole.neighboring != own.neighboring:
         return own
-    if whole.neighboring != neighboring:
+    if not own.budget <= whole.budget:
         return own
     return whole.joined(replace(own, identity=whole.identity, budget=whole.budget))

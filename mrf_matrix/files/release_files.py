@@ -78,8 +78,9 @@ def save_release(
         release = replace(release, domain=domain)
     if not release.mechanism.is_proved:
         raise ReleaseFileError(
-            f"law: {release.law} has no form in files, whose reader could not check its claim. "
-            f"Expected the noise that calibrate(...) gives without law=."
+            f"release: its privacy is the claim of {release.mechanism.author}, which has no form "
+            f"in files and no reader could check. Expected the noise that calibrate(...) gives "
+            f"without law=, of a strategy of ours."
         )
     if not release.is_private and not allow_nonprivate:
         raise ReleaseFileError(

@@ -18,6 +18,10 @@ NAMELESS_EVALUATION = (
     "It names no model: that it is of this one is the word of whoever kept it. `mrf-matrix "
     "evaluate` writes the SHA-256 of the model's file."
 )
+ANOTHER_FILE = (
+    "The ledger on this page has the charge that this model names, and it names another model's "
+    "file. Ask whoever fitted the model which of the two files is the one that was paid for."
+)
 MOST_NAMED = 5
 
 
@@ -30,8 +34,11 @@ def ledger_warnings(ledger: PrivacyLedger, model_hash: str | None, claim: Claim)
     with every charge that it adds up.
     """
     charges = ledger.charges
-    unpaid = [one for one in claim.spendings if not any(c.has_paid(one) for c in charges)]
+    paid = [[one for one in charges if one.has_paid(spending)] for spending in claim.spendings]
+    unpaid = [one for one, by in zip(claim.spendings, paid, strict=True) if not by]
     named = charges_of(charges, model_hash)
+    if not unpaid and model_hash and not named and all(one.model for by in paid for one in by):
+        return (ANOTHER_FILE,)
     if not unpaid or _cover(named, unpaid):
         return ()
     return (_too_little(named, claim, ledger) if named else _no_charge(unpaid),)

@@ -61,7 +61,10 @@ def _claim(record: JsonObject) -> str:
     law = noise_for(1, squared_factor(neighboring, budget.norm, nonnegative=True), budget)
     noise = one_word("evaluation: noise", record.get("noise"), NOISE_KINDS)
     claim = Claim(provenance_of(record.get("provenance")), (str(law),), delta)
-    claim.check_covers(budget, neighboring, noise)
+    try:
+        claim.check_covers(budget, neighboring, noise)
+    except ValueError as error:
+        raise FieldError(f"evaluation: {error}") from error
     follows = f"{EVALUATION} {claim.statement}"
     scale = number_of(record.get("noise_scale"), "evaluation: noise_scale")
     if statement != follows or not isclose(scale, float(law.scale), rel_tol=1e-9):

@@ -6,18 +6,18 @@ noise.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from mrf_matrix import Domain, RandomTrees, from_release, path_matrix
+from mrf_matrix import Domain, Provenance, RandomTrees, from_release, path_matrix
 from mrf_matrix.federated import federate
 from mrf_matrix.federated.runner import run_federation
 from mrf_matrix.federated.systems import deal_chunks, grow_collaboratively, grow_privately
 from mrf_matrix.forests import BreimanTrees, Forest, PrivateMultinomialTrees
+from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.mechanisms import PureDP, count_cells
 
 SETTINGS = {"pendigits": (8, 6, 101), "letter": (4, 5, 16)}
@@ -57,7 +57,9 @@ def published(domain: Domain, parts: Parts, depth: int, epsilon: float, seed: in
     """Return a structure that leaks: called public here, for a study only."""
     trees = BreimanTrees(TREES, "entropy", 1, depth)
     forest = grow_collaboratively(domain, parts, trees, random_state=seed)
-    return replace(forest, data_dependent=False)
+    arrays = {name: getattr(forest, name) for name in ARRAYS}
+    known = Provenance.public("forest", "for a study only")
+    return Forest(domain, **arrays, provenance=known, allow_empty=forest.allow_empty)
 
 
 STRUCTURES = {
@@ -78,7 +80,7 @@ def accuracy(name: str, structure: str, epsilon: float, seed: int, folder: Path)
     owner = deal_chunks(y[train], PARTIES, CHUNKS[name], seed)
     parts = [(codes[own], y[own]) for own in (train[owner == i] for i in range(PARTIES))]
     forest = STRUCTURES[structure](domain, parts, depth, epsilon, seed)
-    left = epsilon / 2 if forest.budget_spent else epsilon
+    left = epsilon / 2 if forest.provenance.released else epsilon
     design = federate(
         path_matrix(forest), PureDP(left), parties=PARTIES, n_classes=domain.n_classes
     )

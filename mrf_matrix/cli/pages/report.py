@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LONGEST = 10 * 1024**2
 EVALUATION = {
-    "schema_version", "statement", "is_private", "budget", "delta", "neighboring", "noise",
+    "schema_version", "statement", "is_private", "budget", "delta", "neighboring", "provenance",
+    "noise",
     "noise_scale", "level", "threshold", "edges", "classes", "noisy_counts", "figures",
 }  # fmt: skip
 

@@ -154,7 +154,7 @@ class SimplifiedBreimanForestClassifier(CountingForestClassifier):
     >>> from mrf_matrix import load_dataset
     >>> car = load_dataset("car")
     >>> model = SimplifiedBreimanForestClassifier(car.domain, n_trees=20, n_leaves=200)
-    >>> model.fit(car.X, car.y).forest_.data_dependent
+    >>> model.fit(car.X, car.y).forest_.is_data_dependent
     True
     """
 

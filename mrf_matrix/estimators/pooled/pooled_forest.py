@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
-from mrf_matrix.base.provenance import parts_of
+from mrf_matrix.base.provenance import is_charged, parts_of
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.report import fewer_codes, pooled_report
@@ -193,7 +193,7 @@ class PooledForestClassifier(
         seen = self._seen_by_tables(domain)
         if not will_be_read_off(self.domain):
             tables.set_params(domain=seen)
-        with parts_of(bill.spending):
+        with parts_of(bill.spending, charged=is_charged()):
             drawing = tree._prepared(given)
             measuring = tables._prepared(lambda: given().over(seen))
 

@@ -172,7 +172,7 @@ class PrivateForestClassifier(
         waiting = None
         if most.chosen.measured in POOLS or most.trust is not None:  # refused before the charge
             forest = self._forest(most, None, stream, bill.ledger)
-            with parts_of(bill.spending):
+            with parts_of(bill.spending, charged=False):
                 waiting = forest, forest._prepared(lambda: data).release
         bill.charge()
         keep_if_fit_fails(self)

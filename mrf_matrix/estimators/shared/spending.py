@@ -16,6 +16,7 @@ from mrf_matrix.base.provenance import (
     current_spending,
     join,
     new_identity,
+    part_of_charge,
     parts_of,
 )
 from mrf_matrix.base.shown import shown, warn_caller
@@ -156,10 +157,9 @@ class Bill:
     @property
     def spending(self) -> Spending:
         """The charge that all that is released belongs to."""
-        if self.whole is not None:
-            return self.whole
         kind, what = self._kind, self.what
-        return Spending(self.budget, self.neighboring, kind, what, identity=self.identity)
+        own = Spending(self.budget, self.neighboring, kind, what, identity=self.identity)
+        return own if self.whole is None else part_of_charge(own, self.whole)
 
     @property
     def provenance(self) -> Provenance:

@@ -21,6 +21,7 @@ from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.reports.privacy_report import (
     PUBLIC_NUMBER,
+    STRUCTURE,
     Measurement,
     PrivacyReport,
 )
@@ -43,6 +44,8 @@ def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyRepo
     Raises FieldError if the two differ in more than the notes.
     """
     expected = replace(expected, claim=expected.claim.resting_on(report.provenance))
+    if STRUCTURE not in report.public:
+        expected = expected.with_structure_that_was_paid_for()
     if PUBLIC_NUMBER in (*report.public, *expected.public):
         report, expected = report.with_public_number(), expected.with_public_number()
     for field in fields(PrivacyReport):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrf_matrix.base.provenance import current_spending
+from mrf_matrix.base.provenance import is_charged
 from mrf_matrix.base.steps import tell
 from mrf_matrix.planning.plans.signal import WEIGHING
 
@@ -116,7 +116,7 @@ class Weighing:
 
         Raises NoiseError if it is hopeless, or that is not known.
         """
-        if current_spending() is not None:
+        if is_charged():
             return
         found = verdict_of(plan, self.n_records)
         self.verdicts.append(found)

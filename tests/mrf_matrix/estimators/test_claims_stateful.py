@@ -588,9 +588,10 @@ def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
 def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatch):
     model = put(machine, BatchPredictionClassifier, n_batches=2)
     machine.ask(0, "predict", 0, 1)
-    spent = model._fitted.book.spent
+    known, first = model._fitted.book.provenance, model._fitted.book.batches[:1]
     machine.ask(0, "predict", 1, 1)
-    monkeypatch.setattr(VoteBook, "spent", spent)
+    monkeypatch.setattr(VoteBook, "provenance", known)
+    monkeypatch.setattr(model._fitted.book, "batches", first)
     with pytest.raises(AssertionError, match="loss 1 under add_remove"):
         machine.no_claim_is_less_than_the_loss()
 

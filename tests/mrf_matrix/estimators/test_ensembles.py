@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees
+from mrf_matrix import Domain, MatrixForestClassifier, Provenance, RandomTrees
 from mrf_matrix.forests.forest import LearnedStructureError
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
@@ -119,11 +119,11 @@ def test_bad_designs_are_named(records, changes, message):
 
 def test_learned_structures_must_have_been_paid_for(records):
     grown = RandomTrees(2, 2).grow(DOMAIN, random_state=0)
-    learned = dataclasses.replace(grown, data_dependent=True)
+    learned = dataclasses.replace(grown, provenance=Provenance.from_records("forest"))
     with pytest.raises(LearnedStructureError):
         forest(forest=learned).fit(*records)
     forest(forest=learned, epsilon=INFINITE, noise_state=None).fit(*records)
-    paid = dataclasses.replace(learned, budget_spent=PureDP(1))
+    paid = dataclasses.replace(grown, provenance=Provenance.spent(PureDP(1)))
     assert "structure cost" in forest(forest=paid).fit(*records).privacy_report_.notes[0]
 
 

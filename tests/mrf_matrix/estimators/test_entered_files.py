@@ -21,9 +21,9 @@ from mrf_matrix import (
 ROOT = Path(mrf_matrix.__file__).parent
 TREES = {"n_trees": 8, "max_depth": 2, "strategy": "identity", "random_state": 0}
 MADE = {
-    "matrix": (lambda domain: MatrixForestClassifier(domain, **TREES), 40, 15),
-    "posterior": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 52, 15),
-    "prediction": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 31, 42),
+    "matrix": (lambda domain: MatrixForestClassifier(domain, **TREES), 45, 15),
+    "posterior": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 57, 15),
+    "prediction": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 35, 46),
 }
 """Each with the most files that its fit and its predict may enter."""
 

@@ -14,12 +14,14 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mrf_matrix.estimators
 from mrf_matrix import (
+    ZCDP,
     Attribute,
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
     PosteriorForestClassifier,
     PrivacyLedger,
+    Provenance,
     ResidualForestClassifier,
     SubsampleAggregateClassifier,
     from_release,
@@ -28,6 +30,7 @@ from mrf_matrix import (
     save_model,
     save_release,
 )
+from mrf_matrix.base.provenance import join
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
     BernoulliForestClassifier,
@@ -55,7 +58,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.reports.privacy_report import statement_of
+from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.study import importance
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
@@ -457,23 +460,27 @@ def test_a_report_claims_what_the_worst_release_allows():
     def release(**changes):
         return MatrixForestClassifier(DOMAIN, **(CELLS | changes)).fit(X, Y).release_
 
-    good, spent = release(), release().budget
+    def claim(*releases):
+        known = join(one.provenance for one in releases)
+        return Claim(known, tuple(str(one.law) for one in releases))
+
+    good, again = release(), release()
+    assert claim(good, again).statement.startswith("Private release: PureDP(epsilon=2")
+    assert claim(good, good).budget == good.budget, "one charge is added once"
     seeded = release(noise="research", noise_state=0)
-    assert statement_of([good, good], spent + spent).startswith("Private release: PureDP(epsilon=2")
     for mixed in ([good, seeded], [seeded, good]):
-        said = statement_of(mixed, spent + spent)
-        assert re.match("NOT A PRIVATE RELEASE: 2 measurements .* seedable", said)
+        said = claim(*mixed).statement
+        assert re.match("NOT A PRIVATE RELEASE: 2 releases .* seedable", said)
     bare = release(epsilon=float("inf"))
-    assert "no noise" in statement_of([good, bare, seeded], spent)
-    known = replace(good, domain_read_off=True)
+    assert "no noise" in claim(good, bare, seeded).statement
+    known = good.resting_on(Provenance.from_records("domain"))
     assert not known.is_private
-    report = MADE["training"]().fit(X, Y).privacy_report_.of_releases([good, known])
-    assert report.statement.startswith("NOT A PRIVATE RELEASE: the domain was read off")
-    with pytest.raises(ValueError, match="add_remove and replace_one"):
-        statement_of([good, release(neighboring="replace_one")], spent + spent)
-    gaussian = release(epsilon=None, rho=0.5)
-    with pytest.raises(TypeError, match="different kinds"):
-        _ = spent + gaussian.budget  # kinds never add up
+    said = claim(good, known).statement
+    assert said.startswith("NOT A PRIVATE RELEASE: the domain was read off")
+    both = claim(good, release(neighboring="replace_one"))
+    assert (both.neighboring, both.budget) == ("replace_one", 3 * good.budget)
+    gaussian = claim(good, release(epsilon=None, rho=0.5))
+    assert gaussian.budget == ZCDP(1)  # ε²/2 and ρ
 
 
 @pytest.mark.parametrize("name", ["report_", "privacy_report_"])

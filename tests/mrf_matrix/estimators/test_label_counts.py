@@ -211,4 +211,4 @@ def test_counts_are_as_near_to_the_truth_as_the_report_says(changes):
     ledger = PrivacyLedger(**changes)
     exact = tree(**changes, noise="exact", noise_state=None, ledger=ledger).fit(X, Y)
     assert ledger.remaining == 0
-    assert "2 adaptive releases" in exact.privacy_report_.statement
+    assert "2 releases with exact" in exact.privacy_report_.statement

@@ -85,10 +85,9 @@ def test_screening_finds_the_attributes_that_tell():
     codes, labels = records(8000, 20)
     model = research(domain_of(20), 8000, epsilon=1).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
-    inner = model.forest_.privacy_report_  # states its own part only, and says so
-    assert inner.budget != model.privacy_report_.budget
-    assert "adds to this one" in inner.notes[-1]
-    assert inner.notes[-1] not in model.privacy_report_.notes
+    inner = model.forest_.privacy_report_  # follows the choices, and claims them too
+    assert inner.budget == model.privacy_report_.budget == "PureDP(epsilon=1)"
+    assert inner.measurements[0].budget != inner.budget
     nothing = np.random.default_rng(1).integers(0, 2, 8000)
     assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
 

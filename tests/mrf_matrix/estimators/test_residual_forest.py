@@ -83,7 +83,7 @@ def test_report_lists_every_release_and_their_budgets_add_up(budget, neighboring
     assert len(ledger.charges) == 1
     assert ledger.is_private
     assert report.statement.startswith("Private release: ")
-    assert f"{len(steps)} adaptive releases" in report.statement
+    assert f"{len(steps)} releases with exact" in report.statement
     assert neighboring in report.statement
     assert len(model.releases_) == len(steps) - len(model.plan_.pairs.choices) - 1
     assert all(release.is_private for release in model.releases_)
@@ -185,7 +185,8 @@ def test_predictions_are_a_function_of_the_releases():
     codes, labels = records()
     model = research(codes).fit(codes, labels)
     answers = np.concatenate([release.answers.ravel() for release in model.releases_])
-    again = ReplayedReleases((3,) * 5, answers, model.scale_, model.choices_, "research")
+    known = model.privacy_report_.provenance
+    again = ReplayedReleases((3,) * 5, answers, model.scale_, model.choices_, "research", known)
     posterior = learned(model.plan_, again)
     assert np.array_equal(posterior.probabilities(codes), model.predict_proba(codes))
 

@@ -232,7 +232,7 @@ def test_a_choice_that_fails_leaves_what_was_measured(monkeypatch):
     assert any("budget is spent" in note for note in error.value.__notes__)
     assert not hasattr(model, "posterior_")
     assert model.forest_.predict(columns).shape == labels.shape
-    assert any("adds to this one" in note for note in model.forest_.privacy_report_.notes)
+    assert model.forest_.privacy_report_.budget == "PureDP(epsilon=2)"
 
 
 def test_it_is_charged_once_with_the_rest():

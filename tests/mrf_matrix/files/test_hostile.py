@@ -75,14 +75,20 @@ def measured(matrix, sizes=SIZES, **claims):
         "sensitivity": claims.pop("sensitivity", "1"), "is_lossy": False,
     }  # fmt: skip
     data = {
-        "format": "mrf_matrix.release", "schema_version": 1, "is_private": True,
+        "format": "mrf_matrix.release", "schema_version": 2, "is_private": True,
         "noise": "exact", "noise_scale": "1", "budget": {"epsilon": "1"},
         "neighboring": "add_remove", "sizes": list(sizes), "n_classes": 1,
-        "strategy": strategy, "provenance": None, "domain": None,
+        "strategy": strategy, "measured": None, "domain": None,
     }  # fmt: skip
+    data |= claims
+    if "provenance" not in data:  # that of an honest writer, of the figures that are claimed
+        paid = {name: data[name] for name in ("budget", "neighboring", "noise")}
+        paid |= {"what": "a measurement", "condition": "", "identity": "0" * 32}
+        known = {"declared": ["domain"], "read_off": [], "unknown": [], "released": [paid]}
+        data["provenance"] = known
     arrays["answers"] = np.zeros((matrix.shape[0], 1), np.int64)
     members = {f"{name}.npy": bytes_of(array) for name, array in arrays.items()}
-    return {"release.json": json.dumps(data | claims).encode(), **members}
+    return {"release.json": json.dumps(data).encode(), **members}
 
 
 def usable(release):
@@ -138,7 +144,7 @@ def test_more_privacy_than_the_noise_gives_is_refused_by_name(read, lie):
     ],
 )
 def test_labels_must_agree(read, changes):
-    with pytest.raises(ReleaseFileError, match="noise"):
+    with pytest.raises(ReleaseFileError, match=r"noise|sampler"):
         read(measured(Identity(6), **changes))
 
 
@@ -285,7 +291,7 @@ def test_any_number_of_the_strategy_may_be_wrong(members, read, flipped, data):
     ("path", "value", "message"),
     [
         (("format",), "pickle", "format"),
-        (("schema_version",), 2, "a later one may read it"),
+        (("schema_version",), 3, "a later one may read it"),
         (("schema_version",), True, "schema_version"),
         (("surprise",), 1, "keys"),
         (("budget",), {"epsilon": "1e999999999"}, "fraction"),
@@ -294,11 +300,11 @@ def test_any_number_of_the_strategy_may_be_wrong(members, read, flipped, data):
         (("strategy", "method"), "\x1b[2J", "method"),
         (("strategy", "scale"), "0", "scale"),
         (("strategy", "matrix"), {"kind": "pickle"}, "kind"),
-        (("provenance", "measured_on"), "tomorrow", "isoformat"),
-        (("provenance", "sampler"), "x\x1b", "sampler"),
-        (("provenance", "sampler"), "   ", "sampler"),
-        (("provenance", "sampler"), "numpy 2.3.1", "which draws 'research' noise"),
-        (("provenance", "sampler"), "nothing", "noise='exact': expected 'opendp'"),
+        (("measured", "measured_on"), "tomorrow", "isoformat"),
+        (("measured", "sampler"), "x\x1b", "sampler"),
+        (("measured", "sampler"), "   ", "sampler"),
+        (("measured", "sampler"), "numpy 2.3.1", "which draws 'research' noise"),
+        (("measured", "sampler"), "nothing", "noise='exact': expected 'opendp'"),
         (("sizes",), [3, 2], "same attributes in the same order"),
         (("domain", "attributes"), [{"name": "a", "size": 6}], "domain has attributes"),
         (("domain", "target"), {"name": "y", "size": 5}, "5 classes"),
@@ -317,10 +323,31 @@ def test_wrong_fields_are_named(members, read, path, value, message, changed):
 def test_a_domain_that_was_read_off_is_claimed_by_no_release(members, read):
     data = json.loads(members["release.json"])
     data["domain"]["is_read_off"] = True
-    with pytest.raises(ReleaseFileError, match="domain_read_off: expected true"):
-        read(members | {"release.json": json.dumps(data).encode()})
-    denied = json.dumps(data | {"domain_read_off": True, "is_private": False}).encode()
-    assert not read(members | {"release.json": denied}).is_private
+    with pytest.raises(ReleaseFileError, match="expected a domain that was read off"):
+        read(with_data(members, data))
+    known = data["provenance"] | {"read_off": ["domain"]}
+    with pytest.raises(ReleaseFileError, match="is_private=True: its noise, budget and prov"):
+        read(with_data(members, data | {"provenance": known}))
+    denied = data | {"provenance": known, "is_private": False}
+    assert not read(with_data(members, denied)).is_private
+
+
+LESS = {
+    "a smaller budget": {"budget": {"epsilon": "1/2"}},
+    "the other relation": {"neighboring": "replace_one"},
+    "another kind": {"budget": {"rho": "1"}},
+}
+
+
+@pytest.mark.parametrize("lie", LESS)
+def test_a_charge_that_is_less_than_what_was_measured_is_refused(read, lie):
+    data = data_of(measured(Identity(6)))
+    (paid,) = data["provenance"]["released"]
+    known = data["provenance"] | {"released": [paid | LESS[lie]]}
+    with pytest.raises(ReleaseFileError, match=r"no charge in it covers .* more privacy"):
+        read(measured(Identity(6), provenance=known))
+    more = data["provenance"] | {"released": [paid | {"budget": {"epsilon": "2"}}]}
+    assert "epsilon=2" in read(measured(Identity(6), provenance=more)).statement
 
 
 def test_members_that_are_not_arrays_of_the_release_are_refused(members, read, tmp_path):

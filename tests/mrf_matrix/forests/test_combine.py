@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mrf_matrix import Provenance, PureDP
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import RandomTrees, concatenate, take_trees
 
@@ -45,11 +46,12 @@ def test_together_and_apart_again():
 
 def test_what_the_parts_say_of_themselves_is_kept():
     plain = RandomTrees(1, 1).grow(DOMAIN)
-    learned = replace(plain, data_dependent=True)
-    assert concatenate([plain, learned]).data_dependent
-    assert not concatenate([plain, plain]).data_dependent
-    with pytest.raises(ValueError, match=r"forests\[1\] has spent budget"):
-        concatenate([plain, replace(learned, budget_spent=1)])
+    learned = replace(plain, provenance=Provenance.from_records("forest"))
+    assert concatenate([plain, learned]).is_data_dependent
+    assert not concatenate([plain, plain]).is_data_dependent
+    first, second = (replace(plain, provenance=Provenance.spent(PureDP(1))) for _ in range(2))
+    assert len(concatenate([first, second]).provenance.spendings) == 2
+    assert len(concatenate([first, first]).provenance.spendings) == 1, "one charge is added once"
 
 
 def test_what_cannot_be_combined():

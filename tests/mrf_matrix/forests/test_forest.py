@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mrf_matrix import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, RandomTrees, branch_pool, threshold_pattern
 from mrf_matrix.forests.codes import BLOCK, ROWS
@@ -143,10 +144,12 @@ def test_a_forest_is_a_value(car):
     assert car == again
     assert hash(car) == hash(again)
     assert car != other
-    assert car != replace(car, data_dependent=True)
+    learned = replace(car, provenance=Provenance.from_records("forest"))
+    assert car == learned  # where they came from is no matter
     assert car != 3
     assert pickle.loads(pickle.dumps(car)) == car
-    assert (car.data_dependent, car.budget_spent) == (False, None)
+    assert not car.is_data_dependent
+    assert car.provenance.declared == {"domain", "forest"}
 
 
 def test_arrays_cannot_be_written(car):
@@ -170,7 +173,8 @@ def test_repr_says_what_it_is(car):
     assert repr(car) == (
         f"Forest(5 trees, {leaves} leaves, depth 2, over 3 attributes, random multi-way trees)"
     )
-    assert "data-dependent" in repr(replace(car, data_dependent=True))
+    learned = replace(car, provenance=Provenance.from_records("forest"))
+    assert "data-dependent" in repr(learned)
 
 
 def test_memory_is_twelve_bytes_a_node(car):

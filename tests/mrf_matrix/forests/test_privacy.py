@@ -1,23 +1,32 @@
 """Structures learned from records are refused, with the remedy that fits."""
 
+from copy import copy
 from dataclasses import replace
 
 import pytest
 
+from mrf_matrix import Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import LearnedStructureError, RandomTrees, check_structure_is_public
+from mrf_matrix.forests import (
+    Forest,
+    LearnedStructureError,
+    RandomTrees,
+    check_structure_is_public,
+    take_trees,
+)
+from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.mechanisms import PureDP
 
+READ_OFF = Provenance.from_records("forest")
 FOREST = RandomTrees(2, 1).grow(Domain.from_sizes([3, 2]), random_state=0)
 
 
 def test_public_structures_pass():
     check_structure_is_public(FOREST, "a release")
-    check_structure_is_public(replace(FOREST, budget_spent=PureDP(1)), "a release")
 
 
 def test_learned_structures_do_not():
-    learned = replace(FOREST, data_dependent=True, source="DecisionTreeClassifier")
+    learned = replace(FOREST, provenance=READ_OFF, source="DecisionTreeClassifier")
     for allow in (False, True):
         with pytest.raises(
             LearnedStructureError, match=r"\(DecisionTreeClassifier\).*epsilon=float\('inf'\)"
@@ -26,7 +35,17 @@ def test_learned_structures_do_not():
 
 
 def test_structures_that_were_paid_for_pass_where_allowed():
-    paid = replace(FOREST, data_dependent=True, budget_spent=PureDP(1))
+    paid = replace(FOREST, provenance=Provenance.spent(PureDP(1)))
     check_structure_is_public(paid, "a release", allow_spent=True)
     with pytest.raises(LearnedStructureError, match="a plan without data must not depend"):
         check_structure_is_public(paid, "a plan without data")
+
+
+def test_nothing_raises_a_provenance():
+    learned = replace(FOREST, provenance=READ_OFF)
+    again = replace(learned, provenance=Provenance.public("forest", "it is only an example"))
+    for one in (again, replace(learned, source="public"), copy(learned), take_trees(learned, [0])):
+        with pytest.raises(LearnedStructureError):
+            check_structure_is_public(one, "a release", allow_spent=True)
+    arrays = {name: getattr(learned, name) for name in ARRAYS}
+    assert Forest(learned.domain, **arrays).provenance.unknown == {"forest"}

@@ -72,15 +72,15 @@ def test_its_release_claims_nothing_of_ours():
     for text in (str(release), repr(release), release._repr_html_()):
         assert "Private release" not in text
         assert "unverified" in text
-    assert "opendp" not in release.provenance.sampler
+    assert "opendp" not in release.measured.sampler
     assert measured("research").statement.startswith("NOT A PRIVATE RELEASE: two Laplace draws")
-    assert "claim, unverified" in repr(combine(release, np.eye(6)))
+    assert "Claim by two Laplace draws, unverified" in repr(combine(release, np.eye(6)))
     with pytest.raises(ValueError, match=r"'exact' of two Laplace draws.*expected 'claimed'"):
-        replace(release, noise="exact", provenance=None)
+        replace(release, noise="exact", measured=None)
     proved = measured(law=None)
     assert proved.statement.startswith("Private release")
     with pytest.raises(ValueError, match=r"'claimed' of discrete Laplace.*for no other"):
-        replace(proved, noise="claimed", provenance=None)
+        replace(proved, noise="claimed", measured=None)
 
 
 def test_a_subclass_of_ours_is_not_ours():

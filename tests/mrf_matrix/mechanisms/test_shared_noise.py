@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mrf_matrix.base.provenance import DOMAIN
 from mrf_matrix.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -17,6 +18,7 @@ from mrf_matrix.mechanisms import (
     count_cells,
     measure,
 )
+from mrf_matrix.mechanisms.measurement.measure import drawn_release
 from mrf_matrix.mechanisms.noise.negative_binomial import (
     cumulative,
     draw_within,
@@ -169,7 +171,10 @@ def test_quorums_without_an_honest_survivor_are_refused():
 def test_a_release_of_shares_says_on_whom_it_rests():
     counts = count_cells(np.zeros((3, 1), int), np.zeros(3, int), (2,), 1)
     plain = measure(Identity(2), counts, PureDP(1))
-    made = Release(plain.mechanism, plain.answers, "shares", (2,), quorum=Quorum(5, 1, 1))
+    quorum = Quorum(5, 1, 1)
+    by_hand = Release(plain.mechanism, plain.answers, "shares", (2,), quorum=quorum)
+    assert not by_hand.is_private, "whoever made these answers"
+    made = drawn_release(plain.mechanism, plain.answers, "shares", (2,), DOMAIN, quorum=quorum)
     assert made.is_private
     assert "conditional on at least 4 parties of 5 contributing" in made.statement
     with pytest.raises(ValueError, match="expected a Quorum"):

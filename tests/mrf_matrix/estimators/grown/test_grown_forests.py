@@ -160,10 +160,10 @@ def test_private_forests_state_their_claim(coded, disjoint, neighboring):
         domain, epsilon=3, n_trees=6, max_depth=3, disjoint=disjoint, neighboring=neighboring
     ).fit(codes, y)
     report = forest.privacy_report_
-    assert report.statement.startswith("This release is differentially private: PureDP(epsilon=3)")
+    assert report.statement.startswith("Private release: PureDP(epsilon=3)")
     assert neighboring in str(report)
     assert report.to_dict()["noise"] == "exact"
-    assert forest.forest_.budget_spent == PureDP(3)
+    assert [one.budget for one in forest.forest_.provenance.spendings] == [PureDP(3)]
     assert forest.forest_.max_depth <= 3
     spent = 3 / (1 if disjoint else 6) / (2 if neighboring == "replace_one" else 1)
     assert report.per_tree in {f"epsilon {spent:g}", "epsilon 3/2", "epsilon 1/2", "epsilon 1/4"}

@@ -6,6 +6,7 @@ import pytest
 from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
+    Provenance,
     RandomTrees,
     load_dataset,
     load_model,
@@ -97,6 +98,7 @@ def test_what_the_release_cannot_answer_is_refused(model):
 def test_a_structure_learned_from_records_is_refused(model):
     from dataclasses import replace
 
-    learned = replace(RandomTrees(1, 1).grow(CAR.domain, random_state=0), data_dependent=True)
+    grown = RandomTrees(1, 1).grow(CAR.domain, random_state=0)
+    learned = replace(grown, provenance=Provenance.from_records("forest"))
     with pytest.raises(LearnedStructureError):
         from_release(model.release_, CAR.domain, forest=learned)

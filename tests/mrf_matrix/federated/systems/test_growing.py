@@ -67,8 +67,8 @@ def test_the_forest_depends_on_seeds_alone_and_on_the_passes():
     more = grow_collaboratively(domain, parts, TREES, n_passes=3, random_state=1)
     assert more.n_leaves > one.n_leaves
     assert one.n_trees == 9
-    assert one.data_dependent
-    assert one.budget_spent is None
+    assert one.is_data_dependent
+    assert not one.provenance.released
 
 
 def test_every_leaf_that_parties_grew_has_records():

@@ -101,7 +101,7 @@ def test_no_party_spends_more_than_epsilon(n_trees, depth, parties, collaborativ
     rates = expected.rates
     assert (rates.attribute + rates.cut) * most == Fraction(1, 2)
     assert all(growth == expected.growth for _, _, growth in looked)
-    assert forest.budget_spent == PureDP(Fraction(1, 2))
+    assert [one.budget for one in forest.provenance.spendings] == [PureDP(Fraction(1, 2))]
 
 
 def test_a_root_is_chosen_by_the_exponential_mechanism():
@@ -124,8 +124,8 @@ def test_parties_are_charged_before_their_records_are_seen(monkeypatch):
     source = PrivateMultinomialTrees(1.5, n_trees=2, max_depth=1)
     forest = grow_privately(DOMAIN, PARTS, source, ledgers=ledgers)
     assert [ledger.spent for ledger in ledgers] == [Fraction(3, 2)] * K
-    assert forest.budget_spent == PureDP(1.5)
-    assert forest.data_dependent
+    assert [one.budget for one in forest.provenance.spendings] == [PureDP(1.5)]
+    assert forest.is_data_dependent
     monkeypatch.setattr(private_module, "candidate_scores", None)  # would fail if called
     with pytest.raises(BudgetError):
         grow_privately(DOMAIN, PARTS, source, ledgers=ledgers)

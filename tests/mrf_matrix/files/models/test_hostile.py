@@ -349,11 +349,9 @@ def replaced(members, arrays, domain=WIDE):
     measured = model["report"]["measurements"][0]
     report = {
         "measurements": [measured],
-        "budget": measured["budget"],
         "expected_rms_per_leaf": 1.0,
     }
-    report |= {"statement": "NOT A PRIVATE RELEASE: made by hand.", "noise": "exact"}
-    report |= {name: model["report"][name] for name in ("neighboring", "public", "notes")}
+    report |= {name: model["report"][name] for name in ("delta", "public", "notes", "provenance")}
     text = model | {"domain": domain, "ensembles": [one], "report": report}
     return with_arrays(rest | {MODEL: json.dumps(text).encode()}, arrays)
 

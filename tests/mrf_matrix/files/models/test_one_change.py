@@ -155,7 +155,7 @@ def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
 @pytest.mark.parametrize("kind", KINDS)
 def test_research_noise_is_no_private_release(kind, tmp_path):
     model = fitted(kind, noise="research", noise_state=0)
-    with pytest.raises(ModelFileError, match="no private release"):
+    with pytest.raises(ModelFileError, match="claims no privacy"):
         save_model(model, tmp_path / "m")
     save_model(model, tmp_path / "m", allow_nonprivate=True)
     loaded = load_model(tmp_path / "m")

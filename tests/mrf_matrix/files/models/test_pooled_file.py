@@ -17,6 +17,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
+from mrf_matrix.base.provenance import Spending, parts_of
 from mrf_matrix.estimators import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.pooled.report import pooled_report
 from mrf_matrix.files.models import ModelFileError
@@ -106,20 +107,17 @@ def good(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def composed(tmp_path_factory, unzipped):
-    """Return the function that writes the file of a tree and tables that were fitted apart.
-
-    `budget`: what is claimed of both.
-    """
+    """Return the function that writes the file of a tree and tables that were fitted apart."""
     folder = tmp_path_factory.mktemp("parts")
 
-    def written(tree, tables, budget, delta=0.0):
+    def written(tree, tables, delta=0.0):
         members = {}
         for prefix, model in zip(ARRAYS, (tree, tables), strict=True):
             save_model(model, folder / "part", allow_nonprivate=True)
             for name, content in unzipped((folder / "part").read_bytes()).items():
                 members[prefix + name] = content
         parts = {one.strip("/"): json.loads(members.pop(one + MODEL)) for one in ARRAYS}
-        report = pooled_report(tree.privacy_report_, tables.privacy_report_, budget, delta)
+        report = pooled_report(tree.privacy_report_, tables.privacy_report_, delta)
         head = {"format": "mrf_matrix.pooled_model", "schema_version": 2, "delta": delta}
         data = head | parts | {"report": report.to_dict()}
         return members | {MODEL: json.dumps(data).encode()}
@@ -127,9 +125,16 @@ def composed(tmp_path_factory, unzipped):
     return written
 
 
-def apart(of_tree, of_tables):
-    """Return a tree and tables that were fitted apart."""
-    return fitted(LabelTreeClassifier, **of_tree), fitted(PosteriorForestClassifier, **of_tables)
+WHOLE = PureDP(20)
+
+
+def apart(of_tree, of_tables, whole=WHOLE):
+    """Return a tree and tables that were fitted apart, as parts of one charge."""
+    with parts_of(Spending(whole, "add_remove", "exact")):
+        return (
+            fitted(LabelTreeClassifier, **of_tree),
+            fitted(PosteriorForestClassifier, **of_tables),
+        )
 
 
 HALF = {"epsilon": 0.5}
@@ -138,8 +143,8 @@ HALF = {"epsilon": 0.5}
 def test_parts_that_share_as_planned_are_read_wherever_they_were_fitted(composed, read):
     """The positive control of what is refused below."""
     for half, whole in ((HALF, PureDP(1)), ({"rho": 0.04}, ZCDP(0.08))):
-        tree, tables = apart(half, half)
-        loaded = read(composed(tree, tables, whole))
+        tree, tables = apart(half, half, whole)
+        loaded = read(composed(tree, tables))
         assert loaded.privacy_report_.statement.startswith("Private release")
         assert repr(whole) in loaded.privacy_report_.statement
         assert np.array_equal(loaded.tree_.predict_proba(X), tree.predict_proba(X))
@@ -156,7 +161,7 @@ APART = {
     "half where a tenth is planned": ({"epsilon": 10}, {"epsilon": 10}, SHARES),
     "another law": (HALF, {"rho": 0.5}, "a budget of the tree's kind"),
     "one of no noise": (HALF, {"epsilon": float("inf")}, UNLIKE),
-    "tables of fewer neighbours": (HALF | TWICE, HALF, UNLIKE),
+    "tables of fewer neighbours": (HALF | TWICE, HALF, "under replace_one neighbours"),
     "a tree of fewer neighbours": (HALF, HALF | TWICE, UNLIKE),
     "seeded tables": (HALF, HALF | SEEDED, UNLIKE),
     "a seeded tree": (HALF | SEEDED, HALF, UNLIKE),
@@ -169,7 +174,7 @@ APART = {
 @pytest.mark.parametrize("what", APART)
 def test_parts_of_different_forests_are_refused_by_name(composed, read, what):
     of_tree, of_tables, message = APART[what]
-    members = composed(*apart(of_tree, of_tables), PureDP(1))
+    members = composed(*apart(of_tree, of_tables))
     with pytest.raises(ModelFileError, match=re.escape(message)):
         read(members)
 
@@ -226,8 +231,9 @@ def with_report(**changes):
 def claiming_half(data):
     """Return the data with a report that claims half of the budget, wherever it is named."""
     report = data["report"]
-    less = {key: report[key].replace("epsilon=1)", "epsilon=0.5)") for key in ("statement",)}
-    return data | {"report": report | less | {"budget": "PureDP(epsilon=0.5)"}}
+    text = json.dumps(report).replace("epsilon=1)", "epsilon=0.5)")
+    less = json.loads(text.replace('"epsilon": "1"', '"epsilon": "1/2"'))
+    return data | {"report": less}
 
 
 def without_tables(data):
@@ -252,7 +258,7 @@ JSON = {
     "delta of one": (lambda data: data | {"delta": 1.0}, "delta"),
     "a delta that is not reported": (lambda data: data | {"delta": 1e-6}, "report"),
     "half of the budget": (with_report(budget="PureDP(epsilon=0.5)"), "report: budget"),
-    "half of the claim": (claiming_half, "report: statement"),
+    "half of the claim": (claiming_half, "The file claims more privacy"),
     "the tree's report": (without_tables, "report"),
     "no measurements": (with_report(measurements=[]), "report"),
     "another relation": (with_report(neighboring="replace_one"), "report: neighboring"),
@@ -280,7 +286,7 @@ def test_notes_are_the_writers_word(members, read):
 def test_what_denies_of_a_part_is_claimed_of_no_whole(tmp_path, unzipped, read, part):
     """Domains that were read off the records: each part says so, and so must the report of both."""
     model = PooledForestClassifier("from_data", n_records=N, random_state=0).fit(X, Y)
-    public = Domain(model.domain_.attributes, model.domain_.target)
+    public = Domain.from_dict(model.domain_.to_dict() | {"is_read_off": False})
     private = PooledForestClassifier(public, n_records=N, random_state=0).fit(X, Y)
     for one, path in ((model, "m"), (private, "p")):
         save_model(one, tmp_path / path, allow_nonprivate=True)
@@ -297,8 +303,8 @@ def test_what_denies_of_a_part_is_claimed_of_no_whole(tmp_path, unzipped, read, 
     mixed = data[1] | {part: data[0][part]}
     arrays = {k: v for k, v in claims.items() if not k.startswith(f"{part}/")}
     arrays |= {k: v for k, v in denies.items() if k.startswith(f"{part}/")}
-    with pytest.raises(ModelFileError, match="report: statement"):
+    with pytest.raises(ModelFileError, match="report"):
         read(arrays | {MODEL: json.dumps(mixed).encode()})
     mixed["report"] = data[0]["report"] | {"public": mixed["report"]["public"]}
-    loaded = read(arrays | {MODEL: json.dumps(mixed).encode()})
-    assert loaded.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
+    with pytest.raises(ModelFileError, match="report"):  # parts of two charges are no whole
+        read(arrays | {MODEL: json.dumps(mixed).encode()})

@@ -91,7 +91,7 @@ def test_a_loaded_posterior_forest_is_fitted_and_cannot_be_fitted_again(tmp_path
 def test_what_is_no_private_release_is_not_saved(tmp_path):
     for parameters, why in (
         ({"noise": "research", "noise_state": 0}, "seedable"),
-        ({"epsilon": float("inf")}, "no private release"),
+        ({"epsilon": float("inf")}, "claims no privacy"),
     ):
         with pytest.raises(ModelFileError, match=why):
             save_model(fitted(**parameters), tmp_path / "m")

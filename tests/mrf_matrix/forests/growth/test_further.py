@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mrf_matrix import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import (
     BernoulliTrees,
@@ -57,7 +58,7 @@ def test_from_bare_roots_it_is_the_forest_grown_at_once(
     cells = all_cells(SIZES)
     np.testing.assert_array_equal(found.apply(cells), once.apply(cells))
     assert found.n_leaves == once.n_leaves
-    assert found.data_dependent
+    assert found.is_data_dependent
 
 
 def test_no_split_is_undone_and_leaves_are_cut_by_the_new_records_only(data, all_cells):
@@ -108,5 +109,6 @@ def test_what_cannot_be_hung_is_refused():
     np.testing.assert_array_equal(
         hang(forest, below).apply(np.array([[1, 1]])), forest.apply(np.array([[1, 1]]))
     )
-    with pytest.raises(ValueError, match="spent budget"):
-        hang(forest, replace(below, data_dependent=True, budget_spent=PureDP(1)))
+    paid = replace(below, provenance=Provenance.spent(PureDP(1)))
+    (charge,) = hang(forest, paid).provenance.spendings  # what it cost is kept
+    assert charge.budget == PureDP(1)

@@ -55,7 +55,7 @@ def test_leaf_counts_are_those_of_the_estimation_points(source, data):
     assert grown.parent_counts.sum(axis=1).min() > 0
     filled = grown.leaf_counts.any(axis=1)
     np.testing.assert_array_equal(grown.parent_counts[filled], grown.leaf_counts[filled])
-    assert grown.forest.data_dependent
+    assert grown.forest.is_data_dependent
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=repr)

@@ -83,8 +83,8 @@ def noisy(n=400, sizes=(64, 64, 64), seed=0):
 def test_it_says_that_it_depends_on_the_records():
     domain, codes, labels = noisy()
     forest = SimplifiedBreimanTrees(2, 8).grow(domain, codes, labels, 0)
-    assert forest.data_dependent
-    assert forest.budget_spent is None
+    assert forest.is_data_dependent
+    assert not forest.provenance.released
     assert "data-dependent" in repr(forest)
     moved = labels.copy()
     moved[codes[:, 0] < 40] = 0
@@ -129,7 +129,7 @@ def test_blocks_of_trees_are_joined(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 250)
     forest = SimplifiedBreimanTrees(7, 9).grow(domain, codes, labels, 0)
     assert (np.bincount(forest.leaf_tree) == 9).all()
-    assert forest.data_dependent
+    assert forest.is_data_dependent
     for tree in range(7):
         replay(forest, tree, codes, labels, 9)
 

@@ -55,7 +55,8 @@ def descendants(forest, nodes):
 def test_it_is_a_path_source():
     assert isinstance(PureTrees(), PathSource)
     forest = PureTrees(3, 5).grow(FINE, random_state=0)
-    assert (forest.data_dependent, forest.budget_spent) == (False, None)
+    assert not forest.is_data_dependent
+    assert not forest.provenance.unknown
 
 
 @pytest.mark.parametrize("splits", ["uniform", "midpoint"])

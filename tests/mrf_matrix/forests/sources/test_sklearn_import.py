@@ -26,6 +26,7 @@ from sklearn.tree import (
     ExtraTreeRegressor,
 )
 
+from mrf_matrix import Provenance
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import from_sklearn
@@ -119,10 +120,14 @@ def test_leaves_are_numbered_left_to_right(estimator, cells):
 
 def test_it_is_marked_as_learned_from_records():
     forest = from_sklearn(fitted(FORESTS[0]), DOMAIN)
-    assert forest.data_dependent
-    assert forest.budget_spent is None
+    assert forest.is_data_dependent
+    assert not forest.provenance.released
     assert forest.source == "RandomForestClassifier"
-    assert not replace(forest, data_dependent=False).data_dependent
+    public = Provenance.public("forest", "fitted on a public survey")
+    assert replace(forest, provenance=public).is_data_dependent, "nothing raises it afterwards"
+    said = from_sklearn(fitted(FORESTS[0]), DOMAIN, provenance=public)
+    assert not said.is_data_dependent
+    assert any("a public survey" in one for one in said.provenance.declared)
 
 
 def test_a_tree_that_never_splits():

@@ -340,7 +340,7 @@ def test_a_file_is_continued_under_the_filter_that_it_says(tmp_path, monkeypatch
     for budget in (PureDP(2), ZCDP(0.01)):
         pay(ledger, budget)
     record = json.loads(path.read_text())
-    assert record["schema_version"] == 3
+    assert record["schema_version"] == 5
     assert record["budget"] == {"epsilon": "3", "delta": "1/1000000"}
     assert record["filter"]["after"] == "2"
     assert PrivacyLedger.from_dict(record).to_dict() == record == ledger.to_dict()
@@ -363,7 +363,7 @@ def test_a_file_is_continued_under_the_filter_that_it_says(tmp_path, monkeypatch
 def test_pure_and_rho_ledgers_are_written_as_before():
     for terms in ({"epsilon": 1}, {"rho": 1}):
         record = PrivacyLedger(**terms).to_dict()
-        assert record["schema_version"] == 2
+        assert record["schema_version"] == 4
         assert "filter" not in record
 
 
@@ -377,7 +377,7 @@ def test_pure_and_rho_ledgers_are_written_as_before():
         (("budget", "delta"), "1/10000000", "does not imply"),
         (("spent", "rho"), "1/1000", "does not agree"),
         (("spent",), "1", "does not agree"),
-        (("schema_version",), 2, "filter"),
+        (("schema_version",), 4, "filter"),
         (("budget",), {"epsilon": "3"}, "delta"),
         (("charges", 1, "budget"), {"rho": "1"}, "more than"),
         (("charges", 1, "amount"), "1", "does not agree"),

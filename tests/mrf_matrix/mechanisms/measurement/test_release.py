@@ -160,27 +160,27 @@ def test_questions_that_are_none_are_refused():
             question(released(), np.eye(5))
 
 
-def test_provenance_says_program_day_and_sampler():
-    today = released().provenance
+def test_a_record_says_program_day_and_sampler():
+    today = released().measured
     assert today.version == installed_version("mrf-matrix")
     assert today.sampler == f"numpy {np.__version__}"
-    assert released(noise="exact", random_state=None).provenance.sampler.startswith("opendp ")
-    assert released(budget=PureDP(inf)).provenance.sampler == "nothing"
+    assert released(noise="exact", random_state=None).measured.sampler.startswith("opendp ")
+    assert released(budget=PureDP(inf)).measured.sampler == "nothing"
     assert type(today.measured_on) is date
     assert installed_version("no-such-distribution") == "of unknown version"
 
 
 @pytest.mark.parametrize("bad", [{"version": ""}, {"sampler": "x\x1b"}, {"version": "x" * 999}])
-def test_provenance_holds_lines_only(bad):
+def test_a_record_holds_lines_only(bad):
     with pytest.raises(ValueError, match="line"):
-        replace(released().provenance, **bad)
+        replace(released().measured, **bad)
     with pytest.raises(TypeError, match="date"):
-        replace(released().provenance, measured_on="2026-11-21")
+        replace(released().measured, measured_on="2026-11-21")
 
 
 def test_a_sampler_draws_its_own_kind_of_noise_only():
     kinds = {"exact": "opendp 0.16.0", "research": "NumPy 2.3", "none": "nothing"}
-    known = released().provenance
+    known = released().measured
     for noise in kinds:
         for kind, sampler in kinds.items():
             named = replace(known, sampler=sampler)
@@ -192,7 +192,7 @@ def test_a_sampler_draws_its_own_kind_of_noise_only():
     replace(known, sampler="numpyro 1").check_noise("exact")  # unknown: the writer's word
     with pytest.raises(ValueError, match="noise by 'numpy 2', which draws 'research' noise"):
         replace(released(noise="exact", random_state=None),
-                provenance=replace(known, sampler="numpy 2"))  # fmt: skip
+                measured=replace(known, sampler="numpy 2"))  # fmt: skip
 
 
 def test_a_domain_must_be_the_one_that_was_measured():
@@ -233,7 +233,7 @@ def test_text_and_table_show_the_same_and_escape_it():
         assert shown in html
     assert "a<b>, c" in table.texts
     assert "y & z" in table.texts
-    assert str(release.provenance) in table.texts
+    assert str(release.measured) in table.texts
     assert "a<b>" not in html
 
 
@@ -242,5 +242,5 @@ def test_huge_and_long_domains_print_shortly():
     release = measure(Marginals(sizes, [(0,)], [1]), counts(sizes), PureDP(inf))
     assert "about 2^80 cells" in str(release)
     assert "4, 4 and 28 more" in str(release)
-    assert "unknown" in str(replace(release, provenance=None))
+    assert "unknown" in str(replace(release, measured=None))
     assert "Release(4 x 2 answers" in repr(release)

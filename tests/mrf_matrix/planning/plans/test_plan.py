@@ -10,6 +10,7 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
+    Provenance,
     RandomTrees,
     SubsampleAggregateClassifier,
 )
@@ -362,8 +363,9 @@ def test_structures_learned_from_records_are_refused():
     from dataclasses import replace
 
     forest = RandomTrees(2, 1).grow(DOMAIN, 0)
-    for spent in (None, "epsilon=1"):
-        learned = replace(forest, data_dependent=True, budget_spent=spent)
+    for spent in (None, PureDP(1)):
+        found = Provenance.spent(spent) if spent else Provenance.from_records("forest")
+        learned = replace(forest, provenance=found)
         with pytest.raises(LearnedStructureError, match="record"):
             plan(learned, epsilon=1)
 
