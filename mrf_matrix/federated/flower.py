@@ -6,7 +6,7 @@ rounds. Whoever fails to answer in time, or answers with an error, counts as van
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -118,7 +118,7 @@ def server_app(
 
 def _summed(
     grid: "Grid",
-    nodes: Mapping[int, int],
+    nodes: Mapping[int, Sequence[int]],
     state: ServerState,
     seconds: float,
     charge: Callable[[], None] = lambda: None,
@@ -144,8 +144,11 @@ def _charge(design: FederatedDesign, session: Session, ledger: PrivacyLedger | N
         ledger.charge(made.budget, session.label, made.neighboring, noise=kind, identity=identity)
 
 
-def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, int]:
-    """Return which node is which party, once all have come or time is up."""
+def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, list[int]]:
+    """Return which nodes say that they are which party, once all have come or time is up.
+
+    Several may say the same: all are asked, and signatures tell whose answer counts.
+    """
     from flwr.app import Message as Envelope
     from flwr.app import RecordDict
 
@@ -158,15 +161,17 @@ def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, int
         Envelope(RecordDict(), dst_node_id=node, message_type=f"query.{NAME}") for node in nodes
     ]
     replies = grid.send_and_receive(asked, timeout=seconds)
-    return {
-        int(reply.content[RECORD]["number"]): reply.metadata.src_node_id
-        for reply in replies
-        if not reply.has_error()
-    }
+    found: dict[int, list[int]] = {}
+    for reply in replies:
+        with suppress(KeyError, TypeError, ValueError):  # junk: such a node has vanished
+            if not reply.has_error():
+                number = int(reply.content[RECORD]["number"])
+                found.setdefault(number, []).append(reply.metadata.src_node_id)
+    return {number: found[number] for number in session.members if number in found}
 
 
 def exchange_messages(
-    grid: "Grid", nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
+    grid: "Grid", nodes: Mapping[int, Sequence[int]], asked: Mapping[int, Message], seconds: float
 ) -> list[Message]:
     """Send one round's messages, and return the answers that came in time."""
     from flwr.app import ConfigRecord, RecordDict
@@ -175,14 +180,18 @@ def exchange_messages(
     envelopes = [
         Envelope(
             RecordDict({RECORD: ConfigRecord(_fields(message))}),
-            dst_node_id=nodes[number],
+            dst_node_id=node,
             message_type=f"train.{NAME}",
         )
         for number, message in asked.items()
-        if number in nodes
+        for node in nodes.get(number, ())
     ]
-    replies = grid.send_and_receive(envelopes, timeout=seconds)
-    return [_message_of(reply.content[RECORD]) for reply in replies if not reply.has_error()]
+    answers = []
+    for reply in grid.send_and_receive(envelopes, timeout=seconds):
+        with suppress(ProtocolError):  # junk: whoever sent it has vanished
+            if not reply.has_error():
+                answers.append(_message_of(reply.content[RECORD]))
+    return answers
 
 
 def _check(design: FederatedDesign, session: Session) -> None:
@@ -198,4 +207,7 @@ def _fields(message: Message) -> dict[str, object]:
 
 
 def _message_of(record: "ConfigRecord") -> Message:
-    return Message(**{name: record[name] for name in Message.__dataclass_fields__})
+    try:
+        return Message(**{name: record[name] for name in Message.__dataclass_fields__})
+    except KeyError as error:
+        raise ProtocolError(f"message: the field {error} is missing.") from None

@@ -14,7 +14,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.provenance import NOTHING, join
+from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.network import Network, RandomState
 from mrf_matrix.federated.noisy_answers import noise_kind
@@ -28,7 +28,7 @@ from mrf_matrix.federated.sums.messages import (
     ReplayedMessageError,
 )
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger, Release
+from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 
@@ -88,12 +88,16 @@ class _Run:
             for number, message in asked.items():
                 if not network.answers(number, stage):
                     continue
-                self.kept[number], reply = self.answer(number, self.kept[number], message)
+                try:
+                    self.kept[number], reply = self.answer(number, self.kept[number], message)
+                except (ProtocolError, BudgetError):  # whoever cannot answer has vanished
+                    continue
                 self.down[stage] = max(self.down.get(stage, 0), message.size)
                 self.up[stage] = max(self.up.get(stage, 0), reply.size)
                 if network.is_late(number, stage):
                     waiting.append(reply)
-                else:
+                    continue
+                with suppress(ProtocolError):  # junk is no answer: its sender has vanished
                     server = server_receive(server, reply)
         return opened_sum(server), server.survivors
 
@@ -125,9 +129,10 @@ def run_federation(
     random_state : None, int or numpy Generator
         Seed of research noise.
     ledgers : sequence of PrivacyLedger, optional
-        One for each party, charged before its vector is sent.
+        One for each party, charged before its vector is sent. A party whose ledger refuses takes
+        no part, as if it had vanished before the first round.
     server_ledger : PrivacyLedger, optional
-        Charged before masked vectors are asked for.
+        Charged before masked vectors are asked for, and asked before anything is sent.
     label : str
         What is summed, for charges.
     domain : Domain, optional
@@ -137,6 +142,9 @@ def run_federation(
     ------
     BelowThresholdError
         If too few are left. Nothing is opened, and charges stay.
+    BudgetError
+        If the server's ledger refuses, or those of so many parties that the rest are too few:
+        nothing is sent or spent then.
     ProtocolError
         If there are not as many parts as parties.
 
@@ -160,7 +168,7 @@ def run_federation(
         [*(one.provenance for one in parts), NOTHING if domain is None else domain.provenance]
     )
     check_claims(rests_on, server_ledger, *(ledgers or ()))
-    net = network or Network()
+    net = _without_refusals(design, network or Network(), ledgers, noise, label, rests_on)
     keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]
     session = session_of(design, f"{label} {uuid4().hex}", publics[:-1], publics[-1])
@@ -173,6 +181,10 @@ def run_federation(
 
     def answer(number: int, kept: Kept, message: Message) -> tuple[Kept, Message]:
         return party_answer(design, session, local[number], kept, message, generator)
+
+    if server_ledger is not None:
+        made, kind = design.mechanism, noise_kind(design, noise)
+        server_ledger.check(made.budget, label, made.neighboring, noise=kind, rests_on=rests_on)
 
     def charge() -> None:
         if server_ledger is not None:
@@ -210,3 +222,33 @@ def run_federation(
     )
     seconds = perf_counter() - started
     return Federation(release, survivors, revealing, up, down, run.late, seconds)
+
+
+def _without_refusals(
+    design: FederatedDesign,
+    network: Network,
+    ledgers: Sequence[PrivacyLedger] | None,
+    noise: str,
+    label: str,
+    rests_on: Provenance,
+) -> Network:
+    """Return the network without the parties whose ledgers refuse, before anything is sent.
+
+    Raises BudgetError if the others are too few.
+    """
+    made, kind = design.mechanism, noise_kind(design, noise)
+    refusals: dict[int, BudgetError] = {}
+    for number, ledger in enumerate(ledgers or ()):
+        try:
+            ledger.check(made.budget, label, made.neighboring, noise=kind, rests_on=rests_on)
+        except BudgetError as error:
+            refusals[number] = error
+    left = design.quorum.parties - len(refusals)
+    if refusals and left < design.quorum.threshold:
+        first = min(refusals)
+        raise BudgetError(
+            f"the ledgers of {len(refusals)} parties refuse, and {left} parties are left: expected "
+            f"at least {design.quorum.threshold}. Nothing was sent or spent. Party {first}: "
+            f"{refusals[first]}"
+        )
+    return replace(network, absent={**network.absent, **dict.fromkeys(refusals, "keys")})

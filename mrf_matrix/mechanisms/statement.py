@@ -70,6 +70,19 @@ def implied(budget: Budget, neighboring: str, wanted: str, kind: type[Budget]) -
     return None if known is None else in_kind(known, kind)
 
 
+def pays(paid: Budget, under: str, needed: Budget, needed_under: str) -> bool:
+    """Tell whether a charge implies what was spent: under its own relation, of the spent kind.
+
+    >>> pays(PureDP(1), "add_remove", ZCDP(0.5), "add_remove")
+    True
+    >>> pays(ZCDP(1), "add_remove", PureDP(1), "add_remove")
+    False
+    """
+    known = under_relation(needed, needed_under, under)
+    worth = in_kind(paid, type(needed))
+    return known is not None and worth is not None and known.amount <= worth.amount
+
+
 def composed(spendings: Sequence[Spending]) -> tuple[Budget, str]:
     """Return budget and relation of several charges together, by implication where they differ.
 

@@ -12,7 +12,7 @@ from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.charge import Charge
-from mrf_matrix.mechanisms.statement import Claim, composed, implied
+from mrf_matrix.mechanisms.statement import Claim, composed, pays
 
 NAMELESS_EVALUATION = (
     "It names no model: that it is of this one is the word of whoever kept it. `mrf-matrix "
@@ -55,9 +55,7 @@ def _cover(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
     if not budgets or any(one.noise != "exact" and one.noise != "shares" for one in unpaid):
         return False
     total, relation = composed([Spending(b, named[0].neighboring, "exact") for b in budgets])
-    needed, needed_under = composed(unpaid)
-    asked = implied(needed, needed_under, relation, type(total))
-    return asked is not None and asked.amount <= total.amount
+    return pays(total, relation, *composed(unpaid))
 
 
 def _no_charge(unpaid: Sequence[Spending]) -> str:

@@ -10,10 +10,9 @@ from mrf_matrix.base.arrays import Array, Codes, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.spending import Bill, noise_stream
+from mrf_matrix.estimators.shared.spending import Bill, noise_stream, paid
 from mrf_matrix.mechanisms import (
     ZCDP,
     PrivacyLedger,
@@ -237,10 +236,9 @@ def evaluate(
     rows = grid.rows(shares, labels)
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
     stream = noise_stream(noise, noise_state)
-    bill.charge()
-    with parts_of(bill.spending):
+    with paid(bill):
         release = measure(mechanism, counts, noise=noise, random_state=stream)
-    release = release.resting_on(domain.provenance)
+        release = release.resting_on(domain.provenance)
     classes = tuple(model.classes_.tolist())
     return PrivateEvaluation(
         release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash

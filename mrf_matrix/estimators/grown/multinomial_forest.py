@@ -6,14 +6,14 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.provenance import parts_of
+from mrf_matrix.base.provenance import keep_drawn
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, paid
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
@@ -138,16 +138,16 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)
         label_rate(trees.rates.label, self.label_score)  # type: ignore[arg-type]
-        bill.charge()
-        with parts_of(bill.spending):
+        with paid(bill):
             grown = trees.grow(self.domain_, codes, labels, bits=bits)
-        leaf_labels = private_labels(
-            grown.leaf_counts,
-            trees.rates.label,
-            self.label_score,  # type: ignore[arg-type]
-            bits,
-        )
-        self._keep(grown.forest, leaf_labels)
+            keep_drawn(grown.forest)
+            leaf_labels = private_labels(
+                grown.leaf_counts,
+                trees.rates.label,
+                self.label_score,  # type: ignore[arg-type]
+                bits,
+            )
+            self._keep(grown.forest, leaf_labels)
         known = bill.provenance | grown.forest.provenance
         self.privacy_report_ = choice_report(trees, self.label_score, known)
         return self

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.base.provenance import parts_of
+from mrf_matrix.base.provenance import keep_drawn, parts_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
     check_structure_score,
@@ -30,7 +30,7 @@ from mrf_matrix.estimators.shared.parameters import (
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.spending import Bill, NoiseParameters, bill_of
+from mrf_matrix.estimators.shared.spending import Bill, NoiseParameters, bill_of, paid
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
@@ -142,10 +142,10 @@ class MultinomialMatrixForestClassifier(
         check_growth_memory(trees, domain)
         check_given_strategy(self.strategy, domain, trees.max_depth, plan.counts, self.neighboring)
         codes, labels = encode(domain, X, y)
-        bill.charge()
-        seen, measured = plan.assign(len(codes), bits)
-        with parts_of(bill.spending):
+        with paid(bill):
+            seen, measured = plan.assign(len(codes), bits)
             forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
+            keep_drawn(forest)
         whole = Ensemble(tuple(range(domain.n_attributes)), forest)
         with keeping(self, FITTED, self._structure_note(plan, bill), plan_=plan, forest_=forest):
             leaves = PublicForests(kind, domain, (whole,), structure).plan(

@@ -6,14 +6,15 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
-from mrf_matrix.forests import RandomTrees
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, paid
+from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
@@ -115,19 +116,25 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         check_allocation("class counts of all leaves", (forest.n_leaves, k), 48)
         if self.label_rule == "count":
             label_rate(budget.epsilon, "count")
-        bill.charge()
-        tree = bits.below(np.full(len(codes), self.n_trees))
-        leaf = leaves_in_trees(forest, codes, tree).astype(np.int64)
-        counts = np.bincount(leaf * k + labels, minlength=forest.n_leaves * k).reshape(-1, k)
-        if self.label_rule == "count":
-            drawn = private_labels(counts, budget.epsilon, "count", bits)
-        else:
-            seed = None if bits.generator is None else bits.generator
-            drawn = draw_smooth_labels(counts, float(budget.epsilon), np.random.default_rng(seed))
+        with paid(bill):
+            drawn = self._labels(forest, codes, labels, budget, bits)
         self._keep(forest, drawn)
         known = bill.provenance | forest.provenance
         self.statement_ = self._statement(known)
         return self
+
+    def _labels(
+        self, forest: Forest, codes: Codes, labels: Codes, budget: PureDP, bits: Bits
+    ) -> Longs:
+        """Draw the label of every leaf, by the records of its own tree."""
+        k = forest.domain.n_classes
+        tree = bits.below(np.full(len(codes), self.n_trees))
+        leaf = leaves_in_trees(forest, codes, tree).astype(np.int64)
+        counts = np.bincount(leaf * k + labels, minlength=forest.n_leaves * k).reshape(-1, k)
+        if self.label_rule == "count":
+            return private_labels(counts, budget.epsilon, "count", bits)
+        seed = None if bits.generator is None else bits.generator
+        return draw_smooth_labels(counts, float(budget.epsilon), np.random.default_rng(seed))
 
     def _statement(self, released: Provenance) -> str:
         if self.label_rule == "smooth":

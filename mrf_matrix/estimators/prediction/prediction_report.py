@@ -16,7 +16,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     book, relation = fitted.book, fitted.bill.neighboring
     delta = fitted.measuring.delta
     answered = book.batches
-    spent, lost = book.spent, book.n_charged - len(answered)
+    spent, lost = book.spent, book.n_charged - book.n_drawn
     notes: tuple[str, ...] = (note,)
     if lost:
         notes += (

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
-from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
@@ -35,6 +34,7 @@ from mrf_matrix.estimators.shared.spending import (
     NoiseParameters,
     bill_of,
     noise_stream,
+    paid,
 )
 from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
@@ -217,6 +217,7 @@ class PrivatePredictionClassifier(
         book, ensembles = fitted.book, fitted.forests.ensembles
         keys = query_keys(ensembles, codes)
         with book.lock:
+            book.answer()  # what was drawn before and not answered
             new = int(book.unknown(keys).sum())
             if not new:
                 return
@@ -226,14 +227,13 @@ class PrivatePredictionClassifier(
                 if plan is None:
                     return
                 bill = batch_bill(fitted.bill, book, number, len(plan.queries))
-                bill.charge()
-                book.charge(bill.spending)
                 stream = noise_stream(bill.noise, bill.noise_state, number)
-                with parts_of(bill.spending):
+                with paid(bill):
+                    book.charge(bill.spending)
                     releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
-                marked = tuple(one.resting_on(bill.rests_on) for one in releases)
-                batch = VoteBatch(plan, marked, plan.answers(releases))
-                book.record(batch, query_keys(ensembles, plan.queries))
+                    marked = tuple(one.resting_on(bill.rests_on) for one in releases)
+                    book.keep(plan, marked, query_keys(ensembles, plan.queries))
+                    book.answer()
 
     def _margins(self, X: Records, level: float) -> Margins:
         fitted, codes = self._answered(X)

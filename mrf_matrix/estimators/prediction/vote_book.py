@@ -129,6 +129,7 @@ class VoteBook:
         self.n_started = 0
         self.batches: list[VoteBatch] = []
         self._charged: list[Spending] = []
+        self._drawn: list[tuple[Plan, tuple[Release, ...], Codes]] = []
         self._votes: dict[bytes, Array] = {}
         self._batch_of: dict[bytes, int] = {}
 
@@ -151,6 +152,11 @@ class VoteBook:
     def n_charged(self) -> int:
         """Number of batches that were charged, released or lost."""
         return len(self._charged)
+
+    @property
+    def n_drawn(self) -> int:
+        """Number of batches whose noisy answers are here, worked out or not yet."""
+        return len(self.batches) + len(self._drawn)
 
     @contextmanager
     def reserved(self, new: int) -> Iterator[int]:
@@ -188,6 +194,17 @@ class VoteBook:
     def unknown(self, keys: Codes) -> Bools:
         """Tell which queries have no released answer, shape (b,)."""
         return np.array([key.tobytes() not in self._votes for key in keys], dtype=bool)
+
+    def keep(self, plan: Plan, releases: tuple[Release, ...], keys: Codes) -> None:
+        """Keep what was drawn of a batch, before anything is worked out of it."""
+        self._drawn.append((plan, releases, keys))
+
+    def answer(self) -> None:
+        """Answer the batches that were drawn: post-processing, at no charge, whenever it is."""
+        while self._drawn:
+            plan, releases, keys = self._drawn[0]
+            self.record(VoteBatch(plan, releases, plan.answers(releases)), keys)
+            del self._drawn[0]
 
     def record(self, batch: VoteBatch, keys: Codes) -> None:
         """Keep a released batch, for whoever asks again."""

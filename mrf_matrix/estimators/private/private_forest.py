@@ -23,10 +23,12 @@ from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenData, P
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
+    Bill,
     BudgetParameters,
     NoiseParameters,
     bill_of,
     noise_stream,
+    paid,
 )
 from mrf_matrix.estimators.training.posterior_votes import Posterior
 from mrf_matrix.mechanisms import PrivacyLedger
@@ -157,8 +159,8 @@ class PrivateForestClassifier(
         else:
             forest = self._forest(plan, None, self.noise_state, self.ledger)
             prepared = forest._prepared(lambda: data)
-            paid = replace(prepared.bill, what=bill.what)  # the ledger names what was called
-            self._fit_forest(forest, None, replace(prepared, bill=paid).pay)
+            own = replace(prepared.bill, what=bill.what)  # the ledger names what was called
+            self._fit_forest(forest, None, replace(prepared, bill=own).pay)
         return self
 
     def _fit_with_choices(self, data: PrivateData) -> None:
@@ -174,26 +176,38 @@ class PrivateForestClassifier(
             forest = self._forest(most, None, stream, bill.ledger)
             with parts_of(bill.spending, charged=False):
                 waiting = forest, forest._prepared(lambda: data).release
-        bill.charge()
-        keep_if_fit_fails(self)
-        bits, kept = Bits(stream), None
+        with paid(bill):
+            keep_if_fit_fails(self)
+            self._choose_and_fit(data, tables, Bits(stream), bill, most, waiting)
+
+    def _choose_and_fit(
+        self,
+        data: PrivateData,
+        tables: TableSource,
+        bits: Bits,
+        bill: Bill,
+        most: PrivatePlan,
+        waiting: tuple[Forest, Callable[[], object]] | None,
+    ) -> None:
+        """Make the choices, and fit the forest between them: the whole is charged by now."""
+        announced, kept = self.plan_, None
         if announced.balance is not None:
             tell("Choosing how rare the rarer class is")
             level = chosen_balance(announced.balance, tables, bits)
             even = records_after(announced, level)
+            known = announced.n_records or 0
             self.plan_ = most if even == known else planned_for(announced, even)
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
             kept = Chosen(chosen, Provenance.of_spending(bill.spending)) if enough else None
-        with parts_of(bill.spending):
-            if waiting is not None and self.plan_ is most:
-                forest, release = waiting
-                self._fit_forest(forest, None, release, self._believing(tables, bits))
-            else:
-                forest = self._forest(self.plan_, kept, stream, None)
-                fit = forest._prepared(lambda: data).pay
-                self._fit_forest(forest, kept, fit, self._believing(tables, bits))
+        if waiting is not None and self.plan_ is most:
+            forest, release = waiting
+            self._fit_forest(forest, None, release, self._believing(tables, bits))
+        else:
+            forest = self._forest(self.plan_, kept, bits.generator, None)
+            fit = forest._prepared(lambda: data).pay
+            self._fit_forest(forest, kept, fit, self._believing(tables, bits))
 
     def _believing(self, data: TableSource, bits: Bits) -> Believing | None:
         """Return what chooses how far a posterior is believed; None where nothing does."""

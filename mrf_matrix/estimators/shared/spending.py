@@ -1,6 +1,7 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
@@ -9,6 +10,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.base.held_signals import held_signals
 from mrf_matrix.base.provenance import (
     NOTHING,
     Provenance,
@@ -219,9 +221,21 @@ class Prepared(Generic[Found]):
 
     def pay(self) -> Found:
         """Spend, or refuse; and release."""
-        self.bill.charge()
-        with parts_of(self.bill.spending):
+        with paid(self.bill):
             return self.release()
+
+
+@contextmanager
+def paid(bill: Bill) -> Iterator[None]:
+    """Spend, or refuse; then let the block draw. What is drawn is kept whatever fails.
+
+    Everything that can refuse comes before it. Signals wait until the block has ended, and an
+    error of the block holds what was drawn as its `releases`.
+    """
+    with held_signals():
+        bill.charge()
+        with parts_of(bill.spending):
+            yield
 
 
 class Spends(Protocol):

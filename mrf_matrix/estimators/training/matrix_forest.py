@@ -8,6 +8,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
+from mrf_matrix.estimators.shared.fixed_claim import keeping
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import (
@@ -17,6 +18,7 @@ from mrf_matrix.estimators.shared.parameters import (
     parameters,
 )
 from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.words import kind_of
@@ -24,6 +26,15 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
+
+FITTED = ("domain_", "classes_", "ensembles_", "privacy_report_")
+"""What follows from the releases of a fit."""
+
+KEPT = (
+    "The records were measured and the budget is spent, but nothing is lost: the releases are "
+    "releases_ of this estimator, beside plan_. plan_.answers(releases_) goes on at no cost, "
+    "save_release(release, path) keeps one. Fitting again would spend again."
+)
 
 
 @parameters
@@ -73,6 +84,8 @@ class MatrixForestClassifier(
     ensembles_ : tuple of ReleasedEnsemble
         Attributes, forest, strategy, release and leaf values of each ensemble: all that was
         learned from the records.
+    releases_ : tuple of Release
+        The noisy measurements, one for each ensemble; kept also where the fit fails after them.
     forest_, strategy_, release_, leaf_values_, leaf_variances_
         Those of the only ensemble, where there is one.
 
@@ -107,12 +120,17 @@ class MatrixForestClassifier(
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of(self._mode, self.allocation, self.voting)
         one_word("shrinkage", self.shrinkage, SHRINKAGES)
-        self._learn(*self._prepared_measurement(kind, self._design(), bring).pay())
+        measuring = self._prepared_measurement(kind, self._design(), bring)
+        Prepared(measuring.bill, lambda: self._learn(*measuring.release())).pay()
         return self
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
         """Keep what follows from the releases of a plan: post-processing."""
-        self.plan_, self.domain_ = plan, plan.domain
+        with keeping(self, FITTED, KEPT, releases_=tuple(releases), plan_=plan):
+            self._learn_from(plan, releases)
+
+    def _learn_from(self, plan: Plan, releases: Sequence[Release]) -> None:
+        self.domain_ = plan.domain
         self.classes_, order = sorted_classes(plan.domain)
         self.ensembles_ = tuple(
             ReleasedEnsemble(

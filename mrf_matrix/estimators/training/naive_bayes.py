@@ -6,15 +6,20 @@ from typing import Self
 
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
+from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import parameters
 from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.estimators.training.naive_bayes_votes import NaiveBayesVotes, checked_alpha
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
+
+FITTED = ("domain_", "classes_", "forest_", "leaf_values_", "privacy_report_")
+"""What follows from the release of a fit."""
 
 
 @parameters
@@ -75,13 +80,17 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         checked_alpha(self.alpha)
-        self._learn(*self._prepared_measurement(kind_of("naive_bayes"), BlockChoice(), bring).pay())
+        measuring = self._prepared_measurement(kind_of("naive_bayes"), BlockChoice(), bring)
+        Prepared(measuring.bill, lambda: self._learn(*measuring.release())).pay()
         return self
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
         """Keep what follows from the release of a plan: post-processing."""
-        (part,), (self.release_,) = plan.parts, releases
-        self.plan_, self.domain_, self.forest_ = plan, plan.domain, part.forest
-        self.classes_, order = sorted_classes(plan.domain)
-        self.leaf_values_ = part.answers(self.release_)[:, order]
-        self.privacy_report_ = partial(training_report, plan.kind, plan.parts, releases, plan.delta)
+        (part,), (release,) = plan.parts, releases
+        with keeping(self, FITTED, release_note("forest_"), plan_=plan, release_=release):
+            self.domain_, self.forest_ = plan.domain, part.forest
+            self.classes_, order = sorted_classes(plan.domain)
+            self.leaf_values_ = part.answers(release)[:, order]
+            self.privacy_report_ = partial(
+                training_report, plan.kind, plan.parts, releases, plan.delta
+            )

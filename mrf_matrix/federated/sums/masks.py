@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
 
 SEED_BYTES = 32
 NONCE_BYTES = 12
+TAG_BYTES = 16
 
 
 def stream(seed: bytes, count: int) -> Words:
@@ -76,6 +77,15 @@ def shared_key(private: X25519PrivateKey, public: bytes, session: bytes, purpose
     return derive_key(shared, session, purpose)
 
 
+def is_public_key(public: bytes) -> bool:
+    """Tell whether bytes are a public key that gives shared secrets."""
+    try:
+        shared_key(private_key(bytes(SEED_BYTES - 1) + b"\1"), public, b"", b"")
+    except AlteredMessageError:
+        return False
+    return True
+
+
 def commitment(seed: bytes) -> bytes:
     """Return the digest that a seed is held against once it is recovered."""
     return hashlib.sha256(b"self mask" + seed).digest()
@@ -101,6 +111,11 @@ def add_pair_mask(
 def box_key(private: X25519PrivateKey, public: bytes, session: bytes) -> bytes:
     """Return the key of what two parties send each other, once each in a session."""
     return shared_key(private, public, session, b"box")
+
+
+def sealed_size(content: int) -> int:
+    """Return the bytes of a sealed content of so many bytes."""
+    return content + TAG_BYTES
 
 
 def seal(key: bytes, content: bytes, sender: int) -> bytes:

@@ -63,6 +63,18 @@ class Message:
     payload: bytes
     signature: bytes = b""
 
+    def __post_init__(self) -> None:
+        """Refuse fields of another type, which a stranger may have sent."""
+        kinds = {"session": bytes, "round": str, "sender": int, "receiver": int}
+        kinds |= {"payload": bytes, "signature": bytes}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if type(value) is not kind or (kind is int and abs(value) >= 2**63):
+                raise AlteredMessageError(
+                    f"message: {name} is of type {type(value).__name__}: expected "
+                    f"{kind.__name__}, as the protocol has it."
+                )
+
     @property
     def signed(self) -> bytes:
         """The bytes that are signed."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,13 @@ SPENT = (
     "Nothing was opened. Parties that had sent masked vectors are charged all the same, for their "
     "noise is used up."
 )
+
+
+BOTH = 2 * shamir.SHARE_BYTES
+"""Bytes of a party's two shares for another: of its self mask, and of its pair masks."""
+
+MOST_SUBSETS = 5000
+"""Sets of holders of which one is looked for whose shares fit what was committed to."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,9 +90,34 @@ def server_receive(state: ServerState, message: Message) -> ServerState:
             )
         total = state.total + np.frombuffer(message.payload, dtype="<u8")
         return replace(state, total=total, answers={**state.answers, message.sender: b""})
+    _check_payload(state, message)
     keys = state.keys if state.now != "keys" else {**state.keys, message.sender: message}
     answers = {**state.answers, message.sender: message.payload}
     return replace(state, answers=answers, keys=keys)
+
+
+def _check_payload(state: ServerState, message: Message) -> None:
+    """Refuse signed content that could not be used later: its sender counts as vanished.
+
+    Raises AlteredMessageError.
+    """
+    sender, payload = message.sender, message.payload
+    if state.now == "keys":
+        mask, channel, committed = unpack(payload, 3)
+        good = all(map(masks.is_public_key, (mask, channel))) and len(committed) == 32
+    elif state.now == "shares":
+        boxes = unpack_by_party(payload)
+        sizes = {len(box) for box in boxes.values()}
+        good = set(boxes) == {*state.asked} - {sender} and sizes <= {masks.sealed_size(BOTH)}
+    else:
+        given = unpack_by_party(payload)
+        sizes = {len(share) for share in given.values()}
+        good = set(state.sharing) <= set(given) and sizes <= {shamir.SHARE_BYTES}
+    if not good:
+        raise AlteredMessageError(
+            f"message of {name_of(sender)} in round {state.now!r}: its content is not that of the "
+            f"protocol. Whoever sent it counts as vanished."
+        )
 
 
 def server_next(state: ServerState) -> tuple[ServerState, dict[int, Message]]:
@@ -163,30 +196,40 @@ def opened_sum(state: ServerState) -> Longs:
     if state.now != ROUNDS[-1]:
         raise ProtocolError(f"round {state.now!r} is on: expected the last, 'unmask'.")
     check_enough(state, tuple(state.answers))
-    used = sorted(state.answers)[: state.session.threshold]
-    given = {holder: unpack_by_party(state.answers[holder]) for holder in used}
-    factors = shamir.weights(used)
-    total = state.total.copy()
+    given = {holder: unpack_by_party(state.answers[holder]) for holder in sorted(state.answers)}
+    total, used = state.total.copy(), tuple(given)[: state.session.threshold]
     for owner in state.sharing:
-        if any(owner not in shares for shares in given.values()):
-            raise AlteredMessageError(f"shares of {name_of(owner)} are missing.")
-        secret = shamir.recover({holder: given[holder][owner] for holder in used}, factors)
+        used, secret = _recovered(state, owner, given, used)
         total -= _left_over(state, owner, secret)
     return total.astype(np.int64)
 
 
-def _left_over(state: ServerState, owner: int, secret: bytes | None) -> NDArray[np.uint64]:
-    """Return what an owner's recovered secret takes off the sum, checked against its keys."""
-    session = state.session
+def _recovered(
+    state: ServerState, owner: int, given: Mapping[int, Mapping[int, bytes]], used: tuple[int, ...]
+) -> tuple[tuple[int, ...], bytes]:
+    """Return holders whose shares recover the secret that an owner committed to, and the secret.
+
+    `given`: the shares of each holder; `used`: the holders whose shares fitted before.
+    """
     mask_key, _, committed = unpack(state.keys[owner].payload, 3)
     stays = owner in state.survivors
     known, proof = (committed, masks.commitment) if stays else (mask_key, masks.public_key)
-    if secret is None or proof(secret) != known:
-        raise AlteredMessageError(
-            f"the shares of {name_of(owner)} recover another secret than it committed to: somebody "
-            f"altered theirs. Nothing was opened."
-        )
-    if stays:
+    others = islice(combinations(given, state.session.threshold), MOST_SUBSETS)
+    for holders in chain([used], others):  # some may have sent shares of nothing
+        shares = {holder: given[holder][owner] for holder in holders}
+        secret = shamir.recover(shares, shamir.weights(holders))
+        if secret is not None and proof(secret) == known:
+            return holders, secret
+    raise AlteredMessageError(
+        f"no {state.session.threshold} shares of {name_of(owner)} recover what it committed to: "
+        f"too many were altered. Nothing was opened."
+    )
+
+
+def _left_over(state: ServerState, owner: int, secret: bytes) -> NDArray[np.uint64]:
+    """Return what an owner's secret takes off the sum."""
+    session = state.session
+    if owner in state.survivors:
         return masks.stream(secret, session.length)
     total, private = np.zeros(session.length, dtype=np.uint64), masks.private_key(secret)
     for other in state.survivors:

@@ -21,6 +21,7 @@ from mrf_matrix.forests.growth.private.private import Boxes, private_levels
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.partition import leaf_masks
 from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms.ledger.together import charge_together
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 
@@ -108,8 +109,7 @@ def grow_privately(
     budget = step.rates.budget
     kind = "none" if budget.is_infinite else noise
     spent = spending_of(budget, trees.neighboring, kind, "splits of trees")
-    for ledger in ledgers or ():
-        ledger.charge(budget, spent.what, trees.neighboring, noise=kind, identity=spent.identity)
+    charge_together(ledgers or (), spent)
     grown = []
     for n_trees, turn in zip(subsets, turns, strict=True):
         if not n_trees:

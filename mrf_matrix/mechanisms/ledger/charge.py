@@ -6,12 +6,12 @@ from fractions import Fraction
 
 from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.provenance import Spending, new_identity
+from mrf_matrix.base.provenance import WORST_FIRST, Spending, new_identity
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import Neighboring
 from mrf_matrix.mechanisms.ledger.standing import Standing
 from mrf_matrix.mechanisms.measurement.release import Noise
-from mrf_matrix.mechanisms.statement import implied, protects
+from mrf_matrix.mechanisms.statement import pays, protects
 
 FINEST_BITS = 4096
 """Denominators of sums may grow this long: exact sums stay fast, whatever is charged."""
@@ -73,9 +73,9 @@ class Charge:
         """Tell whether it is the charge of a spending, and of no less, by what it implies."""
         if self.identity != spending.identity:
             return False
-        needed = implied(spending.budget, spending.neighboring, self.neighboring, type(self.budget))
-        own = Spending(self.budget, self.neighboring, self.noise)
-        return needed is not None and own.covers(needed, self.neighboring, spending.noise)
+        if WORST_FIRST.index(spending.noise) < WORST_FIRST.index(self.noise):
+            return False
+        return pays(self.budget, self.neighboring, spending.budget, spending.neighboring)
 
     def to_dict(self) -> JsonObject:
         """Return the charge as plain values, ready for JSON; fractions as exact text."""

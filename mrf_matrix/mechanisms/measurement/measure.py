@@ -4,7 +4,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
+from mrf_matrix.base.provenance import STRATEGY, Provenance, keep_drawn, spending_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
@@ -114,7 +114,9 @@ def drawn_release(
     )
     drawn = Drawn.of(answers, rests_on | Provenance.of_spending(spending))
     record = MeasurementRecord.today(noise)
-    return Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
+    made = Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
+    keep_drawn(made)
+    return made
 
 
 def _generator(random_state: Seed) -> np.random.Generator:

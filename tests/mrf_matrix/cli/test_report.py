@@ -47,7 +47,7 @@ def test_the_page_holds_ledger_evaluation_and_hash(folder):
 def test_a_ledger_that_never_paid_is_warned_of(folder):
     PrivacyLedger.open(folder / "other.json", epsilon=3)
     page = folder / "page.html"
-    said = "has no charge for this model"
+    said = "has no charge for what this model rests on"
     for more in ([], ["--json"], ["--html", page]):
         done = run("report", folder / "model.mrf", "--ledger", folder / "other.json", *more)
         assert done.exit_code == 0, done.output

@@ -27,6 +27,7 @@ from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, 
 from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.guarantee import odds
 from mrf_matrix.reports.measured_section import noise_rms, shares_section
+from mrf_matrix.reports.model_page import facts_of
 from mrf_matrix.reports.page import NOTHING_LOADED
 from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER
 from mrf_matrix.reports.stated_budget import stated_budget
@@ -187,15 +188,15 @@ def test_where_records_are_replaced_their_number_is_not_protected_either_way():
 
 def test_the_odds_are_those_of_the_claim():
     pure = fitted(PosteriorForestClassifier).privacy_report_
-    assert f"at most {exp(1):.3g} (e to the power ε = 1)" in odds(pure)
-    assert "73.11 %" in odds(pure)
+    assert f"at most {exp(1):.3g} (e to the power ε = 1)" in odds(pure.claim)
+    assert "73.11 %" in odds(pure.claim)
     approximate = MODELS["Gaussian by delta"]().privacy_report_
     assert isinstance(stated_budget(approximate.budget), ZCDP)
-    assert "(ε = 1 at δ = 0.3)" in odds(approximate)  # the claim, not the ρ behind it
+    assert "(ε = 1 at δ = 0.3)" in odds(approximate.claim)  # the claim, not the ρ behind it
 
 
 def chances_said(report):
-    return [float(one) / 100 for one in re.findall(r"at most ([0-9.]+) %", odds(report))]
+    return [float(one) / 100 for one in re.findall(r"at most ([0-9.]+) %", odds(report.claim))]
 
 
 def chance_of_a_right_guess(law, one, other):
@@ -239,7 +240,7 @@ def test_no_claim_is_put_into_words_where_there_is_none():
 
 def test_shares_of_the_budget_add_up():
     report = MODELS["residual"]().privacy_report_
-    (bar,) = shares_section(report).pictures
+    (bar,) = shares_section(report, facts_of(report)).pictures
     whole, *widths = [float(v) for n, v in Tags(bar).attributes if n == "width"]
     parts = [width for width in widths if width not in (12, whole - 2)]
     assert 1 < len(parts) <= 6 < len(report.measurements)

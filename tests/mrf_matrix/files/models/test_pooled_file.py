@@ -161,7 +161,7 @@ APART = {
     "half where a tenth is planned": ({"epsilon": 10}, {"epsilon": 10}, SHARES),
     "another law": (HALF, {"rho": 0.5}, "a budget of the tree's kind"),
     "one of no noise": (HALF, {"epsilon": float("inf")}, UNLIKE),
-    "tables of fewer neighbours": (HALF | TWICE, HALF, "under replace_one neighbours"),
+    "tables of fewer neighbours": (HALF | TWICE, HALF, UNLIKE),
     "a tree of fewer neighbours": (HALF, HALF | TWICE, UNLIKE),
     "seeded tables": (HALF, HALF | SEEDED, UNLIKE),
     "a seeded tree": (HALF | SEEDED, HALF, UNLIKE),

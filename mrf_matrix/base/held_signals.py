@@ -1,0 +1,70 @@
+"""Signals that wait until what was paid for is kept."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+ASKED = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end a program at somebody's request; not every system has all of them."""
+
+
+class Holding:
+    """Holds signals back from its start to its end, and then lets the first that came act."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._came: list[int] = []
+
+    def start(self) -> None:
+        """Hold signals from now on; in another thread than the main one there are none."""
+        if self._before or threading.current_thread() is not threading.main_thread():
+            return
+        for name in ASKED:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not None:
+                self._before[number] = signal.signal(number, self._hold)
+
+    def end(self) -> None:
+        """Let signals act again, and the first of those that came at once."""
+        before, self._before = self._before, {}
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if self._came:
+            signal.raise_signal(self._came[0])
+
+    def _hold(self, number: int, frame: object) -> None:
+        self._came.append(number)
+
+
+_UNTIL_KEPT: ContextVar[Holding | None] = ContextVar("holding", default=None)
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Hold signals back within a block that pays; inside of `until_kept`, to the end of that."""
+    outer = _UNTIL_KEPT.get()
+    holding = outer or Holding()
+    holding.start()
+    try:
+        yield
+    finally:
+        if outer is None:
+            holding.end()
+
+
+@contextmanager
+def until_kept() -> Iterator[None]:
+    """Hold signals back from the first payment within a block to the block's end.
+
+    What comes before it is paid, such as planning, ends at once where somebody asks.
+    """
+    holding = Holding()
+    token = _UNTIL_KEPT.set(holding)
+    try:
+        yield
+    finally:
+        _UNTIL_KEPT.reset(token)
+        holding.end()
