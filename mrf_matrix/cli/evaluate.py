@@ -3,11 +3,12 @@
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.held_signals import until_kept
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     FILE,
@@ -18,7 +19,7 @@ from mrf_matrix.cli.options import (
     neighboring_option,
     overwrite_option,
 )
-from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.paid_release import Write, check_output, keep_file, kept_elsewhere, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
 
 
@@ -76,27 +77,52 @@ def command(
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
     settings["model_hash"] = sha256(model.read_bytes()).hexdigest()
-    found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
-    record = json.dumps(found.to_dict(), indent=2)
-    if as_json:
-        click.echo(record)
-    else:
-        console().print(found)
-        if ledger is not None:
-            console().print(ledger)
-    if output is not None:
-        keep(record, output)
-        note(f"Written: {output}")
-
-
-def keep(record: str, output: Path) -> None:
-    """Write the record; where the disk refuses, print it, for it was paid for."""
+    with until_kept():
+        kept_as = output or Path("evaluation.json")
+        with rescued(kept_as, ledger_file):
+            found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
+            record = json.dumps(found.to_dict(), indent=2)
+        if output is not None:
+            keep(record, output, ledger_file, overwrite=overwrite)
     try:
-        with whole_file(output) as file:
+        if as_json:
+            click.echo(record)
+        else:
+            console().print(found)
+            if ledger is not None:
+                console().print(ledger)
+        if output is not None:
+            note(f"Written: {output}")
+    except (OSError, ValueError):  # nobody reads it, or not in these letters
+        if output is None:
+            _keep_elsewhere(record, kept_as, ledger_file, "What was evaluated could not be printed")
+        raise
+
+
+def keep(record: str, output: Path, ledger_file: Path | None, *, overwrite: bool) -> None:
+    """Write the record before it is shown; elsewhere where that fails, for it was paid for."""
+    try:
+        keep_file(_writing(record), output, overwrite=overwrite)
+    except (OSError, ValueError) as error:
+        why = f"--output {output} could not be written ({error})"
+        _keep_elsewhere(record, output, ledger_file, why)
+
+
+def _writing(record: str) -> Write:
+    def write(path: Path) -> None:
+        with whole_file(path) as file:
             file.write(f"{record}\n".encode())
-    except OSError as error:
+
+    return write
+
+
+def _keep_elsewhere(record: str, output: Path, ledger_file: Path | None, why: str) -> NoReturn:
+    place = kept_elsewhere(_writing(record), output, ledger_file)
+    if place is None:
         click.echo(record)
-        raise click.ClickException(
-            f"--output {output} could not be written ({error}). The budget is spent: the record is "
-            f"printed above. Keep it, and do not evaluate again."
-        ) from error
+        where = "it could be written nowhere else, and is printed above"
+    else:
+        where = f"the record is in {place}"
+    raise click.ClickException(
+        f"{why}. The budget is spent: {where}. Keep it, and do not evaluate again."
+    )

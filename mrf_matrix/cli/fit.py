@@ -3,12 +3,12 @@
 import json
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base.held_signals import until_kept
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit_methods import (
@@ -36,7 +36,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_release
+from mrf_matrix.cli.paid_release import check_output, hash_of, keep_model, rescued, spent_on
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 
 if TYPE_CHECKING:
@@ -151,14 +151,21 @@ def command(
         # refused before the records are so much as read
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
-    with weighing(settings["n_records"], strict=strict) as verdicts, describing(**words) as charges:
-        fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
-    keep_release(model, output, ledger_file)
-    if ledger is not None:
-        try:
-            ledger.describe(charges[-1].number, model=sha256(output.read_bytes()).hexdigest())
-        except (OSError, ValueError) as error:  # the model is paid for, and there
-            note(f"The ledger does not say which model file the charge is of: {error}")
+    weighed_by = weighing(settings["n_records"], strict=strict)
+    with until_kept(), weighed_by as verdicts, describing(**words) as charges:
+        with rescued(output, ledger_file):
+            fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
+        place, why = keep_model(model, output, ledger_file, overwrite=overwrite)
+        if ledger is not None:
+            try:
+                ledger.describe(charges[-1].number, model=hash_of(place))
+            except (OSError, ValueError) as error:  # the model is paid for, and there
+                note(f"The ledger does not say which model file the charge is of: {error}")
+    if why is not None:
+        raise click.ClickException(
+            f"--output {output} could not be written ({why}). {spent_on(model, ledger_file)} The "
+            f"model was written to {place} instead: move it where it belongs, and do not fit again."
+        )
     weighed = str(verdicts[0]) if verdicts else None
     if as_json:
         written = {

@@ -1,7 +1,10 @@
-"""A release that was paid for: kept, also where its place has no room for it, and reported."""
+"""What was paid for is kept, whatever fails, and whoever paid is told where it is."""
 
+import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -10,54 +13,124 @@ import click
 
 if TYPE_CHECKING:
     from mrf_matrix.files.models.save import MatrixModel, TableModel
+    from mrf_matrix.mechanisms import Release
+
+Write = Callable[[Path], None]
 
 
-def keep_release(model: "MatrixModel | TableModel", output: Path, ledger_file: Path | None) -> None:
-    """Write a fitted model to ``output``, or elsewhere where the disk refuses it there.
+def keep_model(
+    model: "MatrixModel | TableModel", output: Path, ledger_file: Path | None, *, overwrite: bool
+) -> tuple[Path, OSError | ValueError | None]:
+    """Write a fitted model to ``output``, or elsewhere where that fails.
 
-    The records cannot be measured again without budget. So the model is tried in the folders of
-    the ledger, of the caller, of the user and of temporary files, under a new name, and the error
-    says where it is and what was spent.
+    Returns where it is, and why it is not in ``output``, if it is not.
 
-    Raises click.ClickException if the model is not in ``output``.
+    Raises click.ClickException if it could be written nowhere.
     """
     from mrf_matrix.files.models import save_model
 
     try:
-        save_model(model, output)
+        keep_file(lambda path: save_model(model, path), output, overwrite=overwrite)
     except (OSError, ValueError) as error:
         if model.privacy_report_.noise != "exact":  # nothing was paid for
             raise
-        spent = f"{model.privacy_report_.budget} is spent"
-        if ledger_file is not None:
-            spent += f" and charged to {ledger_file}"
-        place = _kept_elsewhere(model, output, ledger_file)
-        where = (
-            f"The model was written to {place} instead: move it where it belongs, and do not fit "
-            f"again."
-            if place is not None
-            else "It could not be written anywhere else either, and is lost."
-        )
+        place = kept_elsewhere(lambda path: save_model(model, path), output, ledger_file)
+        if place is None:
+            raise click.ClickException(
+                f"--output {output} could not be written ({error}). {spent_on(model, ledger_file)} "
+                f"It could not be written anywhere else either, and is lost."
+            ) from error
+        return place, error
+    return output, None
+
+
+def spent_on(model: "MatrixModel | TableModel", ledger_file: Path | None) -> str:
+    """Return what a release cost, and which ledger was charged, in a sentence."""
+    charged = "" if ledger_file is None else f" and charged to {ledger_file}"
+    return f"The release was made: {model.privacy_report_.budget} is spent{charged}."
+
+
+def keep_file(write: Write, output: Path, *, overwrite: bool) -> None:
+    """Write a file whole, and replace none that came meanwhile unless that is asked for."""
+    if overwrite:
+        write(output)
+        return
+    draft = output.with_name(f".{output.stem[:40]}-{token_hex(8)}{output.suffix}")
+    try:
+        write(draft)
+        try:
+            os.link(draft, output)  # fails where there is one, in one step
+        except FileExistsError:
+            raise
+        except OSError:  # file systems without links
+            if output.exists():
+                raise FileExistsError(17, "File exists", str(output)) from None
+            os.replace(draft, output)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def kept_elsewhere(write: Write, output: Path, ledger_file: Path | None) -> Path | None:
+    """Write a file of a new name into the first folder that takes it; None where none does."""
+    name = f"{output.stem[:40]}-{token_hex(4)}{output.suffix}"
+    beside = [] if ledger_file is None else [ledger_file.parent]
+    folders: list[Callable[[], Path]] = [
+        *(lambda folder=folder: folder for folder in [output.parent, *beside]),
+        Path.cwd,  # which may be gone
+        Path.home,  # which a container may not have
+        lambda: Path(tempfile.gettempdir()),
+    ]
+    for find in folders:
+        try:
+            place = find() / name
+            write(place)
+            return place.resolve()
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return None
+
+
+@contextmanager
+def rescued(output: Path, ledger_file: Path | None) -> Iterator[None]:
+    """Keep what a block drew and would lose: each release as a file, named in the message.
+
+    Raises click.ClickException in place of an error that holds releases.
+    """
+    try:
+        yield
+    except BaseException as error:
+        drawn = _private_releases(error)
+        if not drawn:
+            raise
+        from mrf_matrix.files import save_release
+
+        told = []
+        for number, release in enumerate(drawn, 1):
+            name = output.with_name(f"{output.stem[:30]}-release-{number}.release")
+            place = kept_elsewhere(
+                lambda path, one=release: save_release(one, path),  # type: ignore[misc]
+                name,
+                ledger_file,
+            )
+            told.append("nowhere" if place is None else str(place))
+        charged = "" if ledger_file is None else f" and charged to {ledger_file}"
         raise click.ClickException(
-            f"--output {output} could not be written ({error}). The release was made: {spent}. "
-            f"{where}"
+            f"The fit failed after its noise was drawn ({type(error).__name__}). "
+            f"{drawn[0].claim.budget!r} is spent{charged}; what was drawn is kept in "
+            f"{', '.join(told)}. mrf_matrix.load_release reads it; do not fit again."
         ) from error
 
 
-def _kept_elsewhere(
-    model: "MatrixModel | TableModel", output: Path, ledger_file: Path | None
-) -> Path | None:
-    from mrf_matrix.files.models import save_model
+def _private_releases(error: BaseException) -> "list[Release]":
+    from mrf_matrix.mechanisms import Release
 
-    name = f"{output.stem[:40]}-{token_hex(4)}{output.suffix}"
-    beside = [] if ledger_file is None else [ledger_file.parent]
-    for folder in (*beside, Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
-        try:
-            save_model(model, folder / name)
-        except (OSError, ValueError):
-            continue
-        return folder.resolve() / name
-    return None
+    drawn = getattr(error, "releases", ())
+    return [one for one in drawn if isinstance(one, Release) and one.noise == "exact"]
+
+
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return sha256(path.read_bytes()).hexdigest()
 
 
 def check_output(

@@ -69,7 +69,8 @@ class Message:
         kinds |= {"payload": bytes, "signature": bytes}
         for name, kind in kinds.items():
             value = getattr(self, name)
-            if type(value) is not kind or (kind is int and abs(value) >= 2**63):
+            far = isinstance(value, int) and abs(value) >= 2**63
+            if type(value) is not kind or far:
                 raise AlteredMessageError(
                     f"message: {name} is of type {type(value).__name__}: expected "
                     f"{kind.__name__}, as the protocol has it."
