@@ -284,3 +284,51 @@ def test_every_public_name_loads() -> None:
         assert name in dir(mrf_matrix)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mrf_matrix.no_such_name
+
+
+STATEMENT = "mrf_matrix.mechanisms.statement"
+"""The only module that forms a claim of privacy."""
+
+
+def texts_of(tree: ast.Module) -> list[str]:
+    """Return the texts of a file that are no docstrings: what it may say to somebody."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    documented = {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, holders)}
+    said = [
+        node.value
+        for parent in ast.walk(tree)
+        for node in ast.iter_child_nodes(parent)
+        if isinstance(node, ast.Constant) and not isinstance(parent, ast.Expr)
+    ]
+    assert documented
+    return [text for text in said if isinstance(text, str)]
+
+
+def privacy_formed(tree: ast.Module) -> list[str]:
+    """Return the definitions of `is_private` that are more than another's."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "is_private":
+            last = ast.unparse(node.body[-1])
+            passed_on = re.fullmatch(r"return (self\.[\w.]+\.is_private|protects\(.*\))", last)
+            summed = "all((charge.is_private for charge in" in last
+            if not (passed_on or summed):
+                found.append(last)
+    return found
+
+
+def test_claims_are_formed_in_one_place() -> None:
+    for path in FILES:
+        if within(module_of(path), "strategies") or module_of(path) == STATEMENT:
+            continue
+        tree = ast.parse(path.read_text())
+        claims = [text for text in texts_of(tree) if "private release" in text.lower()]
+        assert (path.name, claims) == (path.name, [])
+        assert (path.name, privacy_formed(tree)) == (path.name, [])
+
+
+def test_a_claim_formed_elsewhere_is_seen() -> None:
+    mine = ast.parse('def f(x):\n    """A private release."""\n    return f"Private release: {x}"')
+    assert [one for one in texts_of(mine) if "rivate release" in one] == ["Private release: "]
+    lax = "class A:\n    @property\n    def is_private(self):\n        return self.noise == 'exact'"
+    assert privacy_formed(ast.parse(lax))

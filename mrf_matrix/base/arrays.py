@@ -24,3 +24,17 @@ Values = NDArray[Any]
 Words = NDArray[np.uint64]  # uniform random bits, 64 at a time
 
 Seed = int | np.random.Generator | None  # what NumPy makes a generator of
+
+
+def unmasked(name: str, values: object) -> object:
+    """Return values as they are; refuse a masked array, whose hidden values would count.
+
+    Raises TypeError.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: what its mask hides would count as it is. Expected an "
+            f"array without a mask; missing values have a code of their own where an attribute "
+            f"says missing='category'."
+        )
+    return values

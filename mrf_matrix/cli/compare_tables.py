@@ -89,7 +89,7 @@ def notes(study: Comparison) -> Iterator[str]:
     if study.unfinished:
         yield f"UNFINISHED: {study.unfinished} fits are not done; means are of those that are."
     yield (
-        "Noise 'none': no privacy, for comparison. 'exact': a private release. 'research': "
+        "Noise 'none': no privacy, for comparison. 'exact': drawn exactly. 'research': "
         "seedable noise for studies, not a release."
     )
     yield (
@@ -97,6 +97,6 @@ def notes(study: Comparison) -> Iterator[str]:
         f"domain, the forests and the strategies are public."
     )
     if settings["noise"] == "research":
-        yield "No fit above is a private release; --noise exact makes release-grade ones."
+        yield "No fit above claims privacy; --noise exact makes release-grade ones."
     else:
-        yield "Every fit with exact noise above is a private release of its own ε."
+        yield "Every fit with exact noise above claims its own ε."

@@ -1,6 +1,8 @@
 """The command `mrf-matrix`: each subcommand parses, calls and prints; no mathematics here."""
 
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -46,7 +48,14 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a subcommand; what its errors quote from files cannot act on the terminal."""
+        """Run a subcommand; what its errors quote from files cannot act on the terminal.
+
+        Letters that a screen of another encoding lacks are written as escapes: no command fails
+        for them.
+        """
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except click.ClickException as error:

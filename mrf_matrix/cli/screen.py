@@ -79,7 +79,9 @@ def note_ignored(data: str, domain: "Domain") -> None:
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console on standard output, or on standard error for what is not a result."""
-    made = Console(stderr=stderr, highlight=False, no_color=said(NO_COLOR) or None)
+    made = Console(
+        stderr=stderr, highlight=False, markup=False, emoji=False, no_color=said(NO_COLOR) or None
+    )  # names and categories are strangers' words: nothing in them is markup
     made.push_render_hook(Escapes())
     return made
 
@@ -132,7 +134,7 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
         yield lambda what, done, total: None
         return
     bar = Progress(
-        TextColumn("{task.description:<42}"),
+        TextColumn("{task.description:<42}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -65,7 +65,7 @@ class Method:
         if noise != "exact":
             return "research noise, not a release"
         return (
-            "private release"
+            "exact noise, its own claim"
             if self in (*METHODS, *NAMED_METHODS)
             else "claim by its author, unverified"
         )

@@ -211,12 +211,15 @@ def _fixing(fit: Callable[..., object]) -> Callable[..., object]:
         vars(draft).update(start, **{DRAFT: True})
         try:
             fit(draft, *args, **keywords)
-        except BaseException:
+            draft._fix_claim()
+            _put_all(self, vars(draft))
+        except BaseException as error:
             if PAID in vars(draft):
                 _put_changes(self, start, vars(draft))
+                error.add_note(
+                    "The budget is spent; what was measured for it is kept in this estimator."
+                )
             raise
-        draft._fix_claim()
-        _put_all(self, vars(draft))
         return self
 
     return fitted

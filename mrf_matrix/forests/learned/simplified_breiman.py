@@ -126,7 +126,7 @@ class SimplifiedBreimanTrees:
         if codes is None or labels is None:
             raise ValueError(
                 "SimplifiedBreimanTrees needs codes and labels: which cells are pure, hence the "
-                "structure, is learned from records. Without data, or for a private release, use "
+                "structure, is learned from records. Without data, or for private work, use "
                 "PureTrees or RandomTrees."
             )
         records = checked_codes(codes, domain.sizes, domain.names)

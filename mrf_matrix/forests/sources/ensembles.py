@@ -25,7 +25,7 @@ from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]
-PURPOSE = {"plan": "a plan without data", "release": "a private release"}
+PURPOSE = {"plan": "a plan without data", "release": "what claims privacy"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class EnsembleDesign:
         """Draw the attributes of every ensemble and grow its forest, without data.
 
         `use` {"plan", "release", "study"}: a plan takes structures grown without data only; a
-        private release also those that were paid for (`budget_spent`); a study without privacy
+        private release also those that were paid for; a study without privacy
         takes any.
 
         Raises ValueError, TypeError if a parameter is out of range, or does not fit another one or

@@ -60,7 +60,8 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Sparse():
             form = operator.matrix
             values, is_exact = rounded_product(form.data, factor)
-            whole = sparse.csr_array((values, form.indices, form.indptr), shape=form.shape)
+            own = form.indices.copy(), form.indptr.copy()  # nobody else's to write to
+            whole = sparse.csr_array((values, *own), shape=form.shape)
             return _explicit_form(operator, Sparse(whole, operator.sizes), is_exact)
         case Marginals() | ResidualMarginals():
             values, is_exact = rounded_product(np.asarray(operator.weights), factor)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +16,7 @@ def real_array(name: str, values: object, ndim: int) -> Real:
 
     Integers stay integers, so that exact strategies keep exact entries.
     """
-    array = np.asarray(values)
+    array = np.asarray(unmasked(name, values))
     if array.ndim != ndim:
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}): expected {ndim}."
@@ -37,6 +38,7 @@ def real_array(name: str, values: object, ndim: int) -> Real:
 
 def real_sparse(name: str, matrix: Form) -> sparse.csr_array:
     """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name."""
+    check_places(name, matrix)
     form = sparse.csr_array(matrix)
     if form.ndim != 2:
         raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
@@ -46,6 +48,58 @@ def real_sparse(name: str, matrix: Form) -> sparse.csr_array:
         form = form.copy()
         form.sum_duplicates()
     return form
+
+
+def unmasked(name: str, values: object) -> object:
+    """Return an array as it is; refuse a masked one, whose hidden values would count.
+
+    Raises TypeError.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: what its mask hides would count as it is. Expected an "
+            f"array without a mask: {name}.filled(value), or rows and columns left out."
+        )
+    return values
+
+
+def check_places(name: str, matrix: Any) -> None:
+    """Refuse a sparse matrix whose index arrays lead outside of it: SciPy would follow them.
+
+    Raises ValueError, TypeError.
+    """
+    if not sparse.issparse(matrix):
+        return
+    form: Any = matrix
+    unmasked(f"{name}.data", getattr(form, "data", None))
+    pointers, places = (getattr(form, part, None) for part in ("indptr", "indices"))
+    if pointers is None or places is None:
+        coordinates = getattr(form, "coords", ())
+        if not all(map(_lie_within, coordinates, form.shape)):
+            raise _astray(name)
+        return
+    block = form.blocksize if form.format == "bsr" else (1, 1)
+    major, minor = (size // width for size, width in zip(form.shape, block, strict=True))
+    if form.format == "csc":
+        major, minor = minor, major
+    ends = np.asarray(pointers)
+    rising = ends.shape == (major + 1,) and ends[0] == 0 and bool((np.diff(ends) >= 0).all())
+    if not rising or ends[-1] > min(len(places), len(form.data)):
+        raise _astray(name)
+    if not _lie_within(places, minor):
+        raise _astray(name)
+
+
+def _lie_within(places: object, size: int) -> bool:
+    array = np.asarray(places)
+    return not array.size or (int(array.min()) >= 0 and int(array.max()) < size)
+
+
+def _astray(name: str) -> ValueError:
+    return ValueError(
+        f"{name} is a sparse matrix whose indices or index pointers lead outside of its shape: "
+        f"expected one as SciPy makes it, such as csr_array((data, (rows, columns)), shape=...)."
+    )
 
 
 def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None:
@@ -92,7 +146,7 @@ def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -
 
     `shape`: of the operator that they go with.
     """
-    array = np.asarray(values)
+    array = np.asarray(unmasked(name, values))
     if array.ndim not in (1, 2) or array.shape[0] != length:
         raise ValueError(
             f"{name} has shape {array.shape}: expected ({length},) or ({length}, j) to match an "

@@ -36,7 +36,7 @@ def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
     done = run("compare", "monks_1", *SMALL, "--epsilons", "1,2", "--output", str(tmp_path))
     assert done.exit_code == 0, done.output
-    assert "No fit above is a private release" in " ".join(done.output.split())
+    assert "No fit above claims privacy" in " ".join(done.output.split())
     assert "certified" in done.output
     assert {file.name for file in tmp_path.iterdir()} == {
         "compare.json",
@@ -88,7 +88,7 @@ def test_exact_noise_is_called_a_release(tmp_path):
         str(tmp_path),
     )
     assert done.exit_code == 0, done.output
-    assert "private release" in done.output
+    assert "exact noise" in done.output
 
 
 @pytest.mark.parametrize(

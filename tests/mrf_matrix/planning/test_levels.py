@@ -133,7 +133,7 @@ def test_baselines_stand_in_tables_and_studies():
         row.name for row in study.strategies
     }
     assert {score.method for score in study.scores} == {"matrix", "uniform_levels"}
-    assert "private release" in study.methods[1].privacy("exact")
+    assert "exact noise" in study.methods[1].privacy("exact")
 
 
 def test_the_command_line_knows_every_allocation():

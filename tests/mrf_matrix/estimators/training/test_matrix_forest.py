@@ -223,6 +223,7 @@ def test_no_seed_count_or_record_is_stored(car):
     assert learned == {
         "domain_",
         "classes_",
+        "releases_",
         "ensembles_",
         "plan_",
         "privacy_report_",
