@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_floats
 from mrf_matrix.error.expected_error import expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
@@ -99,7 +99,7 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
 
 def checked_targets(targets: ArrayLike, rows: int, name: str = "targets") -> Array:
     """Return a positive target for every row, or refuse by name."""
-    limits = np.asarray(targets, dtype=np.float64)
+    limits = plain_floats(name, targets)
     if limits.ndim == 0:
         limits = np.full(rows, float(limits))
     if limits.shape != (rows,):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_array, plain_floats
 
 TOLERANCE = 1e-6
 
@@ -65,7 +65,7 @@ def reliability(
         If shapes do not fit, rows are no probabilities, or there is no record or bin.
     """
     shares = _probabilities(proba)
-    truth = np.asarray(y)
+    truth = plain_array("y", y)
     names = np.arange(shares.shape[1]) if classes is None else np.asarray(classes)
     if truth.shape != shares.shape[:1] or names.shape != shares.shape[1:]:
         raise ValueError(
@@ -122,7 +122,7 @@ def expected_calibration_error(
 
 
 def _probabilities(proba: object) -> Array:
-    shares = np.asarray(proba, dtype=np.float64)
+    shares = plain_floats("proba", proba)
     if shares.ndim != 2 or 0 in shares.shape:
         raise ValueError(
             f"proba has shape {shares.shape}: expected (records, classes), at least one of each, "

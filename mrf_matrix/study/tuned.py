@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 )
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.arrays import AnyInts, Array, Values
+from mrf_matrix.base.arrays import AnyInts, Array, Values, plain_array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.workers import computed
 from mrf_matrix.study.splits import Progress
@@ -105,7 +105,7 @@ def tuned_scores(
     >>> found.scores.shape, found.parameters[0]["min_points"] in (2, 40)
     ((3,), True)
     """
-    records, classes = np.asarray(X), np.asarray(y)
+    records, classes = plain_array("X", X), plain_array("y", y)
     folds = whole_number("n_folds", n_folds, 2)
     inner = whole_number("n_inner", n_inner, 2)
     total = whole_number("n_repeats", n_repeats) * folds

@@ -2,10 +2,10 @@
 
 from typing import TypeAlias, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from strategies.operators.base.arrays import Real
 from strategies.operators.base.operator import Operator
 from strategies.operators.dense import Dense
 from strategies.operators.sparse import Sparse
@@ -35,9 +35,9 @@ def as_operator(matrix: object, name: str = "matrix") -> Operator:
     else:
         try:
             if sparse.issparse(matrix):
-                operator = Sparse(sparse.csr_array(cast(sparse.csr_array, matrix)))
+                operator = Sparse(cast(sparse.csr_array, matrix))
             else:
-                operator = Dense(np.asarray(matrix))
+                operator = Dense(cast(Real, matrix))
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from None
     if 0 in operator.shape:

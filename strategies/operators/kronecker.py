@@ -10,6 +10,7 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.given import plain_array
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
@@ -101,7 +102,7 @@ class Kronecker(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of the factors' columns."""
-        cells = np.asarray(cells)
+        cells = plain_array("cells", cells)
         if cells.ndim == 2:
             parts = self._split_codes(cells)
         else:

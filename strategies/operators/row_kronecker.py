@@ -11,6 +11,7 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.cross_gram import rows_product
+from strategies.operators.base.given import plain_array
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
@@ -207,7 +208,7 @@ class RowKronecker(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
-        cells = np.asarray(cells)
+        cells = plain_array("cells", cells)
         codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
         if self.groups is not None:
             return columns_by_group(self.all_masks(), self.groups, codes)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
+
+import numpy as np
 
 from strategies.operators import Array, MemoryCapError, Norm, Operator, as_operator, fits
 from strategies.operators.masks.energies import Energies, structure_energies
@@ -12,6 +15,7 @@ from strategies.problem.objective import Aim, Objective, weighted
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
+SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the same."
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +67,14 @@ class Problem:
             operator = weighted(operator, weights)
         merging = merge_columns(operator) if can_merge(operator) else None
         problem = cls(operator, norm, merging, aim)
-        if not problem.merged_total > 0:
-            raise ValueError("workload is all zeros: expected at least one query to answer.")
+        with np.errstate(over="ignore"):
+            total = problem.merged_total
+        if not total > 0:
+            raise ValueError(
+                "workload is all zeros, or as good as: expected at least one query to answer."
+            )
+        if not isfinite(total):
+            raise ValueError(f"workload has entries whose squares overflow. {SCALE_IT}")
         return problem
 
     @property

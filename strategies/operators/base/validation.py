@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Numbers, Real
+from strategies.operators.base.arrays import Array, Numbers, Real
+from strategies.operators.base.given import checked_form, plain_array
+
+LARGEST_INTEGER = np.iinfo(np.int64).max
 
 
 def real_array(name: str, values: object, ndim: int) -> Real:
@@ -15,36 +20,45 @@ def real_array(name: str, values: object, ndim: int) -> Real:
 
     Integers stay integers, so that exact strategies keep exact entries.
     """
-    array = np.asarray(values)
+    array = plain_array(name, values)
     if array.ndim != ndim:
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}): expected {ndim}."
         )
-    if array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"{name} has dtype {array.dtype}: expected real numbers (bool, integer or float)."
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
-    view: Real = (
-        array.astype(np.float64, copy=False).view()
-        if array.dtype.kind == "f"
-        else array.astype(np.int64, copy=False).view()
-    )
+    _check_real(name, array)
+    if array.dtype.kind == "u" and array.max(initial=0) > LARGEST_INTEGER:
+        raise ValueError(f"{name} has integers of 2**63 or more: expected smaller ones, or floats.")
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # of longer floats: found by the next line
+            array = array.astype(np.float64, copy=False)
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
+    view: Real = (array if array.dtype.kind == "f" else array.astype(np.int64, copy=False)).view()
     view.flags.writeable = False
     return view
 
 
-def real_sparse(name: str, matrix: Form) -> sparse.csr_array:
-    """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name."""
-    form = sparse.csr_array(matrix)
-    if form.ndim != 2:
-        raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
-    data = real_array(f"{name}.data", form.data, 1)
-    form = sparse.csr_array((data, form.indices, form.indptr), shape=form.shape)
+def _check_real(name: str, array: NDArray[Any]) -> None:
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}: expected real numbers (bool, integer or float)."
+        )
+
+
+def real_sparse(name: str, matrix: object) -> sparse.csr_array:
+    """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name.
+
+    Nobody else holds its arrays, and nobody can write to them.
+    """
+    given = checked_form(name, matrix)
+    data = real_array(f"{name}.data", given.data, 1)
+    form = sparse.csr_array((data, given.indices, given.indptr), shape=given.shape)
     if not form.has_canonical_format:
         form = form.copy()
         form.sum_duplicates()
+        real_array(f"{name}.data", form.data, 1)  # sums may be infinite
+    for part in (form.data, form.indices, form.indptr):
+        part.flags.writeable = False
     return form
 
 
@@ -92,7 +106,8 @@ def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -
 
     `shape`: of the operator that they go with.
     """
-    array = np.asarray(values)
+    array = plain_array(name, values)
+    _check_real(name, array)
     if array.ndim not in (1, 2) or array.shape[0] != length:
         raise ValueError(
             f"{name} has shape {array.shape}: expected ({length},) or ({length}, j) to match an "

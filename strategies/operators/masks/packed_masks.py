@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.base.arrays import Bools, Numbers
+from strategies.operators.base.given import plain_array
 
 Bits = NDArray[np.uint8]
 Masks = Bools
@@ -14,7 +15,7 @@ Masks = Bools
 
 def checked_masks(masks: Sequence[Numbers]) -> list[Numbers]:
     """Return one (o, n_i) array per attribute, or refuse none, empty ones and unequal rows."""
-    masks = [np.asarray(mask) for mask in masks]
+    masks = [plain_array("masks", mask) for mask in masks]
     if not masks or any(mask.ndim != 2 or mask.shape[1] < 1 for mask in masks):
         raise ValueError("masks: expected one (o, n_i) array with n_i >= 1 per attribute.")
     if len({len(mask) for mask in masks}) != 1:
