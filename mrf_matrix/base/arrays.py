@@ -29,9 +29,9 @@ Seed = int | np.random.Generator | None  # what NumPy makes a generator of
 def plain_array(name: str, values: object) -> Values:
     """Return what was given as an ndarray, or refuse by name what is masked or sparse.
 
-    The one rule of both packages: `strategies.operators.base.given.plain_array`.
+    The one rule of both packages: `strategies.operators.base.validation.plain_array`.
     """
-    from strategies.operators.base.given import plain_array as checked  # loads SciPy
+    from strategies.operators.base.validation import plain_array as checked  # loads SciPy
 
     return checked(name, values)
 

@@ -10,10 +10,10 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
-from strategies.operators.base.given import plain_array
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
+from strategies.operators.base.validation import plain_array
 from strategies.operators.dense import Dense
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao

@@ -11,10 +11,10 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.cross_gram import rows_product
-from strategies.operators.base.given import plain_array
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
+from strategies.operators.base.validation import plain_array
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.disjoint_groups import (

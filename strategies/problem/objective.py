@@ -15,8 +15,7 @@ import numpy as np
 
 from strategies.operators import Gram, Marginals, Operator, RowScaled
 from strategies.operators.base.arrays import Array, Longs
-from strategies.operators.base.given import plain_array
-from strategies.operators.base.validation import real_array
+from strategies.operators.base.validation import plain_array, real_array
 
 Objective = Literal["total", "max"]
 OBJECTIVES: tuple[Objective, ...] = ("total", "max")

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from strategies.operators import Array, Norm, as_operator
-from strategies.operators.base.given import plain_array
-from strategies.operators.base.validation import real_array
+from strategies.operators.base.validation import plain_array, real_array
 from strategies.problem.strategy import Strategy
 from strategies.search.select import select
 

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array
-from strategies.operators.base.given import plain_array
+from strategies.operators.base.validation import plain_array
 
 
 def densified(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from strategies.operators.base.arrays import Integers, Longs
-from strategies.operators.base.given import plain_array
+from strategies.operators.base.validation import plain_array
 from strategies.operators.masks.attribute_sets import members
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.base.arrays import Bools, Numbers
-from strategies.operators.base.given import plain_array
+from strategies.operators.base.validation import plain_array
 
 Bits = NDArray[np.uint8]
 Masks = Bools

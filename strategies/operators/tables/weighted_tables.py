@@ -11,10 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Integers, Longs
-from strategies.operators.base.given import plain_array
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
+from strategies.operators.base.validation import (
+    attribute_set,
+    attribute_sizes,
+    plain_array,
+    set_weights,
+)
 from strategies.operators.tables.product_tables import ProductTables
 
 
