@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mrf_matrix.base import escaped
 from mrf_matrix.cli.screen import NO_COLOR, VOLUME
 
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
@@ -128,7 +129,8 @@ def is_ours(error: BaseException) -> bool:
 def show_all(error: Exception) -> None:
     """Print the traceback and the values at fault, below a warning, to standard error."""
     click.echo(WARNING, err=True)
-    traceback.print_exception(error, file=sys.stderr)
+    told = "".join(traceback.format_exception(error))
+    click.echo(escaped(told, keep="\n"), file=sys.stderr)
     values = getattr(error, "values", ())
     if isinstance(values, tuple) and values:
         click.echo("Values at fault: " + ", ".join(map(repr, values)), err=True)

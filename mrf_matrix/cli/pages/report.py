@@ -76,7 +76,7 @@ def command(
 def show(page: "ReportPage", html: Path | None) -> None:
     """Write a page to a file, or print its text."""
     if html is None:
-        console().print(str(page), markup=False, soft_wrap=True)
+        console().print(str(page), soft_wrap=True)
         return
     with whole_file(html) as file:
         file.write(page.to_html().encode())

@@ -163,10 +163,10 @@ def command(
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
         for told in left_for_time(found):
-            console().print(told, markup=False, highlight=False)
+            console().print(told)
         if line := fit_line(found, domain):
             console().print("Train it with:")
-            console().print(f"  {line}", soft_wrap=True, highlight=False)
+            console().print(f"  {line}", soft_wrap=True)
         console().print("Nothing was spent and no record read: every figure is public.")
     drawing = None if no_pictures else partial(pictures, found)
     write_results(record, folder / "tune.json", drawing, as_json=as_json)
