@@ -1,13 +1,13 @@
 """`mrf-matrix evaluate`: accuracy, AUC and calibration of a model on private test records."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.reading import hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     FILE,
@@ -75,7 +75,7 @@ def command(
     classifier = load_model(model)
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
-    settings["model_hash"] = sha256(model.read_bytes()).hexdigest()
+    settings["model_hash"] = hash_of(model)
     found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
     record = json.dumps(found.to_dict(), indent=2)
     if as_json:

@@ -3,12 +3,12 @@
 import json
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base.reading import hash_of
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit_methods import (
@@ -156,7 +156,7 @@ def command(
     keep_release(model, output, ledger_file)
     if ledger is not None:
         try:
-            ledger.describe(charges[-1].number, model=sha256(output.read_bytes()).hexdigest())
+            ledger.describe(charges[-1].number, model=hash_of(output))
         except (OSError, ValueError) as error:  # the model is paid for, and there
             note(f"The ledger does not say which model file the charge is of: {error}")
     weighed = str(verdicts[0]) if verdicts else None

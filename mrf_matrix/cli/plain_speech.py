@@ -10,9 +10,7 @@ from io import TextIOWrapper
 import click
 
 from mrf_matrix.base import escaped
-
-MOST_SAID = 3000
-"""Characters of an error: files of strangers decide how much there is to quote."""
+from mrf_matrix.base.shown import cut
 
 UNSPOKEN = "mrf_matrix.json"
 """The rule of characters that an encoding lacks: they are written as JSON writes them."""
@@ -50,9 +48,3 @@ def plain_errors() -> Iterator[None]:
     except click.ClickException as error:
         vars(error).update(message=spelled(cut(escaped(error.message, keep="\n"))))
         raise
-
-
-def cut(text: str) -> str:
-    """Return a text of bounded length, cut in its middle."""
-    half = MOST_SAID // 2
-    return text if len(text) <= MOST_SAID else f"{text[:half]} [...] {text[-half:]}"

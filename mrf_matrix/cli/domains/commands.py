@@ -96,7 +96,11 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     from mrf_matrix.domain.writing.foreign import foreign_domain
 
     check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
-    _keep(Domain.from_dict(foreign_domain(_parsed(schema), target)), file)
+    try:
+        told = _parsed(schema)
+    except ValueError as error:
+        raise click.ClickException(f"the schema {schema}: {error}") from error
+    _keep(Domain.from_dict(foreign_domain(told, target)), file)
 
 
 @command.command(name="check")
@@ -224,19 +228,14 @@ def _keep(domain: "Domain", file: Path) -> None:
 
 
 def _parsed(schema: Path) -> object:
-    text = schema.read_text(encoding="utf-8")
-    if schema.suffix.lower() not in (".yaml", ".yml"):
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise click.ClickException(f"{schema} is not JSON: {error}") from error
+    from mrf_matrix.base.fields import parsed
+    from mrf_matrix.base.reading import content_of
+    from mrf_matrix.domain.writing.yaml_text import yaml_value
+
+    content = content_of(schema)
+    if schema.suffix.lower() in (".yaml", ".yml"):
+        return yaml_value(content)
     try:
-        import yaml
-    except ImportError as error:
-        raise click.ClickException(
-            f"{schema}: reading YAML needs PyYAML; pip install pyyaml, or write it as JSON."
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise click.ClickException(f"{schema} is not YAML: {error}") from error
+        return parsed(content)
+    except ValueError as error:
+        raise click.ClickException(f"the schema {schema} is not JSON: {error}") from error

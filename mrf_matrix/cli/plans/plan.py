@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base.reading import content_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     FILE,
@@ -46,7 +47,7 @@ def numbers(
     if value is None:
         return None
     try:
-        words = Path(value).read_text(encoding="utf-8").replace(",", " ").split()
+        words = content_of(value).decode().replace(",", " ").split()
         return [int(word) for word in words] if param.name == "groups" else list(map(float, words))
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{value}: expected a text file of numbers ({error})") from error
