@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from mrf_matrix.cli.plain_numbers import read_plainly
 from mrf_matrix.cli.plain_speech import plain_errors, speak_any_encoding
 
 COMMANDS = {
@@ -44,7 +45,7 @@ class LazyGroup(click.Group):
             return None
         home = ROOMS.get(cmd_name, cmd_name)
         command: click.Command = import_module(f"mrf_matrix.cli.{home}").command
-        return command
+        return read_plainly(command)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, whose output takes every character."""

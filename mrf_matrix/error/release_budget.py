@@ -97,6 +97,10 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     return ceil(Fraction(value) / unit) * unit
 
 
+LEAST_TARGET = 1e-12
+"""Records: answers are whole numbers plus noise, which is none long before."""
+
+
 def checked_targets(targets: ArrayLike, rows: int, name: str = "targets") -> Array:
     """Return a positive target for every row, or refuse by name."""
     limits = plain_floats(name, targets)
@@ -104,8 +108,9 @@ def checked_targets(targets: ArrayLike, rows: int, name: str = "targets") -> Arr
         limits = np.full(rows, float(limits))
     if limits.shape != (rows,):
         raise ValueError(f"{name} has shape {limits.shape}: expected one for each of {rows} rows.")
-    if not (limits > 0).all() or not np.isfinite(limits).any():
+    if not (limits >= LEAST_TARGET).all() or not np.isfinite(limits).any():
         raise ValueError(
-            f"{name}: expected positive root mean squared errors, at least one of them finite."
+            f"{name}: expected positive root mean squared errors, none below {LEAST_TARGET:g}, at "
+            f"least one of them finite."
         )
     return limits

@@ -134,12 +134,12 @@ def masks_energies(workload: Operator) -> Energies | None:
     if rows.mix is not None:
         squares = np.asarray(rows.mix.multiply(rows.mix).sum(axis=0)).ravel()
     fixed = rows.fixed
-    counts = np.stack([mask.sum(axis=1) for mask in rows.masks], axis=1)
-    if (counts[fixed] != 1).any():
-        return None
     sets, number = _grouped(fixed)
     cells = products_over(sets, np.asarray(rows.sizes, dtype=np.float64))
     if cells.sum() > len(fixed):
+        return None
+    counts = np.stack([mask.sum(axis=1) for mask in rows.masks], axis=1)
+    if (counts[fixed] != 1).any():
         return None
     codes = np.stack([mask.argmax(axis=1) for mask in rows.masks], axis=1)
     weights = np.empty(len(sets))
