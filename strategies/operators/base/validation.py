@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from math import prod
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +144,7 @@ def _check_lengths(name: str, *lengths: int) -> None:
 
 
 def real_array(name: str, values: object, ndim: int) -> Real:
-    """Return a read-only view as int64 or float64, or refuse by name.
+    """Return as int64 or float64 what nobody else can write to, or refuse by name.
 
     Integers stay integers, so that exact strategies keep exact entries.
     """
@@ -161,9 +161,23 @@ def real_array(name: str, values: object, ndim: int) -> Real:
             array = array.astype(np.float64, copy=False)
         if not np.isfinite(array).all():
             raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
-    view: Real = (array if array.dtype.kind == "f" else array.astype(np.int64, copy=False)).view()
-    view.flags.writeable = False
-    return view
+    return owned(array if array.dtype.kind == "f" else array.astype(np.int64, copy=False))
+
+
+def owned(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array whose memory nobody can write to: as it is where that is so, else a copy.
+
+    What was calibrated stays as it was, whatever a caller does with his own array later. The memory
+    of the copy is that of `bytes`, which cannot be made writeable again.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    if isinstance(base, bytes) or not array.size:
+        return array
+    order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
+    memory: NDArray[Any] = np.frombuffer(array.tobytes(order), dtype=array.dtype)
+    return memory.reshape(array.shape, order=order)
 
 
 def _check_real(name: str, array: NDArray[Any]) -> None:
@@ -184,10 +198,10 @@ def real_sparse(name: str, matrix: object) -> sparse.csr_array:
     if not form.has_canonical_format:
         form = form.copy()
         form.sum_duplicates()
-        real_array(f"{name}.data", form.data, 1)  # sums may be infinite
-    for part in (form.data, form.indices, form.indptr):
-        part.flags.writeable = False
-    return form
+        data = real_array(f"{name}.data", form.data, 1)  # sums may be infinite
+    whole = sparse.csr_array((data, owned(form.indices), owned(form.indptr)), shape=form.shape)
+    whole.has_canonical_format = True
+    return whole
 
 
 def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None:
