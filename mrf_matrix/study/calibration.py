@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, plain_array, plain_floats
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.study.probability_grid import MOST_BINS
 
 TOLERANCE = 1e-6
 
@@ -72,8 +74,7 @@ def reliability(
             f"y has shape {truth.shape} and classes {names.shape}: expected {shares.shape[:1]} and "
             f"{shares.shape[1:]}, for proba of shape {shares.shape}."
         )
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise ValueError(f"n_bins={n_bins!r}: expected a positive whole number.")
+    n_bins = whole_number("n_bins", n_bins, most=MOST_BINS)
     confidence = shares.max(axis=1)
     right = names[shares.argmax(axis=1)] == truth
     place = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)

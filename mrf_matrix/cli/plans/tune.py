@@ -124,7 +124,8 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
     type=float,
     default=45.0,
     show_default=True,
-    help="Begin no further design after this time; the same command goes on where it stopped.",
+    help="Begin no further design after this time, and give up one that takes twice as long; the "
+    "same command goes on where it stopped.",
 )
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
@@ -28,6 +29,8 @@ from mrf_matrix.residual.releases import ResidualReleases
 from mrf_matrix.residual.sequence import ResidualPlan
 
 Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each
+
+IMAGINING = "Imagining data"  # told law by law, so that a search can give up in between
 
 MOST_RECORDS = 60_000  # records drawn over all laws; more are counted in multiples
 
@@ -88,7 +91,10 @@ class ImaginedData:
         self.n_classes, self.n_targets, self.n_queries = n_classes, n_targets, n_queries
         self.weight = -(-n_records * n_targets // MOST_RECORDS)
         drawn = max(1, round(n_records / self.weight))
-        laws = [prior.draw(domain, n_classes, generator) for _ in range(n_targets)]
+        laws = []
+        for number in range(n_targets):
+            tell(IMAGINING, number, n_targets)
+            laws.append(prior.draw(domain, n_classes, generator))
         known = [law.records(drawn, generator) for law in laws]
         asked = [law.records(n_queries, generator) for law in laws]
         self.codes = np.concatenate([codes for codes, _ in known])
@@ -229,6 +235,7 @@ def posterior_probabilities(
     queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
     found = []
     for law, asked in enumerate(queries):
+        tell(IMAGINING, law, len(queries))
         tables, totals = tables_of(part, release, law * k + np.arange(k))
         posterior = product_posterior(tables, plan.domain.ordered, totals)
         found.append(posterior.probabilities(asked))

@@ -52,10 +52,10 @@ MOST_BITS = 1000
 """Bits of the cells that an ensemble may see: sums of a row's cells are floats."""
 
 
-def check_cells(ensemble: Ensemble, mode: str) -> None:
+def check_cells(ensemble: Ensemble, columns: int, mode: str) -> None:
     """Refuse an ensemble over more cells than errors of paths can be told of."""
     domain = ensemble.forest.domain
-    bits = domain.size.bit_length() - 1
+    bits = columns.bit_length() - 1
     if bits > MOST_BITS:
         raise ValueError(
             f"an ensemble sees {domain.n_attributes} attributes of about 2^{bits} cells: expected "
@@ -133,9 +133,9 @@ class PublicForests:
     ) -> tuple[PlanPart, ...]:
         """Choose each ensemble's strategy and calibrate its noise."""
         kind, relation, law = self.kind, measuring.neighboring, measuring.law
-        for ensemble in self.ensembles:
-            check_cells(ensemble, kind.name)
         workloads = [kind.workload(ensemble, queries) for ensemble in self.ensembles]
+        for ensemble, workload in zip(self.ensembles, workloads, strict=True):
+            check_cells(ensemble, workload.shape[1], kind.name)
         budgets = measuring.shares(len(workloads))
         aims = self._aims(measuring, aim, workloads)
         if not kind.chooses_strategies:
