@@ -26,15 +26,26 @@ Words = NDArray[np.uint64]  # uniform random bits, 64 at a time
 Seed = int | np.random.Generator | None  # what NumPy makes a generator of
 
 
-def unmasked(name: str, values: object) -> object:
-    """Return values as they are; refuse a masked array, whose hidden values would count.
+def plain_array(name: str, values: object) -> Values:
+    """Return what was given as an ndarray, or refuse by name what is masked or sparse.
 
-    Raises TypeError.
+    The one rule of both packages: `strategies.operators.base.validation.plain_array`.
     """
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a masked array: what its mask hides would count as it is. Expected an "
-            f"array without a mask; missing values have a code of their own where an attribute "
-            f"says missing='category'."
-        )
-    return values
+    from strategies.operators.base.validation import plain_array as checked  # loads SciPy
+
+    return checked(name, values)
+
+
+def plain_floats(name: str, values: object) -> Array:
+    """Return an array of real numbers as floats, or refuse by name what is masked, or no numbers.
+
+    >>> plain_floats("targets", [1, 2])
+    array([1., 2.])
+    """
+    given = plain_array(name, values)
+    try:
+        if given.dtype.kind in "biufO":
+            return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass  # objects that are no numbers
+    raise TypeError(f"{name} has dtype {given.dtype}: expected real numbers.")

@@ -21,14 +21,16 @@ MOST_BITS = 13_000
 Word = TypeVar("Word", bound=str)
 
 
-def whole_number(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number of at least ``least``, or refuse by name.
+def whole_number(name: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number of at least ``least``, and at most ``most``, or refuse by name.
 
     Raises ValueError naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise ValueError(f"{name}={shown(value)}: expected {kind}.")
+    if most is not None and value > most:
+        raise ValueError(f"{name}={shown(value)}: expected at most {most}.")
     return int(value)
 
 

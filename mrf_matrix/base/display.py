@@ -169,5 +169,5 @@ class RowDisplay(Tabular):
         table.add_column(style="dim", no_wrap=True)
         table.add_column()
         for name, text in self.rows:
-            table.add_row(Text(name), Text(text))  # Text: what strangers named is no markup
+            table.add_row(Text(name), Text(text))  # Text: no markup
         return table

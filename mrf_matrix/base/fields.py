@@ -2,18 +2,20 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection
 from fractions import Fraction
 from math import inf, isfinite
 from typing import NoReturn
 
 from mrf_matrix.base.checks import is_plain_line
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import cut, shown
 
 JsonObject = dict[str, object]
 """An object of JSON; its values are nothing in particular until a field is checked."""
 
 LONGEST = 5000
+LONGEST_INTEGER = 4000  # digits; Python writes no more than 4300
 MOST = 10_000
 FRACTION = re.compile(r"[0-9]{1,1300}(/[0-9]{1,1300})?")
 
@@ -21,14 +23,27 @@ FRACTION = re.compile(r"[0-9]{1,1300}(/[0-9]{1,1300})?")
 class FieldError(ValueError):
     """A field is missing, of another type, or larger than it may be."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(cut(message))
 
-def parsed(content: bytes) -> object:
-    """Return the value of JSON in UTF-8; refuse repeated keys, NaN and infinities.
 
-    Raises ValueError, RecursionError if it is no such JSON.
+def parsed(content: bytes, *, finite: bool = True) -> object:
+    """Return the value of JSON in UTF-8; refuse repeated keys, NaN and infinities, endless numbers.
+
+    `finite`: False takes NaN and infinities, which our own results of a search have.
+
+    Raises ValueError if it is no such JSON, or is nested too deeply.
     """
-    text = content.decode("utf-8-sig")
-    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    try:
+        return json.loads(
+            content.decode("utf-8-sig"),
+            object_pairs_hook=_distinct,
+            parse_constant=_no_constant if finite else None,
+            parse_int=_short_integer,
+            parse_float=_finite_number if finite else None,
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def object_of(
@@ -162,10 +177,24 @@ def one_line(error: BaseException) -> str:
     return "".join(c if c.isprintable() else " " for c in text)[:1000]
 
 
+def _short_integer(text: str) -> int:
+    if len(text) > LONGEST_INTEGER:
+        raise ValueError(f"a number has {len(text)} digits; expected at most {LONGEST_INTEGER}")
+    return int(text)
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{cut(text, 40)} is no finite number")
+    return number
+
+
 def _distinct(pairs: list[tuple[str, object]]) -> JsonObject:
     data = dict(pairs)
     if len(data) < len(pairs):
-        raise ValueError(f"repeated keys among {[shown(key) for key, _ in pairs][:20]}")
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"repeated keys: {shown(repeated)}")
     return data
 
 

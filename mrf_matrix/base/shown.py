@@ -7,6 +7,7 @@ from fractions import Fraction
 from reprlib import Repr
 
 MOST = 100
+MOST_SAID = 3000  # characters of a whole message
 PLAIN = (str, bytes, int, float, complex, Fraction, Decimal, type(None), range, type)
 OURS = ("strategies", "mrf_matrix")
 """Packages whose objects write themselves without their arrays."""
@@ -45,6 +46,16 @@ def shown(value: object) -> str:
         text = f"<{type(value).__name__}>"
     half = (MOST - 3) // 2
     return text if len(text) <= MOST else f"{text[:half]}...{text[-half:]}"
+
+
+def cut(text: str, most: int = MOST_SAID) -> str:
+    """Return a message of bounded length, cut in its middle: strangers decide what it quotes.
+
+    >>> cut("x" * 10_000, most=9)
+    'xxxx [...] xxxx'
+    """
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
 
 
 def warn_caller(message: str, kind: type[Warning]) -> None:

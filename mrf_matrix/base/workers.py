@@ -1,13 +1,25 @@
-"""Where public work and studies run: this process, processes of joblib, or a cluster."""
+"""Where public work and studies run: this process, processes of joblib, or a cluster.
 
-from collections.abc import Callable, Iterable, Iterator
+Workers are as many as there are cores and tasks at most, and none outlives its parent.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import nullcontext
+from functools import partial
+from numbers import Integral
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, cpu_count, delayed, parallel_config
+
+from mrf_matrix.base.shown import shown
 
 if TYPE_CHECKING:
     from distributed import Client
+
+SECONDS_BETWEEN_LOOKS = 0.5
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -22,9 +34,10 @@ def computed(
 ) -> Iterator[Result]:
     """Yield ``function(task)`` of every task, in order; tasks are taken as there is room for them.
 
-    `n_jobs`: processes of joblib; `client`: a Dask cluster that runs the tasks instead.
+    `n_jobs`: processes of joblib, see `bounded_jobs`; `client`: a Dask cluster that runs the tasks
+    instead.
 
-    Raises ValueError if both are given.
+    Raises ValueError if both are given, or ``n_jobs`` is no number of processes.
 
     >>> list(computed(abs, [-1, 2]))
     [1, 2]
@@ -35,7 +48,44 @@ def computed(
         where = parallel_config(backend="dask", client=client)
     else:
         raise ValueError(f"n_jobs={n_jobs} and client are both given: expected one of them.")
+    most = bounded_jobs(n_jobs, len(tasks) if isinstance(tasks, Sized) else None)
     with where:
-        yield from Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(function)(task) for task in tasks
+        work = delayed(partial(_watched, function, os.getpid()))
+        yield from Parallel(n_jobs=most, return_as="generator")(work(task) for task in tasks)
+
+
+def bounded_jobs(n_jobs: int | None, n_tasks: int | None = None) -> int | None:
+    """Return a number of workers: at most one for each core and for each task.
+
+    `n_jobs`: as in joblib: -1 for all cores, None for what its configuration says.
+
+    Raises ValueError if it is no whole number, or 0.
+    """
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs={shown(n_jobs)}: expected a number of workers of at least 1, or -1 for all "
+            f"cores."
         )
+    cores = int(cpu_count())
+    wanted = int(n_jobs) if n_jobs > 0 else cores + 1 + int(n_jobs)
+    return max(1, min(wanted, cores, cores if n_tasks is None else n_tasks))
+
+
+def _watched(function: Callable[[Task], Result], parent: int, task: Task) -> Result:
+    """Return ``function(task)``; a child of the parent sees to it that it dies with it."""
+    if os.getpid() != parent == os.getppid() and parent not in _WATCHED:
+        _WATCHED.add(parent)
+        Thread(target=_die_with, args=(parent,), daemon=True).start()
+    return function(task)
+
+
+_WATCHED: set[int] = set()
+"""Parents that this process watches already: it is a worker's own, and holds one number."""
+
+
+def _die_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)  # nobody waits for what it does

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mrf_matrix.base import escaped
 from mrf_matrix.cli.screen import NO_COLOR, VOLUME
 
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
@@ -79,6 +80,8 @@ def line_of(error: Exception) -> str | None:
     if isinstance(error, MemoryError):
         return "Out of memory: give fewer trees, less depth, a smaller domain or fewer records."
     if isinstance(error, OverflowError):
+        if is_ours(error) and str(error).endswith("."):  # Python's own name nothing
+            return spoken(" ".join(str(error).split()))
         return "A number is too large: give smaller ones. --debug shows where."
     package = type(error).__module__.partition(".")[0]
     if package in READERS:
@@ -101,6 +104,14 @@ IN_PYTHON = {
     "set_params(ledger=PrivacyLedger.open(path))": "--ledger FILE",
     "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
     "n_records=N": "--n-records N",
+    "max_seconds=": "--max-seconds ",
+    "max_features=": "--max-features ",
+    "n_ensembles=": "--n-ensembles ",
+    "target_rms:": "--target-rms:",
+    "queries=": "--queries ",
+    "n_jobs=": "--n-jobs ",
+    "mode='posterior'": "--mode posterior",
+    "mode='training'": "--mode training",
     "expected epsilon= (pure DP, Laplace noise) or rho= (zCDP": (
         "expected --epsilon (pure DP, Laplace noise) or --rho (zCDP"
     ),
@@ -128,7 +139,8 @@ def is_ours(error: BaseException) -> bool:
 def show_all(error: Exception) -> None:
     """Print the traceback and the values at fault, below a warning, to standard error."""
     click.echo(WARNING, err=True)
-    traceback.print_exception(error, file=sys.stderr)
+    told = "".join(traceback.format_exception(error))
+    click.echo(escaped(told, keep="\n"), file=sys.stderr)
     values = getattr(error, "values", ())
     if isinstance(values, tuple) and values:
         click.echo("Values at fault: " + ", ".join(map(repr, values)), err=True)

@@ -1,7 +1,6 @@
 """`mrf-matrix evaluate`: accuracy, AUC and calibration of a model on private test records."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -9,6 +8,7 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.held_signals import until_kept
+from mrf_matrix.base.reading import hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     FILE,
@@ -76,7 +76,7 @@ def command(
     classifier = load_model(model)
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
-    settings["model_hash"] = sha256(model.read_bytes()).hexdigest()
+    settings["model_hash"] = hash_of(model)
     with until_kept():
         kept_as = output or Path("evaluation.json")
         with rescued(kept_as, ledger_file):

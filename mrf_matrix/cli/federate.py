@@ -105,14 +105,14 @@ def simulate(
         click.echo(json.dumps(report | {"parties": names}, indent=2))
         return
     screen = console()
-    screen.print(report.pop("claim"), markup=False)
+    screen.print(report.pop("claim"))
     listing = table(f"{len(names)} parties by {by}", "what", "figure")
     for name, figure in report.items():
         listing.add_row(name.replace("_", " "), str(figure))
     screen.print(listing)
     screen.print(SIMULATED)
     if output is not None:
-        screen.print(f"Written: {output}", markup=False, soft_wrap=True)
+        screen.print(f"Written: {output}", soft_wrap=True)
 
 
 def place_of(records: "Dataset", by: str) -> int:

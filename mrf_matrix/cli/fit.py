@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.base.held_signals import until_kept
+from mrf_matrix.base.reading import hash_of
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit_methods import (
@@ -36,7 +37,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output, hash_of, keep_model, rescued, spent_on
+from mrf_matrix.cli.paid_release import check_output, keep_model, rescued, spent_on
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """`mrf-matrix ledger`: start a ledger in a file, or show what was spent from it."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -69,7 +70,7 @@ def command(
     )
     spent = None if at is None else ledger.spent_epsilon(at)
     if as_json:
-        click.echo(ledger.to_json())
+        click.echo(ledger.to_json(), file=sys.stdout)
         return
     if html is not None:
         show(ledger_report(ledger), html)

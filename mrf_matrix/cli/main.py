@@ -1,12 +1,12 @@
 """The command `mrf-matrix`: each subcommand parses, calls and prints; no mathematics here."""
 
-import sys
 from importlib import import_module
-from io import TextIOWrapper
+from typing import Any
 
 import click
 
-from mrf_matrix.base import escaped
+from mrf_matrix.cli.plain_numbers import read_plainly
+from mrf_matrix.cli.plain_speech import plain_errors, speak_any_encoding
 
 COMMANDS = {
     "domain": "Write, check and show the public domain: which records can exist at all.",
@@ -45,22 +45,22 @@ class LazyGroup(click.Group):
             return None
         home = ROOMS.get(cmd_name, cmd_name)
         command: click.Command = import_module(f"mrf_matrix.cli.{home}").command
-        return command
+        return read_plainly(command)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program, whose output takes every character."""
+        speak_any_encoding()
+        return super().main(*args, **kwargs)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the program's own options."""
+        with plain_errors():
+            return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a subcommand; what its errors quote from files cannot act on the terminal.
-
-        Letters that a screen of another encoding lacks are written as escapes: no command fails
-        for them.
-        """
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
-        try:
+        """Run a subcommand."""
+        with plain_errors():
             return super().invoke(ctx)
-        except click.ClickException as error:
-            vars(error).update(message=escaped(error.message, keep="\n"))
-            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands with their one line each, without importing them."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from mrf_matrix.cli.plain_numbers import number_text
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """What adds options to a command; each subcommand says its own help where it differs."""
 
@@ -25,7 +27,7 @@ NEW = click.Path(dir_okay=False, path_type=Path)
 def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list[float]:
     """Parse numbers separated by commas."""
     try:
-        return [float(piece) for piece in value.split(",")]
+        return [float(number_text(piece)) for piece in value.split(",")]
     except ValueError as error:
         raise click.BadParameter(
             f"{value!r}: expected numbers separated by commas, for example 0.1,0.5,1,2"
@@ -51,7 +53,8 @@ def exact_number(
     if value == "auto" and "target_rms" in {option.name for option in ctx.command.params}:
         return value
     try:
-        number = Fraction(value) if "/" in value else float(value)
+        parts = [number_text(part) for part in value.split("/")]
+        number = Fraction(value) if len(parts) > 1 else float(parts[0])
     except (ValueError, ZeroDivisionError) as error:
         raise click.BadParameter(f"{value!r}: expected a number such as 1, 0.5 or 1/3") from error
     if not 0 < number < float("inf"):

@@ -4,7 +4,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -126,11 +125,6 @@ def _private_releases(error: BaseException) -> "list[Release]":
 
     drawn = getattr(error, "releases", ())
     return [one for one in drawn if isinstance(one, Release) and one.noise == "exact"]
-
-
-def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    return sha256(path.read_bytes()).hexdigest()
 
 
 def check_output(

@@ -1,4 +1,7 @@
-"""What a subcommand shows and leaves: one console, one style of table, its record and pictures."""
+"""What a subcommand shows and leaves: one console, one style of table, its record and pictures.
+
+Nothing that is printed is markup: names, titles and errors come from files of strangers.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +52,7 @@ def said(option: str) -> Any:
 def note(line: str) -> None:
     """Print what is no result to standard error, unless --quiet."""
     if said(VOLUME) != "quiet":
-        console(stderr=True).print(line, markup=False, soft_wrap=True)
+        console(stderr=True).print(line, soft_wrap=True)
 
 
 def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
@@ -78,10 +81,12 @@ def note_ignored(data: str, domain: "Domain") -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console on standard output, or on standard error for what is not a result."""
-    made = Console(
-        stderr=stderr, highlight=False, markup=False, emoji=False, no_color=said(NO_COLOR) or None
-    )  # names and categories are strangers' words: nothing in them is markup
+    """Return a console on standard output, or on standard error for what is not a result.
+
+    What it prints is text: square brackets, addresses and ``:words:`` between colons stay.
+    """
+    colours = said(NO_COLOR) or None
+    made = Console(stderr=stderr, markup=False, emoji=False, highlight=False, no_color=colours)
     made.push_render_hook(Escapes())
     return made
 
@@ -200,7 +205,7 @@ def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json
     if as_json:
         note(written)
     elif said(VOLUME) != "quiet":
-        console().print(written, markup=False, soft_wrap=True)
+        console().print(written, soft_wrap=True)
 
 
 def draw(pictures: Pictures, folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import unmasked
+from mrf_matrix.base.arrays import plain_array
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.codes import checked_codes
 from strategies.operators import check_allocation, fits
@@ -80,7 +80,7 @@ def checked_labels(
     """
     if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
         raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
-    given = np.asarray(unmasked("labels", labels))
+    given = plain_array("labels", labels)
     if given.shape != (n_records,) or given.dtype.kind not in "iu":
         raise ValueError(
             f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.codes import checked_codes
@@ -103,7 +104,8 @@ def path_matrix_from_codes(
         (column[:, np.newaxis] < 0) | (column[:, np.newaxis] == np.arange(width))
         for column, width in zip(given.T, widths, strict=True)
     ]
-    return RowKronecker.from_masks(masks, None if tree_id is None else np.asarray(tree_id))
+    trees = None if tree_id is None else plain_array("tree_id", tree_id)
+    return RowKronecker.from_masks(masks, trees)
 
 
 def domain_sizes(domain: Sequence[int] | Domain) -> tuple[int, ...]:

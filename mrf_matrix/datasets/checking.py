@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
-from mrf_matrix.base.fields import FieldError, list_of, parsed
+from mrf_matrix.base.fields import FieldError, list_of
+from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.files import PARQUET_ENDINGS, csv_chunks, header_of, read_parquet
 from mrf_matrix.datasets.text import typed_column
 from mrf_matrix.domain import Attribute, Domain, DomainError
@@ -14,6 +15,7 @@ from mrf_matrix.domain.errors import SEE_VALUES
 from mrf_matrix.domain.serialization import (
     MAX_ATTRIBUTES,
     attribute_from_dict,
+    domain_json,
     domain_object,
 )
 
@@ -21,11 +23,14 @@ from mrf_matrix.domain.serialization import (
 def domain_problems(path: "str | PathLike[str]") -> list[str]:
     """Return everything that is wrong with a domain file, an entry each; none if it is valid."""
     try:
-        data = parsed(Path(path).read_bytes())
+        data = domain_json(path)
+    except DomainError as error:
+        return [str(error)]
+    try:
         given = domain_object(data, "the file")
         items = list_of(given["attributes"], "attributes", MAX_ATTRIBUTES)
-    except (ValueError, RecursionError) as error:
-        return [f"{path} is not a domain file in JSON: {error}"]
+    except FieldError as error:
+        return [f"{path} is no domain: {error}"]
     named = [(f"attribute {number}", item) for number, item in enumerate(items)]
     if given.get("target") is not None:
         named.append(("target", given["target"]))
@@ -52,9 +57,10 @@ def record_problems(path: "str | PathLike[str]", domain: Domain) -> list[str]:
     file = Path(path)
     header = header_of(file)
     wanted = [*domain.attributes, *([domain.target] if domain.target else [])]
-    absent = [one.name for one in wanted if one.name not in header]
-    problems = {f"{file} lacks the column {name!r}.": None for name in absent}
-    present = [one for one in wanted if one.name not in absent]
+    there = set(header)
+    absent = [one.name for one in wanted if one.name not in there]
+    problems = {f"{file} lacks the column {shown(name)}.": None for name in absent}
+    present = [one for one in wanted if one.name in there]
     try:
         for columns in _parts(file):
             for attribute in present:

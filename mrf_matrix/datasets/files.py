@@ -4,24 +4,26 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
-from io import BytesIO
-from itertools import islice
+from io import BytesIO, TextIOWrapper
 from os import PathLike
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, BinaryIO, Literal, cast
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.reading import opened_regular
 from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
 from mrf_matrix.domain import Domain, DomainError
 
 TAB_ENDINGS = (".tsv", ".tsv.gz")
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz", *TAB_ENDINGS), (".parquet", ".pq")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-CHUNK = 20_000  # records of text in memory at a time
+CHUNK, CHUNK_CHARACTERS = 20_000, 2**26  # records, and their text, in memory at a time
+LONGEST_RECORD = 2**24  # characters
+MOST_COLUMNS = 100_000
 Columns = dict[str, Values]
 FrameLibrary = Literal["polars", "pyarrow"]
 PARQUET_LIBRARIES: tuple[FrameLibrary, ...] = ("polars", "pyarrow")
@@ -60,8 +62,6 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
     """
     import narwhals as nw
 
-    with path.open("rb"):  # a file that is not there or not readable says so itself
-        pass
     with parquet_errors(path, library):
         frame = nw.read_parquet(str(path), backend=library)
         return {name: frame[name].to_numpy() for name in frame.columns}
@@ -93,7 +93,9 @@ def parquet_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
 
 @contextmanager
 def parquet_errors(path: Path, library: str) -> Iterator[None]:
-    """Turn a library's errors into one that quotes nothing."""
+    """Turn a library's errors into one that quotes nothing; ask first whether there is a file."""
+    with opened_regular(path):
+        pass
     try:
         yield
     except DomainError:
@@ -132,10 +134,65 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
     return {name: guessed_column(values.tolist()) for name, values in found.items()}
 
 
-def opened(path: Path) -> IO[str]:
-    """Open a CSV file, compressed or not, as text."""
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    return cast(IO[str], opener(path, "rt", encoding="utf-8-sig", newline=""))
+@contextmanager
+def opened(path: Path) -> Iterator[IO[str]]:
+    """Give a CSV file, compressed or not, as text.
+
+    It is read twice at least, header and records, and so is no pipe.
+    """
+    with opened_regular(path) as file, ExitStack() as stack:
+        raw: BinaryIO = file
+        if path.name.lower().endswith(".gz"):
+            raw = cast(BinaryIO, stack.enter_context(gzip.open(file)))
+        yield stack.enter_context(TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+
+
+def too_long(path: Path) -> DomainError:
+    """Return the error of a file whose record is longer than any is."""
+    return DomainError(
+        f"{path}: a record has more than {LONGEST_RECORD} characters. Expected a CSV file, one "
+        f"record a line."
+    )
+
+
+class CsvRecords:
+    """The records of a CSV file as text, of bounded length each: a file may be one endless line."""
+
+    def __init__(self, file: IO[str], path: Path, *, skips_blanks: bool = True) -> None:
+        self._file, self._path = file, path
+        self._record = self._part = 0  # characters of this record, and of the part read last
+        self._rows = csv.reader(
+            self, delimiter=delimiter_of(path), skipinitialspace=skips_blanks, strict=True
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._file.readline(LONGEST_RECORD + 1):
+            self._record += len(line)
+            self._part += len(line)
+            if self._record > LONGEST_RECORD:
+                raise too_long(self._path)
+            yield line
+
+    def next(self) -> list[str] | None:
+        """Return the next record, None at the end."""
+        self._record = 0
+        return next(self._rows, None)
+
+    def header(self) -> list[str]:
+        """Return the names in the first line."""
+        names = [name.strip() for name in self.next() or []]
+        check_header(names, self._path)
+        return names
+
+    def part(self) -> list[list[str]]:
+        """Return some records, as many as memory suits; none at the end."""
+        self._part = 0
+        found: list[list[str]] = []
+        while len(found) < CHUNK and self._part < CHUNK_CHARACTERS:
+            if (record := self.next()) is None:
+                break
+            found.append(record)
+        return found
 
 
 def delimiter_of(path: Path) -> str:
@@ -154,21 +211,17 @@ def header_of(path: Path) -> list[str]:
                     return nw.scan_parquet(str(path), backend=library).collect_schema().names()
         raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
     with csv_errors(path), opened(path) as file:
-        rows = csv.reader(file, delimiter=delimiter_of(path), skipinitialspace=True, strict=True)
-        header = [name.strip() for name in next(rows, [])]
-    check_header(header, path)
-    return header
+        return CsvRecords(file, path).header()
 
 
 def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
     """Yield the columns of some records at a time; at least once."""
     with csv_errors(path), opened(path) as file:
-        rows = csv.reader(file, delimiter=delimiter_of(path), skipinitialspace=True, strict=True)
-        header = [name.strip() for name in next(rows, [])]
-        check_header(header, path)
+        records = CsvRecords(file, path)
+        header = records.header()
         first = True
-        while (chunk := list(islice(rows, CHUNK))) or first:
-            yield columns_of_rows(header, chunk, path)
+        while (part := records.part()) or first:
+            yield columns_of_rows(header, part, path)
             first = False
 
 
@@ -188,8 +241,11 @@ def csv_errors(path: Path) -> Iterator[None]:
 
 def check_header(header: list[str], path: Path) -> None:
     """Refuse an empty header or repeated names."""
-    if not header or len(set(header)) < len(header):
-        raise DomainError(f"{path}: expected a first line of distinct column names.", values=header)
+    if not header or len(set(header)) < len(header) or len(header) > MOST_COLUMNS:
+        raise DomainError(
+            f"{path}: expected a first line of distinct column names, at most {MOST_COLUMNS}.",
+            values=header,
+        )
 
 
 def columns_of_rows(

@@ -49,7 +49,7 @@ def table_of(records: object) -> Table:
     Raises TypeError if the records have no names of columns.
     """
     if isinstance(records, Mapping):
-        columns = {str(name): np.asarray(values) for name, values in records.items()}
+        columns = {str(name): np.asanyarray(values) for name, values in records.items()}
     else:
         frame = as_frame(records)
         if frame is None:

@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import Literal, cast
 
 from mrf_matrix.base.provenance import DOMAIN, Provenance
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute_checks import (
+    MAX_SIZE,
     Scalar,
     check_name,
     check_one_kind,
@@ -23,7 +25,6 @@ from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
 READ_OFF = Provenance.from_records("domain")
 OTHER, MISSING = "(other)", "(missing)"
-MAX_SIZE = 2**31 - 1  # codes are int32
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -109,7 +110,7 @@ class Attribute:
         ):
             if got not in allowed:
                 raise DomainError(
-                    f"Attribute {name!r}: {option}={got!r}; expected one of {allowed}."
+                    f"Attribute {name!r}: {option}={shown(got)}; expected one of {allowed}."
                 )
         if edges is None and outside == "open":
             raise DomainError(

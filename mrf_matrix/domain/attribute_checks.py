@@ -1,6 +1,6 @@
 """Checks of what an attribute is made of; each returns plain Python values or raises."""
 
-import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -8,9 +8,13 @@ from itertools import pairwise
 from numbers import Integral, Real
 
 from mrf_matrix.base import is_plain_line
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_few
 
 Scalar = str | int | float | bool
+MAX_SIZE = 2**31 - 1  # codes are int32
+LONGEST = 5000  # characters of a name or a category
+LARGEST_EDGE = sys.float_info.max
 LARGEST = 2**53
 """Numbers up to here are exact as floats."""
 
@@ -22,8 +26,11 @@ PLAIN = (
 
 def check_name(name: object) -> None:
     """Refuse a name that is not text."""
-    if not isinstance(name, str) or not name:
-        raise DomainError(f"Attribute name={name!r}: expected a non-empty string.")
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST:
+        raise DomainError(
+            f"Attribute name={shown(name)}: expected a non-empty string, of at most {LONGEST} "
+            "characters."
+        )
     if not is_plain_line(name):  # it will be printed, and may come from a stranger's file
         raise DomainError(f"Attribute name={name[:80]!r}: {PLAIN}")
 
@@ -40,8 +47,11 @@ def check_one_kind(name: str, **kinds: object) -> None:
 
 def checked_size(name: str, size: object) -> range:
     """Return the categories 0 .. size-1."""
-    if isinstance(size, bool) or not isinstance(size, Integral) or int(size) < 1:
-        raise DomainError(f"Attribute {name!r}: size={size!r}; expected a positive integer.")
+    if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= int(size) <= MAX_SIZE:
+        raise DomainError(
+            f"Attribute {name!r}: size={shown(size)}; expected a positive integer, at most "
+            f"{MAX_SIZE}: use coarser codes."
+        )
     return range(int(size))
 
 
@@ -49,7 +59,7 @@ def checked_categories(name: str, categories: Iterable[object]) -> Sequence[Scal
     """Return categories as Python scalars; refuse none, repeated or unfit ones."""
     if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
         raise DomainError(
-            f"Attribute {name!r}: categories={categories!r}; expected a list such as "
+            f"Attribute {name!r}: categories={shown(categories)}; expected a list such as "
             "['low', 'high']."
         )
     if isinstance(categories, range) and categories.step == 1 and len(categories):
@@ -84,11 +94,16 @@ def plain(name: str, value: object) -> Scalar:
     if isinstance(scalar, str):
         if not is_plain_line(scalar):
             raise DomainError(f"Attribute {name!r}: a category acts on terminals: {PLAIN}")
+        if len(scalar) > LONGEST:
+            raise DomainError(
+                f"Attribute {name!r}: a category has {len(scalar)} characters; expected at most "
+                f"{LONGEST}."
+            )
         return str(scalar)
     if isinstance(scalar, bool | int | float) and abs(scalar) <= LARGEST:
         return scalar
     raise DomainError(
-        f"Attribute {name!r}: category {value!r} of type {type(value).__name__}; expected a "
+        f"Attribute {name!r}: category {shown(value)} of type {type(value).__name__}; expected a "
         "string, boolean or number up to 2**53 in size (longer ones as strings). For "
         "missing values give missing='category'."
     )
@@ -111,7 +126,7 @@ def checked_edges(
 ) -> tuple[int | float, ...] | tuple[date, ...]:
     """Return edges as Python numbers or dates; refuse too few, non-finite or unordered ones."""
     if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
-        raise DomainError(f"Attribute {name!r}: edges={edges!r}; expected a list of numbers.")
+        raise DomainError(f"Attribute {name!r}: edges={shown(edges)}; expected a list of numbers.")
     listed = list(edges)
     values: list[int | float] | list[date]
     if any(map(is_date, listed)):
@@ -149,15 +164,16 @@ def checked_date(name: str, edge: object) -> date:
     if is_date(edge):
         return date.fromisoformat(str(edge))
     raise DomainError(
-        f"Attribute {name!r}: edge {edge!r}; expected a date such as '2020-01-31', as the others."
+        f"Attribute {name!r}: edge {shown(edge)}; expected a date such as '2020-01-31', as the "
+        "others."
     )
 
 
 def checked_edge(name: str, edge: object) -> int | float:
     """Return one edge as a Python number."""
-    if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
+    if isinstance(edge, bool) or not isinstance(edge, Real) or not abs(edge) <= LARGEST_EDGE:  # type: ignore[operator]
         raise DomainError(
-            f"Attribute {name!r}: edge {edge!r}; expected a finite number, or dates alone. For "
-            "open-ended outer bins give outside='open'."
+            f"Attribute {name!r}: edge {shown(edge)}; expected a finite number that a float "
+            "holds, or dates alone. For open-ended outer bins give outside='open'."
         )
     return int(edge) if isinstance(edge, Integral) else float(edge)

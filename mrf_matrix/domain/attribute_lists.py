@@ -6,6 +6,7 @@ from typing import TypeGuard
 
 import numpy as np
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
@@ -18,15 +19,15 @@ def is_position(key: object) -> TypeGuard[int]:
 def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
     """Return attributes as a tuple; refuse none or other objects."""
     if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
-        raise DomainError(f"attributes={attributes!r}; expected a list of Attribute.")
+        raise DomainError(f"attributes={shown(attributes)}; expected a list of Attribute.")
     listed = tuple(attributes)
     if not listed:
         raise DomainError("attributes is empty; a domain needs at least one attribute.")
     for item in listed:
         if not isinstance(item, Attribute):
             raise DomainError(
-                f"attributes holds {item!r} of type {type(item).__name__}; expected Attribute, "
-                "e.g. Attribute('age', edges=[25, 40, 60])."
+                f"attributes holds {shown(item)} of type {type(item).__name__}; expected "
+                "Attribute, e.g. Attribute('age', edges=[25, 40, 60])."
             )
     return tuple(listed)
 
@@ -34,7 +35,7 @@ def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]
 def check_target(target: object) -> None:
     """Refuse a target that is no attribute."""
     if target is not None and not isinstance(target, Attribute):
-        raise DomainError(f"target={target!r}; expected an Attribute or None.")
+        raise DomainError(f"target={shown(target)}; expected an Attribute or None.")
 
 
 def check_distinct(attributes: Sequence[Attribute]) -> None:
@@ -59,5 +60,5 @@ def chosen_attributes(
         elif is_position(key) and -len(by_name) <= key < len(by_name):
             chosen.append(attributes[key])
         else:
-            raise DomainError(f"No attribute {key!r}; the domain has {name_some(by_name)}.")
+            raise DomainError(f"No attribute {shown(key)}; the domain has {name_some(by_name)}.")
     return chosen

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values
+from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values, plain_array
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
@@ -236,14 +236,14 @@ def decode_records(
 
 def decode_labels(target: Attribute, codes: ArrayLike) -> Values:
     """Return the class of every class code, shape (N,)."""
-    column = np.asarray(codes).reshape(-1, 1)
+    column = plain_array("codes", codes).reshape(-1, 1)
     checked = checked_codes(column, [target.size], [target.name])
     return np.asarray(value_array(target.labels)[checked[:, 0]])
 
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> Values:
     """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
-    array = np.asarray(codes)
+    array = plain_array("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
         raise DomainError(
             f"codes of {array.ndim} dimensions or of the wrong width; expected (records, "

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import cut, shown
 
 SHOWN = 5  # values that a message, or `DomainError.values`, names at most
 
@@ -35,7 +35,7 @@ class DomainError(ValueError):
     values: tuple[object, ...]
 
     def __init__(self, message: str, *, values: Iterable[object] = ()) -> None:
-        super().__init__(message)
+        super().__init__(cut(message))
         self.values = few_values(values)
 
     def __reduce__(self) -> tuple[type["DomainError"], tuple[str]]:

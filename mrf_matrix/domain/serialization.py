@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import FieldError, JsonObject, list_of, object_of, parsed, versioned_of
+from mrf_matrix.base.reading import UnreadableError, content_of
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
 
@@ -102,7 +103,7 @@ def attribute_from_dict(item: object, where: str) -> Attribute:
 
             data = written_out(data)
         return Attribute(**data)  # type: ignore[arg-type]  # which checks all that it is given
-    except (DomainError, FieldError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:  # whoever wrote it, may write all
         raise FieldError(f"{where}: {error}") from error
 
 
@@ -128,13 +129,15 @@ def load_domain(path: "str | os.PathLike[str]") -> DomainParts:
     Raises DomainError if the file is larger than 32 MiB, is not JSON, or does not hold a valid
     domain; FileNotFoundError if there is no such file.
     """
-    source = Path(path)
-    with source.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise DomainError(f"{source}: more than {MAX_BYTES} bytes; expected a domain file.")
+    return domain_from_dict(domain_json(path), os.fspath(path))
+
+
+def domain_json(path: "str | os.PathLike[str]") -> object:
+    """Return the JSON of a domain file; raises as `load_domain`."""
     try:
-        data = parsed(content)
-    except (ValueError, RecursionError) as error:
-        raise DomainError(f"{source} is not a domain file in JSON: {error}") from error
-    return domain_from_dict(data, str(source))
+        return parsed(content_of(path, MAX_BYTES))
+    except UnreadableError as error:
+        raise DomainError(str(error)) from error
+    except ValueError as error:
+        where = os.fspath(path)
+        raise DomainError(f"{where} is not a domain file in JSON: {error}") from error

@@ -11,7 +11,7 @@ from typing import overload
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
@@ -186,7 +186,8 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     [2.146, 0.951]
     """
     if isinstance(epsilon, list | tuple | np.ndarray):
-        given = np.asarray(epsilon).tolist() if isinstance(epsilon, np.ndarray) else list(epsilon)
+        is_array = isinstance(epsilon, np.ndarray)
+        given = plain_array("epsilon", epsilon).tolist() if is_array else list(epsilon)
         if not given:
             raise ValueError("epsilon is empty: expected at least one budget.")
         first = expected_error(

@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_floats
 from mrf_matrix.error.expected_error import expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
@@ -97,15 +97,20 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     return ceil(Fraction(value) / unit) * unit
 
 
+LEAST_TARGET = 1e-12
+"""Records: answers are whole numbers plus noise, which is none long before."""
+
+
 def checked_targets(targets: ArrayLike, rows: int, name: str = "targets") -> Array:
     """Return a positive target for every row, or refuse by name."""
-    limits = np.asarray(targets, dtype=np.float64)
+    limits = plain_floats(name, targets)
     if limits.ndim == 0:
         limits = np.full(rows, float(limits))
     if limits.shape != (rows,):
         raise ValueError(f"{name} has shape {limits.shape}: expected one for each of {rows} rows.")
-    if not (limits > 0).all() or not np.isfinite(limits).any():
+    if not (limits >= LEAST_TARGET).all() or not np.isfinite(limits).any():
         raise ValueError(
-            f"{name}: expected positive root mean squared errors, at least one of them finite."
+            f"{name}: expected positive root mean squared errors, none below {LEAST_TARGET:g}, at "
+            f"least one of them finite."
         )
     return limits

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mrf_matrix.base import escaped
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
@@ -132,7 +133,7 @@ def _summed(
             try:
                 state = server_receive(state, reply)
             except ProtocolError as error:  # the party counts as vanished
-                print(error)
+                print(escaped(str(error)))
     return opened_sum(state), state.survivors
 
 

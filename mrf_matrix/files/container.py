@@ -81,6 +81,11 @@ def write_container(path: Path, kind: str, data: JsonObject, arrays: Mapping[str
             file.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)
 
 
+def bytes_at_most(max_bytes: int) -> int:
+    """Return the bytes that a file of arrays of so many bytes has at most, packed or not."""
+    return max_bytes + MAX_JSON + MAX_DIRECTORY + MAX_MEMBERS * HEADER_BYTES * 2
+
+
 class Container:
     """An opened file: its JSON, and its arrays on request.
 
@@ -117,6 +122,8 @@ class Container:
                 )
             infos[info.filename] = info
             total += info.file_size
+        if min((info.header_offset for info in infos.values()), default=0):
+            raise ContainerError("it begins with something else: expected such a file alone.")
         if self._json not in infos or infos[self._json].file_size > MAX_JSON:
             raise ContainerError(f"expected a member {self._json!r} of at most {MAX_JSON} bytes.")
         if total - infos[self._json].file_size > max_bytes:

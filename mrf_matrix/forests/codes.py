@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Longs, unmasked
+from mrf_matrix.base.arrays import AnyInts, Bools, Longs, plain_array
 from mrf_matrix.forests.nodes import ForestError, Nodes
 
 BLOCK = 16384  # states (records x trees) routed together, at most
@@ -124,7 +124,7 @@ def checked_codes(
 
     Raises ValueError if the shape or type is wrong, or a code is out of range.
     """
-    array = np.asarray(unmasked(argument, codes))
+    array = plain_array(argument, codes)
     if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
         raise ValueError(
             f"{argument} has the wrong shape, or type {array.dtype}: expected integers of shape "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import plain_array
 from mrf_matrix.base.provenance import join
 from mrf_matrix.forests.forest import Forest
 
@@ -100,7 +101,7 @@ def take_trees(forest: Forest, trees: NDArray[np.integer[Any]] | Sequence[int]) 
     >>> take_trees(forest, [5, 0]).n_trees
     2
     """
-    index = np.asarray(trees)
+    index = plain_array("trees", trees)
     valid = index.ndim == 1 and len(index) and index.dtype.kind in "iu"
     if not valid or index.min() < 0 or index.max() >= forest.n_trees:
         raise ValueError(f"trees={trees!r}: expected tree numbers from 0 to {forest.n_trees - 1}.")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints
+from mrf_matrix.base.arrays import Codes, Ints, plain_array
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import Router, checked_codes
@@ -205,7 +205,7 @@ def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:
 
 def _read_only(name: str, array: object) -> Ints:
     """Return a read-only int32 copy of a one-dimensional integer array."""
-    given = np.asarray(array)
+    given = plain_array(name, array)
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise ForestError(
             f"{name} has shape {given.shape} and type {given.dtype}: expected a one-dimensional "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.base.checks import one_word
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, literal, tidy
 from mrf_matrix.study import Comparison
 from mrf_matrix.study.metrics import METRICS, PERCENT
 
@@ -58,7 +58,7 @@ class AccuracyDisplay(Display):
                 study.epsilons,
                 means,
                 yerr=np.nan_to_num([2 * point.standard_error for point in points]),
-                label=method.label,
+                label=literal(method.label),
                 color=colour,
                 marker=marker,
                 capsize=3,
@@ -66,7 +66,9 @@ class AccuracyDisplay(Display):
         for method, style in zip(lines, LINE_STYLES, strict=False):
             mean = study.summary(method.key, None, self.metric).mean
             if mean is not None:
-                ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
+                ax.axhline(
+                    mean, color=GREY, linestyle=style, label=literal(f"{method.label} ({mean:.2f})")
+                )
         self._label(ax, len(study.methods) - len(curves) - len(lines))
 
     def _label(self, ax: "Axes", left_out: int) -> None:
@@ -81,7 +83,8 @@ class AccuracyDisplay(Display):
         ax.set_xlabel(f"privacy budget ε (pure DP, {relation} neighbours)")
         ax.set_ylabel(f"test {METRICS[self.metric]} (mean ± 2 standard errors)")
         ax.set_title(
-            f"{study.dataset}: {settings['n_trees']} trees of depth {settings['max_depth']}, "
+            f"{literal(study.dataset)}: {settings['n_trees']} trees "
+            f"of depth {settings['max_depth']}, "
             f"{settings['voting']} voting, {settings['noise']} noise",
             fontsize=10,
         )

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Self
 
 from mrf_matrix.mechanisms import ApproximateDP, PrivacyLedger
-from mrf_matrix.plotting.style import COLOURS, GREY, Display
+from mrf_matrix.plotting.style import COLOURS, GREY, Display, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ class BudgetDisplay(Display):
             parts.append((f"{len(charges) - len(shown)} more", rest))
         at = 0.0
         for (name, amount), colour in zip(parts, COLOURS, strict=False):
-            label = f"{name[:60]}: {amount:g}"
+            label = literal(f"{name[:60]}: {amount:g}")
             ax.barh(0, amount, left=at, color=colour, edgecolor="white", label=label)
             at += amount
         ax.barh(

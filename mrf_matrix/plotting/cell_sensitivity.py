@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.style import COLOURS, GREY, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, Display, literal, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,9 @@ class CellSensitivityDisplay(Display):
             top = max(top, float(order[0]))
             name = "as measured" if part.strategy is None else part.strategy.method
             label = f"ensemble {number}: {name}" if len(self.plan.parts) > 1 else name
-            ax.step(np.linspace(0, 100, cells), order, where="post", color=colour, label=label)
+            ax.step(
+                np.linspace(0, 100, cells), order, where="post", color=colour, label=literal(label)
+            )
         ax.axhline(top, color=GREY, linestyle="--", linewidth=1)
         ax.annotate(
             f"sensitivity {top:.3g}: what the noise pays for",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrf_matrix.plotting.style import COLOURS, DIVERGING, GREY, Display, colour_bar, tidy
+from mrf_matrix.plotting.style import COLOURS, DIVERGING, GREY, Display, colour_bar, literal, tidy
 from mrf_matrix.study.effects import Effect, HasPosterior, effect
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class EffectDisplay(Display):
             places = np.unique(np.linspace(0, len(labels) - 1, MOST_TICKS).round()).astype(int)
             long = axis == "x" and max(map(len, labels)) * len(places) > 60
             getattr(ax, f"set_{axis}ticks")(
-                places, [labels[i] for i in places], rotation=45 if long else 0
+                places, [literal(labels[i]) for i in places], rotation=45 if long else 0
             )
         if len(shown.names) == 1:
             self._curve(ax, shown)
@@ -68,12 +68,12 @@ class EffectDisplay(Display):
             self._map(ax)
         left = len(self.effect.log_odds) - len(shown.log_odds)
         some = f" ({len(shown.log_odds)} codes clearest of noise, {left} left out)" if left else ""
-        ax.set_xlabel(f"{shown.names[0]}{some}")
+        ax.set_xlabel(f"{literal(shown.names[0])}{some}")
 
     @property
     def _label(self) -> str:
         one, other = self.effect.classes
-        return f"log odds of {one} against {other}"
+        return literal(f"log odds of {one} against {other}")
 
     def _curve(self, ax: "Axes", shown: Effect) -> None:
         """Draw every code with its band, and a line through those that are in order of value."""
@@ -102,7 +102,7 @@ class EffectDisplay(Display):
         )
         across, up = np.nonzero(np.abs(shown.log_odds) > shown.inward)
         ax.scatter(across, up, s=8, color="black", label="beyond its noise band")
-        ax.set_ylabel(shown.names[1])
+        ax.set_ylabel(literal(shown.names[1]))
         colour_bar(image, ax, self._label)
 
 

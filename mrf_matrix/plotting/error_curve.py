@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, literal, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ class ErrorCurveDisplay(Display):
                 rms,
                 color=COLOURS[number % len(COLOURS)],
                 marker=MARKERS[number % len(MARKERS)],
-                label=name,
+                label=literal(name),
             )
         if first.n_records is not None:
             self._mark_records(ax, first)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, literal, tidy
 from mrf_matrix.study.calibration import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ReliabilityDisplay(Display):
             ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")
         for number, (name, curve) in enumerate(self.curves.items(), start=before):
             colour = COLOURS[number % len(COLOURS)]
-            label = f"{name} (ECE {curve.error:.3f})"
+            label = literal(f"{name} (ECE {curve.error:.3f})")
             ax.plot(curve.confidence, curve.accuracy, color=colour, alpha=0.6, gid=CURVE)
             ax.scatter(
                 curve.confidence,

@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.plotting.strategy_error import common_norm
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, UNITS, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, UNITS, Display, literal, tidy
 from strategies import Strategy
 from strategies.operators import MatrixLike, Norm
 
@@ -65,7 +65,7 @@ class RowErrorDisplay(Display):
         for k, (name, errors) in enumerate(self.errors.items()):
             colour = COLOURS[k % len(COLOURS)]
             share = (np.arange(len(errors)) + 0.5) / len(errors)
-            ax.plot(share, np.sort(errors)[::-1], color=colour, label=name)
+            ax.plot(share, np.sort(errors)[::-1], color=colour, label=literal(name))
             ax.plot(1.03, errors.mean(), MARKERS[k % len(MARKERS)], color=colour)
         if self.bound > 0:
             ax.axhline(self.bound, color=GREY, linestyle="--", label="no largest error is below")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.style import COLOURS, GREY, UNITS, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, UNITS, Display, literal, tidy
 from mrf_matrix.study import Comparison
 from strategies import Strategy
 from strategies.operators import Norm
@@ -102,13 +102,13 @@ class StrategyErrorDisplay(Display):
         ax.set_xscale("log")
         ax.set_xlim(low / 1.6, most * max(6.0, (most / low) ** 0.62 * 1.8))  # room for words
         names = [f"{name} (chosen)" if name == self.chosen else name for name in self.losses]
-        ax.set_yticks(range(len(names)), names)
+        ax.set_yticks(range(len(names)), list(map(literal, names)))
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlabel(
             rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error over all rows, "
             rf"in units of {UNITS[self.norm]} per class"
         )
-        ax.set_title(self.title, fontsize=10, pad=18)
+        ax.set_title(literal(self.title), fontsize=10, pad=18)
         tidy(ax)
         ax.grid(axis="x", color="0.9", linewidth=0.8)
 

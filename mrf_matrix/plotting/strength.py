@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Self
 
-from mrf_matrix.plotting.style import COLOURS, Display, tidy
+from mrf_matrix.plotting.style import COLOURS, Display, literal, tidy
 from mrf_matrix.study.effects import HasPosterior, Name, importance
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class StrengthDisplay(Display):
         names = [one if isinstance(one, str) else " × ".join(one) for one in self.strengths]
         places = range(len(names))
         ax.barh(places, list(self.strengths.values()), color=COLOURS[0])
-        ax.set_yticks(places, names)
+        ax.set_yticks(places, list(map(literal, names)))
         ax.invert_yaxis()
         ax.set_xlabel("rms of the log odds, by released shares")
         ax.set_title("strength of attributes", fontsize=10)

@@ -70,6 +70,15 @@ def colour_bar(image: "ScalarMappable", ax: "Axes", label: str) -> None:
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9)
 
 
+def literal(words: str) -> str:
+    r"""Return words of somebody else as matplotlib draws them: no mathematics, no hidden label.
+
+    >>> literal("$x^{$"), literal("_none")
+    ('\\$x^{\\$', ' _none')
+    """
+    return ("" if words[:1] != "_" else " ") + words.replace("$", r"\$")
+
+
 def text_colour(level: float) -> str:
     """Return the colour of text that is readable on a heat map's level, 0 to 1."""
     return "white" if level < 0.6 else "black"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class BlockTable:
     variance: float
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values, dtype=np.float64)
+        values = plain_floats("values", self.values)
         if len(self.sizes) != len(self.attributes) or values.ndim != 2:
             raise ValueError(
                 f"a block of attributes {self.attributes} has sizes {self.sizes} and values of "

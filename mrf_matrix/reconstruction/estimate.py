@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_floats
 from mrf_matrix.mechanisms.statement import Claim
 
 
@@ -73,7 +73,7 @@ class Estimate:
 
 def _read_only(name: str, given: Array, length: int | None) -> Array:
     """Return a read-only view of finite floats of the expected length."""
-    array = np.asarray(given, dtype=np.float64)
+    array = plain_floats(name, given)
     if length is not None and array.shape != (length,):
         raise ValueError(f"{name} has shape {array.shape}: expected ({length},), one for each row.")
     if not np.isfinite(array).all():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Array
+from mrf_matrix.base.arrays import AnyInts, Array, plain_floats
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.reconstruction.estimate import Estimate
@@ -179,7 +179,7 @@ def _node_answers(
 def _checked_prior(prior: object, classes: int) -> Array:
     if prior is None:
         return np.full(classes, 1 / classes)
-    given = np.asarray(prior, dtype=np.float64)
+    given = plain_floats("prior", prior)
     if given.shape != (classes,) or not (given >= 0).all() or not np.isclose(given.sum(), 1):
         raise ValueError(
             f"prior={prior!r}: expected {classes} shares, not negative, that sum to 1."

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_floats
 
 
 def project_to_simplex(
@@ -41,7 +41,7 @@ def project_to_simplex(
     >>> project_to_simplex([3.0, -2.0, 5.0], total=6.0)
     array([2., 0., 4.])
     """
-    table = np.asarray(values, dtype=np.float64)
+    table = plain_floats("values", values)
     if table.ndim not in (1, 2) or not table.size or not np.isfinite(table).all():
         raise ValueError(
             f"values has shape {table.shape}: expected finite numbers of shape (g,) or (g, k)."
@@ -69,7 +69,7 @@ def nearest(columns: Array, sums: Array, metric: Array) -> Array:
 
 
 def _checked_sums(total: object, length: int) -> Array:
-    given = np.asarray(total, dtype=np.float64)
+    given = plain_floats("total", total)
     if given.shape not in ((), (length,)) or not np.isfinite(given).all() or (given < 0).any():
         raise ValueError(
             f"total={total!r}: expected a finite number that is not negative, or {length} of "
@@ -79,7 +79,7 @@ def _checked_sums(total: object, length: int) -> Array:
 
 
 def _checked_weights(weights: object, length: int) -> Array:
-    given = np.ones(length) if weights is None else np.asarray(weights, dtype=np.float64)
+    given = np.ones(length) if weights is None else plain_floats("weights", weights)
     if given.shape != (length,) or not np.isfinite(given).all() or (given <= 0).any():
         raise ValueError(f"weights has shape {given.shape}: expected {length} positive numbers.")
     return given

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.base.arrays import Array, Bools, Longs, plain_floats
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.nodes import concatenated_ranges
 from mrf_matrix.mechanisms import Release
@@ -76,8 +76,8 @@ def answers_from_leaves(forest: Forest, values: object, variances: object) -> No
     Raises ValueError if there is not one row and one variance for each leaf, or a variance is
     negative.
     """
-    counts = np.asarray(values, dtype=np.float64)
-    noise = np.asarray(variances, dtype=np.float64)
+    counts = plain_floats("leaf_values", values)
+    noise = plain_floats("variances", variances)
     o = forest.n_leaves
     if counts.ndim != 2 or len(counts) != o or not np.isfinite(counts).all():
         raise ValueError(

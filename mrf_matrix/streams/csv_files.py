@@ -4,7 +4,6 @@ All read text, and one rule turns text into values: that of `mrf_matrix.datasets
 categories are looked up once for each distinct text of a part, not once a record.
 """
 
-import csv
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.datasets.files import check_header, csv_chunks, csv_errors, delimiter_of, opened
+from mrf_matrix.datasets.files import (
+    LONGEST_RECORD,
+    CsvRecords,
+    check_header,
+    csv_chunks,
+    csv_errors,
+    delimiter_of,
+    opened,
+    too_long,
+)
 from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
@@ -39,10 +47,11 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     header = _header(path)
     names = [name.strip() for name in header]
     check_header(names, path)
-    absent = [one.name for one in attributes if one.name not in names]
+    places = {name: place for place, name in enumerate(names)}
+    absent = [one.name for one in attributes if one.name not in places]
     if absent:
         raise lacking(path, absent, names)
-    raw = {one.name: header[names.index(one.name)] for one in attributes}
+    raw = {one.name: header[places[one.name]] for one in attributes}
     if not quotes_after_blanks(path):
         if find_spec("pyarrow"):
             return _by_arrow(path, attributes, raw)
@@ -53,7 +62,7 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
 
 def _header(path: Path) -> list[str]:
     with csv_errors(path), opened(path) as file:
-        return next(csv.reader(file, delimiter=delimiter_of(path), strict=True), [])
+        return CsvRecords(file, path, skips_blanks=False).next() or []
 
 
 def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
@@ -66,13 +75,20 @@ def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainEr
 
 
 def quotes_after_blanks(path: Path) -> bool:
-    """Whether a quote may stand after a blank, which Python's reader takes for a quoted field."""
-    last = ""
+    """Whether a quote may stand after a blank, which Python's reader takes for a quoted field.
+
+    Raises DomainError if a line is longer than a record may be.
+    """
+    last, line = "", 0
     with csv_errors(path), opened(path) as file:
         while block := file.read(2**20):
             if ' "' in last + block:
                 return True
-            last = block[-1]
+            last, ends = block[-1], block.replace("\r", "\n")
+            line += ends.find("\n") if "\n" in ends else len(ends)
+            if line > LONGEST_RECORD:
+                raise too_long(path)
+            line = len(ends) - 1 - ends.rfind("\n") if "\n" in ends else line
     return False
 
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_array, plain_floats
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.study.probability_grid import MOST_BINS
 
 TOLERANCE = 1e-6
 
@@ -65,15 +67,14 @@ def reliability(
         If shapes do not fit, rows are no probabilities, or there is no record or bin.
     """
     shares = _probabilities(proba)
-    truth = np.asarray(y)
+    truth = plain_array("y", y)
     names = np.arange(shares.shape[1]) if classes is None else np.asarray(classes)
     if truth.shape != shares.shape[:1] or names.shape != shares.shape[1:]:
         raise ValueError(
             f"y has shape {truth.shape} and classes {names.shape}: expected {shares.shape[:1]} and "
             f"{shares.shape[1:]}, for proba of shape {shares.shape}."
         )
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise ValueError(f"n_bins={n_bins!r}: expected a positive whole number.")
+    n_bins = whole_number("n_bins", n_bins, most=MOST_BINS)
     confidence = shares.max(axis=1)
     right = names[shares.argmax(axis=1)] == truth
     place = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
@@ -122,7 +123,7 @@ def expected_calibration_error(
 
 
 def _probabilities(proba: object) -> Array:
-    shares = np.asarray(proba, dtype=np.float64)
+    shares = plain_floats("proba", proba)
     if shares.ndim != 2 or 0 in shares.shape:
         raise ValueError(
             f"proba has shape {shares.shape}: expected (records, classes), at least one of each, "

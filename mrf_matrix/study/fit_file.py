@@ -8,8 +8,11 @@ from time import monotonic
 from typing import Any
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.reading import content_of
 from mrf_matrix.study.comparison import Score
 
+MAX_BYTES = 256 * 1024**2
 EVERY = 2.0  # seconds between two writings
 
 Key = tuple[str, float | None, int, int]
@@ -36,7 +39,7 @@ class FitFile:
         if self.path is None or not self.path.exists():
             return
         try:
-            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            stored: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
             scores = [Score(**row) for row in stored["scores"]]
             same = stored["request"] == self.request
         except (ValueError, KeyError, TypeError) as error:

@@ -8,6 +8,7 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 
+MOST_BINS = 10_000  # finer ones hold nothing but noise
 SAME = 1e-12  # distance below which a threshold is an edge
 
 
@@ -35,7 +36,7 @@ class ProbabilityGrid:
         Raises ValueError if a number is out of range, or there is a threshold for more than two
         classes.
         """
-        bins = whole_number("n_bins", n_bins, least=2)
+        bins = whole_number("n_bins", n_bins, least=2, most=MOST_BINS)
         if n_classes < 2:
             raise ValueError("model has one class: expected at least two, or nothing is told.")
         if n_classes > 2:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata, wilcoxon
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_floats
 from mrf_matrix.base.checks import one_word
 
 
@@ -123,7 +123,7 @@ def signed_ranks(first: Array, second: Array) -> tuple[float, float]:
 
 def _table(name: str, rows: Mapping[str, ArrayLike]) -> dict[str, Array]:
     """Return the scores of a data set as arrays of one length."""
-    found = {method: np.asarray(row, dtype=np.float64) for method, row in rows.items()}
+    found = {method: plain_floats(f"scores of {name!r}", row) for method, row in rows.items()}
     shapes = {one.shape for one in found.values()}
     if len(shapes) > 1 or any(len(shape) != 1 or not shape[0] for shape in shapes):
         raise ValueError(f"scores of {name!r} have shapes {shapes}: expected one length above 0.")

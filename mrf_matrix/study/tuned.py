@@ -21,11 +21,14 @@ from sklearn.model_selection import (
 )
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.arrays import AnyInts, Array, Values
+from mrf_matrix.base.arrays import AnyInts, Array, Values, plain_array
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.reading import content_of
 from mrf_matrix.base.workers import computed
 from mrf_matrix.study.splits import Progress
 
+MAX_BYTES = 256 * 1024**2
 Grid = Mapping[str, Sequence[object]] | Sequence[Mapping[str, Sequence[object]]]
 Fold = tuple[AnyInts, AnyInts]
 
@@ -105,7 +108,7 @@ def tuned_scores(
     >>> found.scores.shape, found.parameters[0]["min_points"] in (2, 40)
     ((3,), True)
     """
-    records, classes = np.asarray(X), np.asarray(y)
+    records, classes = plain_array("X", X), plain_array("y", y)
     folds = whole_number("n_folds", n_folds, 2)
     inner = whole_number("n_inner", n_inner, 2)
     total = whole_number("n_repeats", n_repeats) * folds
@@ -181,12 +184,13 @@ def _kept_rows(file: Path | None, settings: dict[str, Any]) -> list[dict[str, An
         with whole_file(file) as begun:
             begun.write(json.dumps(settings).encode() + b"\n")
         return []
-    text = file.read_bytes()
+    text = content_of(file, MAX_BYTES)
     whole = text[: text.rfind(b"\n") + 1]
     try:
-        head, *rows = [json.loads(line) for line in whole.splitlines()] or [None]
+        lines: list[Any] = [parsed(line, finite=False) for line in whole.splitlines()]
     except ValueError:
-        head = None
+        lines = []
+    head, rows = (lines[0], lines[1:]) if lines else (None, [])
     if head != settings:
         raise ValueError(
             f"kept_in={str(file)!r} holds no folds, or those of other settings: expected those of "

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
@@ -59,7 +59,7 @@ class NoisyLeaves:
 
     def __post_init__(self) -> None:
         # one layout, so that sums have one order and files predict the same to the last digit
-        object.__setattr__(self, "values", np.ascontiguousarray(self.values))
+        object.__setattr__(self, "values", np.ascontiguousarray(plain_array("values", self.values)))
 
     @cached_property
     def noise(self) -> LeafNoise:

@@ -2,12 +2,18 @@
 
 import json
 import os
+import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from math import prod
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strategies.operator_files.codec import decode, encode
 from strategies.operator_files.reader import OperatorFileError
@@ -16,6 +22,8 @@ from strategies.operators import MemoryCapError, Operator, check_allocation
 VALUES = "values.json"
 MOST_TEXT = 2**24
 """Bytes of the plain values and the operator's tree."""
+
+MOST_SAID = 1000  # characters of what was wrong
 
 
 def write_operator(
@@ -49,18 +57,57 @@ def read_operator(path: "str | os.PathLike[str]") -> tuple[Operator, dict[str, o
     arrays are larger than the memory cap.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            sizes = {one.filename: one.file_size for one in archive.infolist()}
-            check_allocation(f"arrays of {path}", (sum(sizes.values()),), 1)
-            if sizes.get(f"{VALUES}.npy", MOST_TEXT) >= MOST_TEXT:
+        with _opened(path) as file, zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            sizes = {one.filename: one.file_size for one in members}
+            check_allocation(f"arrays of {path}", (sum(one.file_size for one in members),), 1)
+            if len(sizes) < len(members) or sizes.get(f"{VALUES}.npy", MOST_TEXT) >= MOST_TEXT:
                 raise OperatorFileError(f"{path} holds no operator, or one of too many parts.")
-        with np.load(path, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
-        values = json.loads(arrays.pop(VALUES).tobytes())
+            arrays = {one.filename.removesuffix(".npy"): _array(archive, one) for one in members}
+        values = json.loads(arrays.pop(VALUES).tobytes(), object_pairs_hook=_distinct)
         operator, _ = decode(values.pop("operator"), arrays)
     except (FileNotFoundError, PermissionError, MemoryError, MemoryCapError, OperatorFileError):
         raise
     except (OSError, zipfile.BadZipFile, ValueError, TypeError, KeyError, ArithmeticError,
             AttributeError, RecursionError) as error:  # fmt: skip
-        raise OperatorFileError(f"{path} is no operator's file: {error}") from error
+        said = str(error)[:MOST_SAID]
+        raise OperatorFileError(f"{path} is no operator's file: {said}") from error
     return operator, values
+
+
+@contextmanager
+def _opened(path: "str | os.PathLike[str]") -> Iterator[BinaryIO]:
+    """Give a regular file to read, no larger than the memory cap: no pipe, which has no end."""
+    waits_for_nobody = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OperatorFileError(f"{os.fspath(path)} is no regular file: expected one.")
+    with os.fdopen(os.open(path, os.O_RDONLY | waits_for_nobody), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OperatorFileError(f"{os.fspath(path)} is no regular file: expected one.")
+        check_allocation(f"the file {os.fspath(path)}", (found.st_size,), 1)
+        yield file
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return a member as an array whose header says as many bytes as there are."""
+    with archive.open(info) as member:
+        content = member.read(info.file_size)
+    file = BytesIO(content)
+    form = np.lib.format
+    version = form.read_magic(file)
+    read = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}
+    if version not in read:
+        raise ValueError(f"the array {info.filename[:50]!r} has an unknown format.")
+    shape, in_columns, dtype = read[version](file)
+    if dtype.hasobject or prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"the array {info.filename[:50]!r} is not as long as it declares.")
+    flat = np.frombuffer(content, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if in_columns else "C")
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is repeated.")
+    return found

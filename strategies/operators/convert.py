@@ -2,12 +2,11 @@
 
 from typing import TypeAlias, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from strategies.operators.base.arrays import Real
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.validation import unmasked
 from strategies.operators.dense import Dense
 from strategies.operators.sparse import Sparse
 
@@ -38,7 +37,7 @@ def as_operator(matrix: object, name: str = "matrix") -> Operator:
             if sparse.issparse(matrix):
                 operator = Sparse(cast(sparse.csr_array, matrix))
             else:
-                operator = Dense(np.asarray(unmasked("matrix", matrix)))
+                operator = Dense(cast(Real, matrix))
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from None
     if 0 in operator.shape:

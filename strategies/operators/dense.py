@@ -21,7 +21,7 @@ class Dense(Operator):
     Parameters
     ----------
     array : array-like of shape (m, n)
-        Finite real entries. Kept as a read-only view.
+        Finite real entries. Kept as a copy that nobody can write to.
     sizes : tuple of int, optional
         Attribute sizes of the product domain whose cells are the columns.
 

@@ -13,7 +13,9 @@ from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
+from strategies.operators.base.validation import plain_array
 from strategies.operators.dense import Dense
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.row_kronecker import RowKronecker
@@ -101,7 +103,7 @@ class Kronecker(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of the factors' columns."""
-        cells = np.asarray(cells)
+        cells = plain_array("cells", cells)
         if cells.ndim == 2:
             parts = self._split_codes(cells)
         else:
@@ -203,8 +205,9 @@ class Kronecker(Operator):
 
         errors = np.ones(workload.shape[0])
         for i, factor in enumerate(self.factors):
-            masks, inverse = np.unique(workload.masks(i), axis=0, return_inverse=True)
-            errors *= row_errors(Dense(masks.astype(np.int64)), factor)[inverse.ravel()]
+            masks = workload.masks(i)
+            first, number = unique_rows(masks)
+            errors *= row_errors(Dense(masks[first].astype(np.int64)), factor)[number]
         return errors
 
 

@@ -14,6 +14,7 @@ from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
+from strategies.operators.base.validation import owned, plain_array
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.disjoint_groups import (
@@ -21,7 +22,12 @@ from strategies.operators.masks.disjoint_groups import (
     cover_everything,
     numbered_groups,
 )
-from strategies.operators.masks.energies import masks_energies, structure_energies
+from strategies.operators.masks.energies import (
+    Energies,
+    masks_energies,
+    may_be_tables,
+    structure_energies,
+)
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
 from strategies.operators.masks.mask_columns import columns_by_group, met_columns
@@ -32,6 +38,7 @@ from strategies.operators.masks.packed_masks import (
     as_columns,
     checked_masks,
     pack,
+    packed_widths,
     unpack,
 )
 from strategies.operators.scaled import Scaled
@@ -75,6 +82,11 @@ class RowKronecker(Operator):
     groups: Longs | None = None
     prefers_sparse = True
     is_binary = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", owned(np.asarray(self.bits)))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", owned(np.asarray(self.groups)))
 
     @classmethod
     def from_masks(cls, masks: Sequence[Numbers], groups: Integers | None = None) -> "RowKronecker":
@@ -120,7 +132,12 @@ class RowKronecker(Operator):
     @cached_property
     def widths(self) -> Longs:
         """Codes in every row's mask per attribute, shape (o, d)."""
-        return np.stack([mask.sum(axis=1) for mask in self.all_masks()], axis=1)
+        return packed_widths(self.bits, self.sizes)
+
+    @cached_property
+    def energies(self) -> Energies | None:
+        """Energies of rows that are all cells of some tables, None for others; many ask."""
+        return masks_energies(self) if may_be_tables(self.widths, self.sizes) else None
 
     def row_sums(self) -> Numbers:
         """Return the cells of every row, exact: float64 below 2**53, else Python integers."""
@@ -207,7 +224,7 @@ class RowKronecker(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
-        cells = np.asarray(cells)
+        cells = plain_array("cells", cells)
         codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
         if self.groups is not None:
             return columns_by_group(self.all_masks(), self.groups, codes)
@@ -293,4 +310,4 @@ def row_kronecker_mask_rows(workload: RowKronecker) -> MaskRows:
     return MaskRows(masks, None, groups)
 
 
-structure_energies.register(RowKronecker, masks_energies)
+structure_energies.register(RowKronecker, lambda workload: workload.energies)

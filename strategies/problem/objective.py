@@ -15,7 +15,7 @@ import numpy as np
 
 from strategies.operators import Gram, Marginals, Operator, RowScaled
 from strategies.operators.base.arrays import Array, Longs
-from strategies.operators.base.validation import real_array
+from strategies.operators.base.validation import plain_array, real_array
 
 Objective = Literal["total", "max"]
 OBJECTIVES: tuple[Objective, ...] = ("total", "max")
@@ -74,7 +74,7 @@ class Aim:
 
 def checked_groups(groups: object, rows: int) -> Longs:
     """Return labels as numbers from 0 without gaps, or refuse by name."""
-    labels = np.asarray(groups)
+    labels = plain_array("groups", groups)
     if labels.shape != (rows,):
         raise ValueError(
             f"groups has shape {labels.shape}: expected one label for each of the {rows} rows."

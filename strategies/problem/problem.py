@@ -2,8 +2,14 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf, isfinite
+
+import numpy as np
 
 from strategies.operators import Array, MemoryCapError, Norm, Operator, as_operator, fits
+from strategies.operators.base.arrays import Bools, Longs
+from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
@@ -12,6 +18,7 @@ from strategies.problem.objective import Aim, Objective, weighted
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
+SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the same."
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +70,19 @@ class Problem:
             operator = weighted(operator, weights)
         merging = merge_columns(operator) if can_merge(operator) else None
         problem = cls(operator, norm, merging, aim)
-        if not problem.merged_total > 0:
-            raise ValueError("workload is all zeros: expected at least one query to answer.")
+        try:
+            with np.errstate(over="ignore"):
+                total = problem.merged_total
+        except OverflowError:  # sums of exact integers
+            total = inf
+        if not total > 0:
+            raise ValueError(
+                "workload is all zeros, or as good as: expected at least one query to answer."
+            )
+        if not isfinite(total):
+            raise ValueError(
+                f"workload has entries or sums whose squares are no floats. {SCALE_IT}"
+            )
         return problem
 
     @property
@@ -123,6 +141,19 @@ class Problem:
     def energies(self) -> Energies | None:
         """The workload's energies by its structure, None where that shows none."""
         return structure_energies(self.workload)
+
+    @cached_property
+    def fixed_sets(self) -> tuple[Bools, Longs] | None:
+        """The distinct attribute sets that rows of masks fix, and how many rows fix each.
+
+        None where the workload's structure shows no masks.
+        """
+        rows = mask_rows(self.workload)
+        if rows is None:
+            return None
+        fixed = rows.fixed
+        first, number = unique_rows(fixed)
+        return fixed[first], np.bincount(number, minlength=len(first))
 
     @cached_property
     def ordered(self) -> OrderedGram | None:

@@ -19,6 +19,10 @@ How a structure plugs in
 3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
 """
 
+from math import inf
+
+import numpy as np
+
 from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
@@ -28,7 +32,7 @@ from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_gram import ordered_error
 from strategies.operators.product import Product
 from strategies.problem.objective import Objective
-from strategies.problem.problem import Problem
+from strategies.problem.problem import SCALE_IT, Problem
 from strategies.problem.strategy import Strategy
 from strategies.search.worst_error import worst_error
 
@@ -94,14 +98,18 @@ def assess(
 
     Raises RowSpaceError if the matrix does not determine the workload.
     """
-    sensitivity = matrix.sensitivity(problem.norm)
-    if not sensitivity > 0:
-        raise ValueError("matrix is all zeros: expected a strategy that measures something.")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        sensitivity = matrix.sensitivity(problem.norm)
+        if not sensitivity > 0:
+            raise ValueError("matrix is all zeros: expected a strategy that measures something.")
+        loss = sensitivity * sensitivity * error(problem, matrix)
+    if not 0 < loss < inf:
+        raise ValueError(f"matrix has entries whose squares are no floats. {SCALE_IT}")
     return Strategy(
         matrix=matrix,
         norm=problem.norm,
         sensitivity=sensitivity,
-        loss=sensitivity**2 * error(problem, matrix),
+        loss=loss,
         method=method,
         certificate=certificate or Certificate(problem),
         objective=problem.aim.objective,

@@ -124,14 +124,21 @@ class Portfolio:
     def affords(self, family: Family, purse: float) -> bool:
         """Tell whether what is left covers a family's shortest search, and note where it does not.
 
-        What comes first is not asked, nor the family that the rule of products stands on.
+        What comes first is not asked, unless the workload's own rows may be measured, nor the
+        family that the rule of products stands on.
         """
         price = self.price(family)
-        if not self.found or family.name == RULED or price <= purse:
+        first = not (self.found or self.serves_itself)
+        if first or family.name == RULED or price <= purse:
             return True
         note = f"takes about {price:.2g} s at least, more than is left of the limit"
         self.tried.append(Candidate(family.name, float("inf"), 0.0, note))
         return False
+
+    @property
+    def serves_itself(self) -> bool:
+        """Whether the workload's own rows are a strategy of known loss, whatever is found."""
+        return self.may_stop_early and own_loss(self.problem) < float("inf")
 
     def is_far_below(self, family: Family) -> bool:
         """Tell whether what is known is too good for a family that stays near the Identity."""

@@ -49,7 +49,9 @@ def reporting(progress: bool | Report | None) -> Iterator[Report]:
 def _bar() -> Iterator[Report]:
     import rich.progress
 
-    with rich.progress.Progress(transient=True) as bar:
+    words = rich.progress.TextColumn("{task.description}", markup=False)  # a family's name is text
+    rest = rich.progress.Progress.get_default_columns()[1:]
+    with rich.progress.Progress(words, *rest, transient=True) as bar:
         task = bar.add_task("strategies", total=None)
 
         def report(event: Progress) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from strategies.operators import Array, Norm, as_operator
-from strategies.operators.base.validation import real_array
+from strategies.operators.base.validation import plain_array, real_array
 from strategies.problem.strategy import Strategy
 from strategies.search.select import select
 
@@ -105,7 +105,7 @@ def budget_for(error: float, norm: Norm) -> float:
 
 def checked_targets(targets: object, rows: int) -> Array:
     """Return a positive target for every row, or refuse by name."""
-    given = np.asarray(targets)
+    given = plain_array("targets", targets)
     if given.ndim == 0:
         given = np.full(rows, given)
     finite = np.where(np.isposinf(given), 0.0, given) if given.dtype.kind == "f" else given

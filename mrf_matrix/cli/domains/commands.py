@@ -1,12 +1,14 @@
 """`mrf-matrix domain`: write a public domain, check it with its records, show it."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base import escaped
 from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.options import FILE, NEW, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
@@ -94,7 +96,11 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     from mrf_matrix.domain.writing.foreign import foreign_domain
 
     check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
-    _keep(Domain.from_dict(foreign_domain(_parsed(schema), target)), file)
+    try:
+        told = _parsed(schema)
+    except ValueError as error:
+        raise click.ClickException(f"the schema {schema}: {error}") from error
+    _keep(Domain.from_dict(foreign_domain(told, target)), file)
 
 
 @command.command(name="check")
@@ -126,10 +132,11 @@ def check(file: Path, data: Path | None, n_records: int | None) -> None:
             note("Whether records fit is told of the records, to you: keep it from others.")
         advise(domain, n_records)
     for problem in problems:
-        screen.print(f"- {spoken(problem)}", markup=False, soft_wrap=True)
+        screen.print(f"- {spoken(problem)}", soft_wrap=True)
     if problems:
         raise click.ClickException(f"{len(problems)} problem{'s' * (len(problems) > 1)} in all.")
-    screen.print(f"{file} is a valid domain{'' if data is None else f', and {data} fits it'}.")
+    fits = "" if data is None else f", and {data} fits it"
+    screen.print(f"{file} is a valid domain{fits}.", soft_wrap=True)
 
 
 @command.command(name="show")
@@ -143,7 +150,8 @@ def show(file: str, as_json: bool) -> None:
 
     domain, label = public_domain(file)
     if as_json:
-        click.echo(json.dumps(domain.to_dict(), indent=2, ensure_ascii=False))
+        text = json.dumps(domain.to_dict(), indent=2, ensure_ascii=False)
+        click.echo(text, file=sys.stdout)  # which takes every character
         return
     made = table(f"Domain {label}: {readable_count(domain.size)} cells", *HEADER, words=1)
     for attribute in domain.attributes:
@@ -189,7 +197,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _answer(question: str, default: str | None = None, *, show_default: bool = True) -> str:
     try:
-        return str(click.prompt(question, default, show_default=show_default))
+        return str(click.prompt(escaped(question), default, show_default=show_default))
     except click.Abort as error:
         raise click.ClickException(
             "the answers ended before the questions: nothing was written. Answer them all, or "
@@ -210,29 +218,24 @@ def _asked(name: str) -> Any:
                 attribute_from_dict(found, name)
             return found
         except (DomainError, FieldError) as error:
-            click.echo(spoken(str(error)))
+            click.echo(escaped(spoken(str(error)), keep="\n"))
 
 
 def _keep(domain: "Domain", file: Path) -> None:
     domain.save(file)
-    console().print(f"Written: {file}", markup=False, soft_wrap=True)
+    console().print(f"Written: {file}", soft_wrap=True)
     advise(domain)
 
 
 def _parsed(schema: Path) -> object:
-    text = schema.read_text(encoding="utf-8")
-    if schema.suffix.lower() not in (".yaml", ".yml"):
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise click.ClickException(f"{schema} is not JSON: {error}") from error
+    from mrf_matrix.base.fields import parsed
+    from mrf_matrix.base.reading import content_of
+    from mrf_matrix.domain.writing.yaml_text import yaml_value
+
+    content = content_of(schema)
+    if schema.suffix.lower() in (".yaml", ".yml"):
+        return yaml_value(content)
     try:
-        import yaml
-    except ImportError as error:
-        raise click.ClickException(
-            f"{schema}: reading YAML needs PyYAML; pip install pyyaml, or write it as JSON."
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise click.ClickException(f"{schema} is not YAML: {error}") from error
+        return parsed(content)
+    except ValueError as error:
+        raise click.ClickException(f"the schema {schema} is not JSON: {error}") from error

@@ -1,7 +1,6 @@
 """`mrf-matrix report`: all that a model released, on one page for whoever answers for it."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import object_of, parsed
+from mrf_matrix.base.reading import content_of, hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import FILE, NEW, ledger_option, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
@@ -66,7 +66,7 @@ def command(
         load_model(model),
         ledger=None if ledger_file is None else PrivacyLedger.open(ledger_file),
         evaluation=None if evaluation is None else evaluation_of(evaluation),
-        model_hash=sha256(model.read_bytes()).hexdigest(),
+        model_hash=hash_of(model),
     )
     if as_json:
         click.echo(json.dumps(page.to_dict(), indent=2))
@@ -77,7 +77,7 @@ def command(
 def show(page: "ReportPage", html: Path | None) -> None:
     """Write a page to a file, or print its text."""
     if html is None:
-        console().print(str(page), markup=False, soft_wrap=True)
+        console().print(str(page), soft_wrap=True)
         return
     with whole_file(html) as file:
         file.write(page.to_html().encode())
@@ -88,11 +88,10 @@ def show(page: "ReportPage", html: Path | None) -> None:
 
 def evaluation_of(file: Path) -> dict[str, object]:
     """Return the record of an evaluation; `model_report` checks what it shows of it."""
-    if file.stat().st_size > LONGEST:
-        raise click.ClickException(f"--evaluation {file}: expected at most {LONGEST} bytes.")
+    content = content_of(file, LONGEST)
     try:
-        found = parsed(file.read_bytes())
-    except (ValueError, RecursionError) as error:
+        found = parsed(content)
+    except ValueError as error:
         raise click.ClickException(
             f"--evaluation {file} is no JSON: expected what `mrf-matrix evaluate --output` wrote."
         ) from error

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base.reading import content_of
+from mrf_matrix.base.shown import cut
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     FILE,
@@ -27,6 +29,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
+from mrf_matrix.cli.plain_numbers import number_text
 from mrf_matrix.cli.plans.plan_tables import plan_table, size_table, step_table
 from mrf_matrix.cli.plans.private_plan import show_private
 from mrf_matrix.cli.screen import advise, console, write_results
@@ -46,10 +49,13 @@ def numbers(
     if value is None:
         return None
     try:
-        words = Path(value).read_text(encoding="utf-8").replace(",", " ").split()
-        return [int(word) for word in words] if param.name == "groups" else list(map(float, words))
+        words = content_of(value).decode().replace(",", " ").split()
+        texts = list(map(number_text, words))
+        return list(map(int, texts)) if param.name == "groups" else list(map(float, texts))
     except (OSError, ValueError) as error:
-        raise click.BadParameter(f"{value}: expected a text file of numbers ({error})") from error
+        raise click.BadParameter(
+            f"{value}: expected a text file of numbers ({cut(str(error), 200)})"
+        ) from error
 
 
 def shares(

@@ -1,11 +1,13 @@
 """Tables of a plan and of a search for people."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from mrf_matrix.base.checks import magnitude
 from mrf_matrix.cli.screen import table
 
 if TYPE_CHECKING:
@@ -163,5 +165,7 @@ def figure_text(figure: float | None) -> str:
 
 
 def readable(count: int) -> str:
-    """Write a number of cells, with an exponent where it is large."""
-    return f"{count:,}" if count < 10**9 else f"{count:.2e}"
+    """Write a number of cells, with an exponent where it is large; a float may not hold it."""
+    if count < 10**9:
+        return f"{count:,}"
+    return f"{count:.2e}" if count < 10**300 else magnitude(Fraction(count))

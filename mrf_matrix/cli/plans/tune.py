@@ -124,7 +124,8 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
     type=float,
     default=45.0,
     show_default=True,
-    help="Begin no further design after this time; the same command goes on where it stopped.",
+    help="Begin no further design after this time, and give up one that takes twice as long; the "
+    "same command goes on where it stopped.",
 )
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
@@ -163,10 +164,10 @@ def command(
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
         for told in left_for_time(found):
-            console().print(told, markup=False, highlight=False)
+            console().print(told)
         if line := fit_line(found, domain):
             console().print("Train it with:")
-            console().print(f"  {line}", soft_wrap=True, highlight=False)
+            console().print(f"  {line}", soft_wrap=True)
         console().print("Nothing was spent and no record read: every figure is public.")
     drawing = None if no_pictures else partial(pictures, found)
     write_results(record, folder / "tune.json", drawing, as_json=as_json)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.datasets.images.texture import co_occurrence_features, local_binary_patterns
 
 FEATURES = (
@@ -31,7 +31,7 @@ def pixel_features(image: NDArray[np.uint8]) -> Array:
     >>> pixel_features(np.zeros((4, 5, 3), dtype=np.uint8)).shape
     (20, 12)
     """
-    given = np.asarray(image)
+    given = plain_array("image", image)
     if given.ndim != 3 or given.shape[2] != 3 or given.dtype != np.uint8 or not given.size:
         raise ValueError(
             f"image has shape {given.shape} and type {given.dtype}: expected (rows, columns, 3) of "

@@ -1,5 +1,6 @@
 """Domains of schemas that were written for other tools: Frictionless Table Schema, pandera."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -50,18 +51,22 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
 
 
 def _columns(schema: object) -> dict[str, JsonObject | None]:
-    given: Any = schema
-    if isinstance(given, Mapping):
-        if isinstance(given.get("resources"), list) and len(given["resources"]) == 1:
-            given = given["resources"][0]
-        given = given.get("schema", given) if isinstance(given, Mapping) else {}
-        if isinstance(given.get("fields"), list):
-            return _each([(_name(one), one) for one in given["fields"]], _of_field)
-        if isinstance(given.get("columns"), Mapping):
-            return _each([(str(name), one) for name, one in given["columns"].items()], _of_column)
+    given = _mapping(schema)
+    if isinstance(given.get("resources"), list) and len(given["resources"]) == 1:
+        given = _mapping(given["resources"][0])
+    given = _mapping(given.get("schema", given))
+    if isinstance(given.get("fields"), list):
+        return _each([(_name(one), one) for one in given["fields"]], _of_field)
+    if isinstance(given.get("columns"), Mapping):
+        return _each([(str(name), one) for name, one in given["columns"].items()], _of_column)
     raise DomainError(
         "the schema is neither a Frictionless Table Schema (fields) nor one of pandera (columns)."
     )
+
+
+def _mapping(data: object) -> Mapping[str, Any]:
+    """Return a mapping; an empty one in place of whatever else there is."""
+    return data if isinstance(data, Mapping) else {}
 
 
 def _name(field: object) -> str:
@@ -75,8 +80,8 @@ def _each(
     columns: Sequence[tuple[str, Any]], read: Callable[[Mapping[str, Any]], JsonObject | None]
 ) -> dict[str, JsonObject | None]:
     """Return what each column tells; whoever wrote the schema may have written anything."""
-    names = [name for name, _ in columns]
-    if repeated := {name for name in names if names.count(name) > 1}:
+    counts = Counter(name for name, _ in columns)
+    if repeated := [name for name, count in counts.items() if count > 1]:
         raise DomainError(f"the schema repeats {name_some(sorted(repeated))}; name columns once.")
     told: dict[str, JsonObject | None] = {}
     for name, one in columns:

@@ -1,6 +1,6 @@
 """Short forms of an attribute in a domain file, written out as categories, edges or groups."""
 
-from datetime import date
+from datetime import MAXYEAR, date
 from fractions import Fraction
 
 from mrf_matrix.base.fields import FieldError, JsonObject, one_line
@@ -100,6 +100,7 @@ def _date_edges(low: str, high: object, step: object) -> list[str]:
         raise FieldError(f"range={shown([low, high])}; expected the earlier date first, by day 28.")
     edges, months = [first], STEPS[str(step)]
     while edges[-1] < last and len(edges) <= MOST_BINS:
-        count = edges[-1].year * 12 + edges[-1].month - 1 + months
-        edges.append(min(date(count // 12, count % 12 + 1, first.day), last))
+        year, month = divmod(edges[-1].year * 12 + edges[-1].month - 1 + months, 12)
+        beyond = year > MAXYEAR  # there is no such date: the range ends before
+        edges.append(last if beyond else min(date(year, month + 1, first.day), last))
     return [edge.isoformat() for edge in edges]

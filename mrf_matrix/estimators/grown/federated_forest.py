@@ -6,7 +6,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.arrays import Array, Codes, Longs, plain_array
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
@@ -146,7 +146,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
             chunks = self.n_clients if self.chunks is None else self.chunks
             dealt = deal_chunks(labels, self.n_clients, chunks, generator, shuffle=self.shuffle)
             return dealt, int(self.n_clients)
-        given = np.asarray(clients)
+        given = plain_array("clients", clients)
         if given.shape != labels.shape:
             raise ValueError("clients has the wrong shape: expected one label for each record.")
         names, party = np.unique(given, return_inverse=True)

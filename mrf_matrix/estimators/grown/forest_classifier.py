@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.arrays import Array, Codes, Longs, plain_array
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import DomainOrPath
@@ -201,7 +201,7 @@ class TreesClassifier(BaseForestClassifier):
         """
         check_is_fitted(self, self._learned)
         leaves = self._leaves(X)
-        classes = np.asarray(y)
+        classes = plain_array("y", y)
         check_consistent_length(leaves, classes)
         labels = getattr(self, "leaf_labels_", None)
         if labels is None:

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 import mrf_matrix.reports as reports
-from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
@@ -124,6 +124,15 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         votes = self._votes(X)
         labels: Values = self.classes_[votes.argmax(axis=1)]
         return labels
+
+    def score(self, X: Records, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of records whose class is predicted, as scikit-learn's classifiers do.
+
+        Raises TypeError if ``y`` is a masked array, whose masked classes are none.
+        """
+        if isinstance(y, np.ndarray):
+            plain_array("y", y)
+        return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: Records) -> Array:
         """Return each class's share of the votes, (b, k): shares, not calibrated probabilities.

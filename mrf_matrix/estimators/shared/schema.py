@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.arrays import Values, plain_array
 from mrf_matrix.estimators.shared.parameters import Records
 
 T = TypeVar("T")
@@ -55,6 +56,9 @@ def validated_training(
     Raises ValueError, TypeError where scikit-learn refuses, with a text that shows no value and no
     number of records.
     """
+    for name, given in (("X", X), ("y", y)):
+        if isinstance(given, np.ndarray):
+            plain_array(name, given)  # scikit-learn takes what is under a mask
 
     def checked() -> tuple[Values, Values]:
         records, classes = validate_data(estimator, X, y, dtype=dtype)
@@ -68,6 +72,8 @@ def validated_queries(
     estimator: BaseEstimator, X: Records, *, dtype: DTypeLike | None = None
 ) -> Values:
     """Return what ``validate_data`` returns of records to predict; see `validated_training`."""
+    if isinstance(X, np.ndarray):
+        plain_array("X", X)
     return _in_our_words(lambda: validate_data(estimator, X, dtype=dtype, reset=False))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, plain_array
 from mrf_matrix.federated.sums import masks, shamir
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
@@ -82,7 +82,7 @@ def supplied(state: PartyState, values: Longs) -> PartyState:
 
     Raises ProtocolError if they have another shape or type than announced, or were supplied before.
     """
-    array = np.asarray(values)
+    array = plain_array("values", values)
     if array.shape != (state.session.length,) or array.dtype != np.int64:
         raise ProtocolError(
             f"values of shape {array.shape}, type {array.dtype}: expected "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.workers import bounded_jobs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, concatenate
 from mrf_matrix.forests.growth.further import bare_roots, grow_further
@@ -90,7 +91,9 @@ def grow_collaboratively(
         return forest
 
     filled = [subset for subset in range(k) if subsets[subset]]
-    return concatenate(Parallel(n_jobs=n_jobs, prefer="threads")(map(delayed(grown), filled)))
+    return concatenate(
+        Parallel(n_jobs=bounded_jobs(n_jobs), prefer="threads")(map(delayed(grown), filled))
+    )
 
 
 def grow_separately(

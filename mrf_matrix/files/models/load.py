@@ -7,7 +7,6 @@ children, or branch tables that add up to far more than the file: those are refu
 
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
-from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.reading import opened_regular
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
@@ -34,7 +34,7 @@ from mrf_matrix.estimators.released.released_private import ReleasedPrivateFores
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
-from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError
+from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, bytes_at_most
 from mrf_matrix.files.models.label_file import LABEL_FORMAT, label_of
 from mrf_matrix.files.models.naive_bayes_file import NAIVE_BAYES_FORMAT, naive_bayes_of
 from mrf_matrix.files.models.pooled_file import POOLED_FORMAT, pooled_of
@@ -111,7 +111,7 @@ def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> Re
     """
     where = fspath(path)
     try:
-        with Path(path).open("rb") as file:
+        with opened_regular(path, bytes_at_most(max_bytes)) as file:
             container = Container(file, "model", max_bytes)
             kind = container.data.get("format") if isinstance(container.data, dict) else None
             read = READERS.get(kind) if isinstance(kind, str) else None

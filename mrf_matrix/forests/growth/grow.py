@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.workers import bounded_jobs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
@@ -69,7 +70,7 @@ def grow_forest(
     records = Records.of(domain, codes, labels, centres, nominal_mask(domain, nominal))
     blocks = tree_blocks(n_trees, records.n_records)
     generators = np.random.default_rng(random_state).spawn(len(blocks))
-    parts = Parallel(n_jobs=n_jobs, prefer="threads")(
+    parts = Parallel(n_jobs=bounded_jobs(n_jobs), prefer="threads")(
         delayed(_grow_block)(records, growth, size, generator)
         for size, generator in zip(blocks, generators, strict=True)
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.growth.items import Items
@@ -47,7 +47,7 @@ class Records:
         fit.
         """
         codes = checked_codes(codes, domain.sizes, domain.names)
-        labels = np.asarray(labels)
+        labels = plain_array("labels", labels)
         if labels.shape != (len(codes),) or labels.dtype.kind not in "iu":
             raise ValueError(
                 f"labels has the wrong shape, or type {labels.dtype}: expected integers, one class "

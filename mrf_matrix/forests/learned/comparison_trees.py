@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import Array, Longs, plain_floats
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.growth.points import Everything, Partition, Points
 from mrf_matrix.forests.sources.source import RandomState
@@ -103,7 +103,7 @@ class ComparisonTrees:
         -----
         Memory: 16 bytes a record and tree, and comparisons of `CHUNK` numbers at a time.
         """
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = np.ascontiguousarray(plain_floats("X", X))
         generator = np.random.default_rng(random_state)
         law: Points = Everything() if self.supervised else Partition()
         (node, record), (node_e, record_e) = law.draw(len(X), self.n_trees, generator)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs, Seed
+from mrf_matrix.base.arrays import Longs, Seed, plain_array
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.base.shown import shown
@@ -170,7 +170,7 @@ class PrivateMultinomialTrees:
         bits = bits or Bits.of(noise, noise_state)
         if len(codes):  # a part of the records may be empty
             Records.of(domain, codes, labels)
-        codes, labels = np.asarray(codes), np.asarray(labels)
+        codes, labels = plain_array("codes", codes), plain_array("labels", labels)
         levels, counts = [], []
         for n_trees, structure, estimation in self._points(domain, len(codes), bits):
             grown = private_levels(domain, codes, labels, *structure, n_trees, self.growth, bits)

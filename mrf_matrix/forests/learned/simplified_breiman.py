@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Bools, Ints, Longs
+from mrf_matrix.base.arrays import Bools, Ints, Longs, plain_array
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
@@ -257,7 +257,7 @@ def first_in_each(wanted: Bools, tree: Ints, most: Longs) -> Bools:
 
 
 def _checked_labels(labels: NDArray[Any], n_records: int) -> Ints:
-    given = np.asarray(labels)
+    given = plain_array("labels", labels)
     if given.shape != (n_records,) or given.dtype.kind not in "iu":
         raise ValueError(
             f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "

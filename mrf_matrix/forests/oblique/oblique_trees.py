@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.points import Bootstrap
@@ -100,7 +100,8 @@ class ObliqueTrees:
         So many trees grow together that their points times squared attributes of a node stay below
         `BATCH` numbers.
         """
-        given, classes = np.ascontiguousarray(X, dtype=np.float64), np.asarray(labels, np.int64)
+        given = np.ascontiguousarray(plain_floats("X", X))
+        classes = plain_array("labels", labels).astype(np.int64, copy=False)
         generator = np.random.default_rng(random_state)
         centre, spread = given.mean(axis=0), given.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)

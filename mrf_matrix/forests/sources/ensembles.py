@@ -82,8 +82,8 @@ class EnsembleDesign:
         the domain, or a forest was learned from records (a `LearnedStructureError`).
         """
         count = self.checked_count()
+        sources = self._sources(count)  # refused before subsets are drawn
         subsets = self._subsets(domain, count, structure)
-        sources = self._sources(count)
         ensembles = []
         for subset, source in zip(subsets, sources, strict=True):
             whole = subset == tuple(range(domain.n_attributes))
@@ -106,6 +106,11 @@ class EnsembleDesign:
     def checked_count(self) -> int:
         """Return the number of ensembles, or refuse."""
         count = whole_number("n_ensembles", self.n_ensembles)
+        if count > MOST_ENSEMBLES:
+            raise ValueError(
+                f"n_ensembles={shown(count)}: expected at most {MOST_ENSEMBLES}. Each has a share "
+                f"of the budget, which is nothing then."
+            )
         if self.feature_subsets is None:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
@@ -235,6 +240,8 @@ def check_as_public(forest: Forest, domain: Domain) -> None:
 
 
 DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given
+MOST_ENSEMBLES = 10_000
+MOST_CODES = 2**27  # of drawn queries: half a gigabyte
 
 
 def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
@@ -245,6 +252,11 @@ def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
     """
     if queries is None or np.ndim(queries) == 0:
         count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
+        if count * domain.n_attributes > MOST_CODES:
+            raise ValueError(
+                f"queries={shown(count)}: expected at most {MOST_CODES // domain.n_attributes}, "
+                f"whose codes of {domain.n_attributes} attributes fit in memory."
+            )
         generator = np.random.default_rng(0)
         drawn = [generator.integers(0, size, count) for size in domain.sizes]
         return np.stack(drawn, axis=1).astype(np.int32)

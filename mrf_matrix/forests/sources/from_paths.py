@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints, Longs
+from mrf_matrix.base.arrays import Ints, Longs, plain_array
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, multiway_pattern
@@ -99,7 +99,8 @@ def _checked(
     given = checked_codes(paths, domain.sizes, domain.names, least=-1, argument="paths")
     if not len(given):
         raise ValueError("paths is empty: expected at least one path.")
-    ids = np.zeros(len(given), dtype=np.int64) if tree_id is None else np.asarray(tree_id)
+    one_tree = np.zeros(len(given), dtype=np.int64)
+    ids = one_tree if tree_id is None else plain_array("tree_id", tree_id)
     if ids.shape != (len(given),):
         raise ValueError(f"tree_id has shape {ids.shape}: expected ({len(given)},), one a path.")
     tree = np.unique(ids, return_inverse=True)[1]

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Codes, Longs, unmasked
+from mrf_matrix.base.arrays import AnyInts, Codes, Longs, plain_array
 from strategies.operators import MemoryCapError, fits
 
 
@@ -77,7 +77,7 @@ def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _integers(name: str, values: object) -> AnyInts:
-    array = np.asarray(unmasked(name, values))
+    array = plain_array(name, values)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"{name} has type {array.dtype}: expected integer codes; encode records with "
@@ -88,7 +88,7 @@ def _integers(name: str, values: object) -> AnyInts:
 
 def checked_counts(counts: object, rows: int, expected: str) -> Longs:
     """Return private counts of shape (rows, k) as int64 that nobody can write to, or refuse."""
-    given = np.asarray(unmasked("counts", counts))
+    given = plain_array("counts", counts)
     if given.ndim != 2 or len(given) != rows or not given.shape[1]:
         raise ValueError(
             f"counts has the wrong shape: expected {expected} and a column for each class."

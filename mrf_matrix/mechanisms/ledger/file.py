@@ -12,6 +12,7 @@ from uuid import uuid4
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.reading import UnreadableError, opened_regular
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
@@ -114,22 +115,22 @@ def read_file(path: Path) -> tuple[Terms, Account, str]:
     ledger.
     """
     try:
-        with path.open("rb") as file:
-            names = os.fstat(file.fileno()).st_nlink
-            content = file.read(MAX_BYTES + 1)
+        with opened_regular(path, MAX_BYTES) as file:
+            found = os.fstat(file.fileno())
+            names, content = found.st_nlink, file.read(found.st_size)
     except OSError as error:
         raise LedgerError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnreadableError as error:
+        raise LedgerError(f"{error} It is no ledger's file.") from error
     if names > 1:
         raise LedgerError(
             f"{path} is one of {names} hard links to one file: a charge under one name would not "
             f"be seen under the others, and the budget spent twice. Expected a file of one name: "
             f"remove the others, use symbolic links, or put a copy in its place."
         )
-    if len(content) > MAX_BYTES:
-        raise LedgerError(f"{path} has more than {MAX_BYTES} bytes: expected a ledger's file.")
     try:
         record = parsed(content)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise LedgerError(f"{path} is no ledger in JSON: {error}") from error
     return read_record(record, str(path))
 
@@ -152,7 +153,10 @@ def lock_of(path: Path) -> BinaryIO:
     if not path.parent.is_dir():
         raise LedgerError(f"{path}: there is no folder {path.parent}. Expected one that exists.")
     try:
-        return path.with_name(path.name + ".lock").open("ab")
+        place = path.with_name(path.name + ".lock")
+        if place.exists() and not place.is_file():  # a pipe would be waited for without end
+            raise LedgerError(f"{place} is no regular file: remove it, for it is the lock's place.")
+        return place.open("ab")
     except OSError as error:
         raise LedgerError(
             f"{path} takes no charges here: its lock cannot be opened ({error.strerror}). "

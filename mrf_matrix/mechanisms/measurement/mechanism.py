@@ -5,6 +5,8 @@ from fractions import Fraction
 from math import sqrt
 from typing import Literal
 
+from mrf_matrix.base.checks import readable
+from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import Neighboring, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
@@ -248,7 +250,11 @@ def noise_for(
     kind = standard if law is None else _checked_law(law, budget)
     if budget.is_infinite:
         return NoNoise()
-    return kind.calibrated(column_sum, squared, budget.exact)
+    try:
+        return kind.calibrated(column_sum, squared, budget.exact)
+    except ValueError as error:
+        amount = shown(readable(budget.exact)).strip("'")
+        raise ValueError(f"{budget.parameter}={amount}: {error}") from error
 
 
 def _checked_law(law: object, budget: PureDP | ZCDP) -> type[NoiseLaw]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from mrf_matrix.base.shown import shown
+
 
 @dataclass(frozen=True)
 class Quorum:
@@ -39,7 +41,9 @@ class Quorum:
         for name, least in (("parties", 2), ("dropouts", 0), ("colluders", 0)):
             value = getattr(self, name)
             if type(value) is not int or not least <= value < 2**31:
-                raise ValueError(f"{name}={value!r}: expected a whole number from {least} on.")
+                raise ValueError(
+                    f"{name}={shown(value)}: expected a whole number from {least} to {2**31 - 1}."
+                )
         if self.honest < 1:
             raise ValueError(
                 f"parties={self.parties}, dropouts={self.dropouts}, colluders={self.colluders}: "

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mrf_matrix.base import is_plain_line
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import Array, Longs, plain_array
 from mrf_matrix.base.display import RowDisplay, first_few, whole
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
@@ -173,7 +173,7 @@ class Release(OfMechanism, RowDisplay):
     _drawn: "Drawn | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        answers = np.asarray(self.answers)
+        answers = plain_array("answers", self.answers)
         if answers.ndim != 2 or answers.shape[0] != self.matrix.shape[0]:
             raise ValueError(
                 f"answers has shape {answers.shape}: expected ({self.matrix.shape[0]}, k), a row "

@@ -33,7 +33,7 @@ from math import prod, sqrt
 import numpy as np
 from scipy.stats import norm
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.sources.block_trees import Block, balanced_blocks
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
@@ -47,6 +47,7 @@ EFFECTS = (0.3, 0.1, 0.03)
 
 RELEVANCE_SHAPE = 0.8
 DRAWS = 64
+MOST_DRAWN = 2**21
 WEIGHT = 1000
 """Integer weight of a block's leaves: the class totals' is rounded to a thousandth of it."""
 
@@ -205,17 +206,30 @@ def _value(
 ) -> float:
     """Return the mean expected share of right labels over draws of the attributes' relevance."""
     told, spent = np.zeros(len(relevance)), np.zeros(len(relevance))
-    for block in blocks:
-        cells = prod(sizes[i] for i in block)
-        for order, usual in enumerate(EFFECTS[: len(block)], start=1):
-            parts = np.array(list(combinations(block, order)))
-            fans = np.asarray(sizes, dtype=np.float64)[parts]
-            expected = per_class / fans.prod(axis=1)
-            noise = (variance * cells / fans.prod(axis=1) + expected) / expected**2
-            spread = usual * relevance[:, parts].prod(axis=2) ** (1 / order)
-            shrunk = usual / (usual + noise)
-            weight = (1 - 1 / fans).prod(axis=1)
-            told += (weight * shrunk * spread).sum(axis=1)
-            spent += (weight * shrunk**2 * (spread + noise)).sum(axis=1)
+    for block, usual, parts in _effects_of(blocks):
+        cells = np.asarray(sizes, dtype=np.float64)[block].prod(axis=1, keepdims=True)
+        fans = np.asarray(sizes, dtype=np.float64)[parts]
+        expected = per_class / fans.prod(axis=2)
+        noise = (variance * cells / fans.prod(axis=2) + expected) / expected**2
+        spread = usual * relevance[:, parts].prod(axis=3) ** (1 / parts.shape[2])
+        shrunk = usual / (usual + noise)
+        weight = (1 - 1 / fans).prod(axis=2)
+        told += (weight * shrunk * spread).sum(axis=(1, 2))
+        spent += (weight * shrunk**2 * (spread + noise)).sum(axis=(1, 2))
     explained = told**2 / np.maximum(spent, 1e-300)
     return float(norm.cdf(np.sqrt(explained / 2)).mean())
+
+
+def _effects_of(blocks: Sequence[Block]) -> Iterator[tuple[Longs, float, Longs]]:
+    """Yield some blocks of one length (m, l), an effect, and the attributes of each (m, c, order).
+
+    So many blocks at a time that a draw of all relevances of their effects holds `MOST_DRAWN`.
+    """
+    for length in sorted({len(block) for block in blocks}):
+        alike = np.array([block for block in blocks if len(block) == length])
+        for order, usual in enumerate(EFFECTS[:length], start=1):
+            chosen = np.array(list(combinations(range(length), order)))
+            step = max(1, MOST_DRAWN // (DRAWS * chosen.size))
+            for start in range(0, len(alike), step):
+                some = alike[start : start + step]
+                yield some, usual, some[:, chosen]

@@ -48,6 +48,22 @@ MOST_VOTING_CELLS = 4096
 """Cells up to which strategies are chosen for the votes of all: a matrix of 128 MB."""
 
 
+MOST_BITS = 1000
+"""Bits of the cells that an ensemble may see: sums of a row's cells are floats."""
+
+
+def check_cells(ensemble: Ensemble, columns: int, mode: str) -> None:
+    """Refuse an ensemble over more cells than errors of paths can be told of."""
+    domain = ensemble.forest.domain
+    bits = columns.bit_length() - 1
+    if bits > MOST_BITS:
+        raise ValueError(
+            f"an ensemble sees {domain.n_attributes} attributes of about 2^{bits} cells: expected "
+            f"at most 2^{MOST_BITS} in mode={mode!r}. Give a smaller max_features=, or "
+            f"mode='posterior', which measures tables of few attributes."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class PublicForests:
     """Forests grown without data, of which batches of queries are planned."""
@@ -118,6 +134,8 @@ class PublicForests:
         """Choose each ensemble's strategy and calibrate its noise."""
         kind, relation, law = self.kind, measuring.neighboring, measuring.law
         workloads = [kind.workload(ensemble, queries) for ensemble in self.ensembles]
+        for ensemble, workload in zip(self.ensembles, workloads, strict=True):
+            check_cells(ensemble, workload.shape[1], kind.name)
         budgets = measuring.shares(len(workloads))
         aims = self._aims(measuring, aim, workloads)
         if not kind.chooses_strategies:

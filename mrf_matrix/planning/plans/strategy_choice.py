@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import computed
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
@@ -129,6 +129,10 @@ def selected(
     return replace(stated, method=strategy.method)
 
 
+def _selected(task: tuple[Operator, object, Norm, int, float, RowAim]) -> Strategy:
+    return selected(*task)
+
+
 def one_strategy_each(strategy: object, count: int) -> list[Any]:
     """Return what was asked for each ensemble.
 
@@ -204,12 +208,12 @@ def choose_strategies(
     given = one_strategy_each(strategy, len(workloads))
     small = [PLAIN] * len(workloads) if aims is None else aims
     seeds = structure.integers(2**63, size=len(workloads)).tolist()
-    tasks = (
-        delayed(selected)(workload, one, norm, seed, time_limit, aim)
+    tasks = [
+        (workload, one, norm, seed, time_limit, aim)
         for workload, one, seed, aim in zip(workloads, given, seeds, small, strict=True)
-    )
+    ]
     each_takes = f"{time_limit:g} s" if len(given) == 1 else f"{time_limit:g} s each"
     tell(f"Choosing strategies (up to {each_takes})", 0, len(given))
-    found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
+    found = list(computed(_selected, tasks, n_jobs=n_jobs))
     tell("Rounding strategies, and checking that they answer")
     return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]

@@ -67,7 +67,7 @@ class Verdict:
 
 
 def _round(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+    return f"{number:,.0f}" if 10 <= number < 1e15 else f"{number:.2g}"
 
 
 def verdict_of(

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
-from mrf_matrix.base.workers import computed
+from mrf_matrix.base.workers import bounded_jobs, computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
+from mrf_matrix.planning.accuracy.expected_accuracy import imagining_seconds
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]
+
+LEAST_IMAGINING = 10.0
+"""Seconds that judging a first design may take, however short the limit."""
 
 
 def tune(
@@ -204,6 +208,7 @@ def tune(
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load() if not is_too_long(trial)}
     limit = _checked_limit("max_seconds", max_seconds)
+    _check_imagining(goal, domain, n_records, limit)
     clock = Stopwatch(limit, monotonic)
     search = DesignTrials(
         domain,
@@ -215,12 +220,13 @@ def tune(
         clock if client is None else Stopwatch(None, monotonic),  # other machines, other clocks
     )
     total = len(designs)
+    jobs = bounded_jobs(n_jobs, total)
 
     def go_on(what: str, groups: list[list[Design]], quick: bool = False) -> None:
         """Try groups until the time is over, and keep what comes of it after each."""
         waiting = (group for group in groups if not clock.is_over)
         for trials in computed(
-            partial(search.run, quick=quick), waiting, n_jobs=n_jobs, client=client
+            partial(search.run, quick=quick), waiting, n_jobs=jobs, client=client
         ):
             done.update({trial.key: trial for trial in trials})
             file.save(list(done.values()))
@@ -280,6 +286,22 @@ def _tried(design: Design, done: Mapping[str, Trial], least: float) -> Trial | N
 
 def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:
     return sum(design_key(design) in done for design in designs)
+
+
+def _check_imagining(
+    goal: Objective, domain: Domain, n_records: int | None, limit: float | None
+) -> None:
+    """Refuse a limit within which no design could be judged: that takes records of its own."""
+    if limit is None or not isinstance(goal, ExpectedLoss) or n_records is None:
+        return
+    laws = len(goal.priors) * goal.n_targets
+    seconds = imagining_seconds(domain.n_attributes, n_records, laws)
+    if seconds > max(limit, LEAST_IMAGINING):
+        raise ValueError(
+            f"max_seconds={limit:g}: to judge one design over {domain.n_attributes} attributes by "
+            f"imagined records takes about {seconds:.2g} s. Expected more, or objective='error', "
+            f"which imagines none."
+        )
 
 
 def _checked_limit(name: str, seconds: float | None) -> float | None:

@@ -1,13 +1,15 @@
 """Designs of a search tried one after the other, as long as there is time."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from math import inf, nan
+from time import monotonic
 from typing import Any, cast
 
 import numpy as np
 
+from mrf_matrix.base.steps import listening
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.accuracy.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
@@ -58,6 +60,14 @@ class Stopwatch:
 Design = dict[str, Any]
 
 
+PATIENCE = 2.0
+"""Times the limit after which a design that was begun is given up."""
+
+
+class OutOfTime(Exception):
+    """A design takes far more than the limit."""
+
+
 class DesignTrials:
     """What every process of a search knows; it holds no state that a trial changes."""
 
@@ -74,6 +84,7 @@ class DesignTrials:
         self.domain, self.fixed, self.objective = domain, fixed, objective
         self.n_forests, self.max_bytes = n_forests, max_bytes
         self.max_release_seconds, self.clock = max_release_seconds, clock
+        self.patience = Stopwatch(clock.limit and PATIENCE * clock.limit, monotonic)
 
     def run(self, group: list[Design], quick: bool = False) -> list[Trial]:
         """Try designs that share their plans; return those for which there was time.
@@ -83,6 +94,16 @@ class DesignTrials:
         """
         if self.clock.is_over:  # dispatched before, begun after the limit
             return []
+        with suppress(OutOfTime), listening(self._look):
+            return self._begun(group, quick)
+        return []
+
+    def _look(self, step: str, done: int, total: int | None) -> None:
+        """Give up a design at the next step, where it takes far more than the limit."""
+        if self.patience.is_over:
+            raise OutOfTime(step)
+
+    def _begun(self, group: list[Design], quick: bool) -> list[Trial]:
         started = self.clock.now()
         shared = {name: value for name, value in group[0].items() if name != "voting"}
         try:

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.reading import content_of
 from mrf_matrix.planning.plain_values import key_of
 
 SCHEMA = 1
+MAX_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class TrialFile:
         if self.path is None or not self.path.exists():
             return []
         try:
-            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            stored: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
             request, rows = stored["request"], [_trial(row) for row in stored["trials"]]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(

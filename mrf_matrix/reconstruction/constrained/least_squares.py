@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mrf_matrix.base.arrays import plain_floats
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined, checked_workload
 from mrf_matrix.reconstruction.estimate import Estimate
@@ -162,7 +163,7 @@ def equal_to(queries: object, values: object) -> CountConstraint:
     values : array-like of shape (q, k)
         Public, or released before.
     """
-    rows, answers = checked_workload(queries), np.asarray(values, dtype=np.float64)
+    rows, answers = checked_workload(queries), plain_floats("values", values)
     if answers.ndim != 2 or len(answers) != rows.shape[0] or not np.isfinite(answers).all():
         raise ValueError(
             f"values has shape {answers.shape}: expected finite answers of shape "

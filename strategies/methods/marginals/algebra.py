@@ -34,7 +34,11 @@ def workload_energies(workload: Operator) -> Energies | None:
     attribute set by attribute set; any other workload over a product domain goes through its
     Gram, where that fits the memory cap.
     """
-    known = structure_energies(workload)
+    return expanded_energies(workload, structure_energies(workload))
+
+
+def expanded_energies(workload: Operator, known: Energies | None) -> Energies | None:
+    """Return the same where the structure's own rule was asked already: it takes seconds."""
     if known is not None and (known.is_invariant or workload.sizes is not None):
         return known
     rows = mask_rows(workload)

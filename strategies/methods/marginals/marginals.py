@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
-from strategies.methods.marginals.algebra import set_cells, workload_energies
+from strategies.methods.marginals.algebra import expanded_energies, set_cells
 from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
 from strategies.methods.marginals.group_designs import group_designs
 from strategies.methods.marginals.optimiser import Weighted, optimise
@@ -35,6 +35,8 @@ MOST_CANDIDATES = 3000
 FEWEST_CANDIDATES = 100
 PAIRS_A_SECOND = 1e7
 """Components times candidate sets that a second of work allows."""
+EXPANDED_SECONDS = 1e-8
+"""For each attribute of each component of each row: 1.28 million rows of 30 in 6 s."""
 COMPONENT_SECONDS = 5e-5  # seconds of the shortest search for each component
 
 
@@ -47,7 +49,7 @@ def marginals(problem: Problem, search: Search) -> Operator:
         rows = row_energies(problem)
         if rows is not None:
             return worst_marginals(rows, problem, search)
-    energies = workload_energies(problem.workload)
+    energies = expanded_energies(problem.workload, problem.energies)
     if energies is None:
         raise ValueError(
             f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
@@ -82,8 +84,20 @@ def most_candidates(energies: Energies, search: Search) -> int:
 def least_seconds(problem: Problem) -> float:
     """Return the seconds of listing and comparing sets, and of the errors of rows."""
     known = problem.energies
-    listed = 0.0 if known is None else COMPONENT_SECONDS * len(known.values)
-    return listed + rows_seconds(problem)
+    count = 0.0 if known is None else float(len(known.values))
+    if known is None and problem.fixed_sets is not None:
+        sets, _ = problem.fixed_sets
+        count = float((2.0 ** sets.sum(axis=1)).sum())  # of subsets: components at most
+    return COMPONENT_SECONDS * count + expansion_seconds(problem)
+
+
+def expansion_seconds(problem: Problem) -> float:
+    """Return the seconds of expanding rows of masks into components, and of the errors of rows."""
+    expanded = 0.0
+    if problem.energies is None and problem.fixed_sets is not None:
+        sets, counts = problem.fixed_sets
+        expanded = EXPANDED_SECONDS * sets.shape[1] * float(counts @ 2.0 ** sets.sum(axis=1))
+    return expanded + rows_seconds(problem)
 
 
 def rows_seconds(problem: Problem) -> float:
@@ -141,12 +155,11 @@ def applies(problem: Problem) -> bool:
     if problem.energies is not None:
         known = problem.energies
         return bool(set_cells(known.sets, known.sizes).max() <= largest_table())
-    rows = mask_rows(workload)
-    if rows is None:
+    if problem.fixed_sets is None:
         n = workload.shape[1]
         return len(workload.sizes) <= MAX_FIXED and fits((n, n), 24)
-    logs = np.log2(np.asarray(rows.sizes, dtype=np.float64))
-    fixed = rows.fixed
+    fixed, _ = problem.fixed_sets
+    logs = np.log2(np.asarray(workload.sizes, dtype=np.float64))
     if fixed.sum(axis=1).max(initial=0) > MAX_FIXED:
         return False
     return bool((fixed @ logs).max(initial=0.0) <= np.log2(largest_table()))

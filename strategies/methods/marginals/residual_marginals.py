@@ -18,9 +18,9 @@ loss functions (ResidualPlanner, 2023). Written from the formulas.
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, Family, Search
-from strategies.methods.marginals.algebra import set_cells, workload_energies
+from strategies.methods.marginals.algebra import expanded_energies, set_cells
 from strategies.methods.marginals.candidates import largest_table
-from strategies.methods.marginals.marginals import applies, rows_seconds
+from strategies.methods.marginals.marginals import applies, expansion_seconds
 from strategies.operators import Array, Norm, Operator, ResidualMarginals
 from strategies.operators.masks.energies import Energies, products_over
 from strategies.operators.tables.residual_marginals import difference_norm, residual_scales
@@ -32,7 +32,7 @@ def residual_marginals(problem: Problem, search: Search) -> Operator:
 
     Raises ValueError if the workload shows no product structure.
     """
-    energies = workload_energies(problem.workload)
+    energies = expanded_energies(problem.workload, problem.energies)
     if energies is None:
         raise ValueError(
             f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
@@ -82,5 +82,5 @@ FAMILY = Family(
     is_served,
     residual_marginals,
     share=0.0,
-    least=rows_seconds,
+    least=expansion_seconds,
 )

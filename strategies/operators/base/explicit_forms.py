@@ -5,12 +5,14 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array
+from strategies.operators.base.validation import plain_array
 
 
 def densified(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:
     """Return an ndarray of floats from either explicit form."""
-    explicit = form.toarray() if sparse.issparse(form) else form
-    return np.asarray(explicit, dtype=np.float64)
+    if sparse.issparse(form):
+        return np.asarray(form.toarray(), dtype=np.float64)
+    return np.asarray(plain_array("matrix", form), dtype=np.float64)
 
 
 def as_shape(rows: int, columns: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from strategies.operators.base.exact_integers import exact_column_sums, integer_
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.qr import least_squares
-from strategies.operators.base.validation import of_length
+from strategies.operators.base.validation import of_length, plain_array
 
 Norm = Literal["l1", "l2"]
 
@@ -145,7 +145,7 @@ class Operator(ABC):
 
     def flat_cells(self, cells: Integers) -> Longs:
         """Turn rows of codes into flat cell numbers; flat numbers pass through."""
-        cells = np.asarray(cells)
+        cells = plain_array("cells", cells)
         if cells.ndim == 1:
             return cells.astype(np.int64, copy=False)
         if self.sizes is None:

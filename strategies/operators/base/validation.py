@@ -1,105 +1,207 @@
-"""Checks that every structure makes on the arrays it is given."""
+"""Checks of whatever enters as an array or a sparse matrix: one door for all structures.
+
+NumPy drops the mask of a masked array, SciPy reads where the indices of a sparse one point to, and
+both convert in silence what they cannot hold. What somebody gave comes through `plain_array` or
+`checked_form`, so that each is refused by name instead.
+"""
 
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Numbers, Real
+from strategies.operators.base.arrays import Array, Numbers, Real
+
+LARGEST_INTEGER = np.iinfo(np.int64).max
+
+MOST_NESTED = 3
+"""Lists within lists that are looked through for masked arrays: more than a matrix has."""
+
+
+def plain_array(name: str, values: object) -> NDArray[Any]:
+    """Return what was given as an ndarray, or refuse what has another meaning than its memory.
+
+    Raises TypeError naming the argument if it is masked, sparse, or a list of such.
+
+    >>> plain_array("answers", [1, 2])
+    array([1, 2])
+    """
+    layer: list[object] = [values]
+    for _ in range(MOST_NESTED):
+        for one in layer:
+            _check_plain(name, one)
+        layer = list(chain.from_iterable(one for one in layer if isinstance(one, list | tuple)))
+        if not layer:
+            break
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # rows of several lengths
+        raise ValueError(f"{name} is no array: {error}") from None
+
+
+def _check_plain(name: str, values: object) -> None:
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: its masked entries have no value here. Expected a plain "
+            f"array: fill it, {name}.filled(0) say, or leave these entries out."
+        )
+    if sparse.issparse(values):
+        raise TypeError(f"{name} is sparse: expected a dense array; give {name}.toarray().")
+
+
+def checked_form(name: str, matrix: object) -> sparse.csr_array:
+    """Return a sparse matrix of any format in CSR form, its own copy, or refuse by name.
+
+    Whoever wrote its arrays may have written anything: where they point is checked first.
+
+    Raises ValueError if an index, a pointer or a length is not what the shape allows; TypeError if
+    it is not sparse, or its entries are no real numbers.
+    """
+    if not sparse.issparse(matrix):
+        return sparse.csr_array(plain_array(name, matrix))
+    form: Any = matrix
+    if form.ndim != 2:
+        raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
+    if form.format in ("csr", "csc", "bsr"):
+        _check_compressed(name, form)
+    elif form.format == "lil":
+        _check_lists(name, form)
+    elif form.format == "dia":
+        _check_diagonals(name, form)
+    if np.dtype(form.dtype).kind not in "biuf":
+        raise TypeError(
+            f"{name} has dtype {form.dtype}: expected real numbers (bool, integer or float)."
+        )
+    if form.format not in ("csr", "csc", "bsr"):
+        form = form.tocoo()
+        _check_places(name, form.coords, form.shape)
+        _check_lengths(name, *map(len, form.coords), len(plain_array(f"{name}.data", form.data)))
+    return sparse.csr_array(form, copy=True)
+
+
+def _check_compressed(name: str, form: Any) -> None:
+    """Check pointers, indices and entries of a CSR, CSC or BSR form against its shape."""
+    starts, places = plain_array(f"{name}.indptr", form.indptr), plain_array(name, form.indices)
+    entries = plain_array(f"{name}.data", form.data)
+    high, wide = form.shape
+    if form.format == "bsr":
+        rows, columns = entries.shape[1:] if entries.ndim == 3 else (0, 0)
+        if not (rows and columns) or high % rows or wide % columns:
+            raise ValueError(f"{name}: its blocks do not divide its shape {form.shape}.")
+        high, wide = high // rows, wide // columns
+    elif entries.ndim != 1:
+        raise ValueError(f"{name}.data has {entries.ndim} dimensions: expected 1.")
+    if form.format == "csc":
+        high, wide = wide, high
+    if starts.ndim != 1 or starts.dtype.kind not in "iu" or len(starts) != high + 1:
+        raise ValueError(f"{name}.indptr: expected {high + 1} integers, for shape {form.shape}.")
+    if starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"{name}.indptr: expected numbers that begin with 0 and never fall.")
+    if len(places) != len(entries) or len(places) < int(starts[-1]):
+        raise ValueError(
+            f"{name} has {len(places)} indices and {len(entries)} entries: expected as many as "
+            f"indptr ends with."
+        )
+    _check_places(name, (places[: int(starts[-1])],), (wide,))
+
+
+def _check_lists(name: str, form: Any) -> None:
+    """Check that a list of lists has a value for each column that it names."""
+    columns, values = form.rows, form.data
+    _check_lengths(name, form.shape[0], len(columns), len(values))
+    for named, held in zip(columns, values, strict=True):
+        _check_lengths(name, len(named), len(held))
+
+
+def _check_diagonals(name: str, form: Any) -> None:
+    offsets = plain_array(f"{name}.offsets", form.offsets)
+    entries = plain_array(f"{name}.data", form.data)
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or entries.ndim != 2:
+        raise ValueError(f"{name}: expected an integer offset and a row of data a diagonal.")
+    _check_lengths(name, len(offsets), len(entries), len(np.unique(offsets)))
+
+
+def _check_places(name: str, axes: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    for axis, length in zip(axes, shape, strict=True):
+        places = plain_array(f"{name}.indices", axis)
+        if places.ndim != 1 or places.dtype.kind not in "iu":
+            raise ValueError(f"{name}.indices: expected one dimension of integers.")
+        if len(places) and (places.min() < 0 or places.max() >= length):
+            raise ValueError(
+                f"{name} has an index outside of its shape: expected 0 to {length - 1}. Build the "
+                f"matrix anew, with scipy.sparse.csr_array((data, (rows, columns)), shape) say."
+            )
+
+
+def _check_lengths(name: str, *lengths: int) -> None:
+    if len(set(lengths)) > 1:
+        raise ValueError(f"{name}: its arrays have lengths {list(lengths)}: expected equal ones.")
 
 
 def real_array(name: str, values: object, ndim: int) -> Real:
-    """Return a read-only view as int64 or float64, or refuse by name.
+    """Return as int64 or float64 what nobody else can write to, or refuse by name.
 
     Integers stay integers, so that exact strategies keep exact entries.
     """
-    array = np.asarray(unmasked(name, values))
+    array = plain_array(name, values)
     if array.ndim != ndim:
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}): expected {ndim}."
         )
+    _check_real(name, array)
+    if array.dtype.kind == "u" and array.max(initial=0) > LARGEST_INTEGER:
+        raise ValueError(f"{name} has integers of 2**63 or more: expected smaller ones, or floats.")
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # of longer floats: found by the next line
+            array = array.astype(np.float64, copy=False)
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
+    return owned(array if array.dtype.kind == "f" else array.astype(np.int64, copy=False))
+
+
+def owned(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array whose memory nobody can write to: as it is where that is so, else a copy.
+
+    What was calibrated stays as it was, whatever a caller does with his own array later. The memory
+    of the copy is that of `bytes`, which cannot be made writeable again.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    if isinstance(base, bytes) or not array.size:
+        return array
+    order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
+    memory: NDArray[Any] = np.frombuffer(array.tobytes(order), dtype=array.dtype)
+    return memory.reshape(array.shape, order=order)
+
+
+def _check_real(name: str, array: NDArray[Any]) -> None:
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"{name} has dtype {array.dtype}: expected real numbers (bool, integer or float)."
         )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
-    view: Real = (
-        array.astype(np.float64, copy=False).view()
-        if array.dtype.kind == "f"
-        else array.astype(np.int64, copy=False).view()
-    )
-    view.flags.writeable = False
-    return view
 
 
-def real_sparse(name: str, matrix: Form) -> sparse.csr_array:
-    """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name."""
-    check_places(name, matrix)
-    form = sparse.csr_array(matrix)
-    if form.ndim != 2:
-        raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
-    data = real_array(f"{name}.data", form.data, 1)
-    form = sparse.csr_array((data, form.indices, form.indptr), shape=form.shape)
+def real_sparse(name: str, matrix: object) -> sparse.csr_array:
+    """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name.
+
+    Nobody else holds its arrays, and nobody can write to them.
+    """
+    given = checked_form(name, matrix)
+    data = real_array(f"{name}.data", given.data, 1)
+    form = sparse.csr_array((data, given.indices, given.indptr), shape=given.shape)
     if not form.has_canonical_format:
         form = form.copy()
         form.sum_duplicates()
-    return form
-
-
-def unmasked(name: str, values: object) -> object:
-    """Return an array as it is; refuse a masked one, whose hidden values would count.
-
-    Raises TypeError.
-    """
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a masked array: what its mask hides would count as it is. Expected an "
-            f"array without a mask: {name}.filled(value), or rows and columns left out."
-        )
-    return values
-
-
-def check_places(name: str, matrix: Any) -> None:
-    """Refuse a sparse matrix whose index arrays lead outside of it: SciPy would follow them.
-
-    Raises ValueError, TypeError.
-    """
-    if not sparse.issparse(matrix):
-        return
-    form: Any = matrix
-    unmasked(f"{name}.data", getattr(form, "data", None))
-    pointers, places = (getattr(form, part, None) for part in ("indptr", "indices"))
-    if pointers is None or places is None:
-        coordinates = getattr(form, "coords", ())
-        if not all(map(_lie_within, coordinates, form.shape)):
-            raise _astray(name)
-        return
-    block = form.blocksize if form.format == "bsr" else (1, 1)
-    major, minor = (size // width for size, width in zip(form.shape, block, strict=True))
-    if form.format == "csc":
-        major, minor = minor, major
-    ends = np.asarray(pointers)
-    rising = ends.shape == (major + 1,) and ends[0] == 0 and bool((np.diff(ends) >= 0).all())
-    if not rising or ends[-1] > min(len(places), len(form.data)):
-        raise _astray(name)
-    if not _lie_within(places, minor):
-        raise _astray(name)
-
-
-def _lie_within(places: object, size: int) -> bool:
-    array = np.asarray(places)
-    return not array.size or (int(array.min()) >= 0 and int(array.max()) < size)
-
-
-def _astray(name: str) -> ValueError:
-    return ValueError(
-        f"{name} is a sparse matrix whose indices or index pointers lead outside of its shape: "
-        f"expected one as SciPy makes it, such as csr_array((data, (rows, columns)), shape=...)."
-    )
+        data = real_array(f"{name}.data", form.data, 1)  # sums may be infinite
+    whole = sparse.csr_array((data, owned(form.indices), owned(form.indptr)), shape=form.shape)
+    whole.has_canonical_format = True
+    return whole
 
 
 def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None:
@@ -146,7 +248,8 @@ def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -
 
     `shape`: of the operator that they go with.
     """
-    array = np.asarray(unmasked(name, values))
+    array = plain_array(name, values)
+    _check_real(name, array)
     if array.ndim not in (1, 2) or array.shape[0] != length:
         raise ValueError(
             f"{name} has shape {array.shape}: expected ({length},) or ({length}, j) to match an "

@@ -17,9 +17,19 @@ def unique_rows(table: Numbers) -> tuple[Longs, Longs]:
     )
     if flat.shape[1] == 0:
         return np.zeros(min(len(flat), 1), np.int64), np.zeros(len(flat), np.int64)
-    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(_keys(flat), return_index=True, return_inverse=True)
     return first.astype(np.int64), inverse.ravel().astype(np.int64)
+
+
+def _keys(flat: Numbers) -> Numbers:
+    """Return one value a row, in the order of the rows' bytes: a number where they are few."""
+    width = flat.dtype.itemsize * flat.shape[1]
+    whole = next((size for size in (1, 2, 4, 8) if width <= size), 0)
+    if flat.dtype != np.uint8 or not whole:
+        return np.asarray(flat.view(np.dtype((np.void, width))).ravel())
+    padded = np.zeros((len(flat), whole), dtype=np.uint8)
+    padded[:, :width] = flat
+    return np.asarray(padded.view(f">u{whole}").ravel().astype(f"=u{whole}"))
 
 
 def combinations(table: Numbers) -> tuple[Longs, Longs]:

@@ -22,6 +22,7 @@ from strategies.operators.base.arrays import Array, Bools, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.attribute_sets import combinations, unique_rows
+from strategies.operators.masks.packed_masks import mask_widths
 
 MAX_FIXED = 20  # a row that fixes more attributes than this has too many components to enumerate
 
@@ -45,12 +46,12 @@ class MaskRows:
     @property
     def means(self) -> Array:
         """Share of the codes that each mask admits, shape (o, d)."""
-        return np.stack([mask.mean(axis=1) for mask in self.masks], axis=1)
+        return mask_widths(self.masks) / np.asarray(self.sizes)
 
     @property
     def fixed(self) -> Bools:
         """Whether a mask excludes some code, shape (o, d)."""
-        return np.stack([~mask.all(axis=1) for mask in self.masks], axis=1)
+        return mask_widths(self.masks) < np.asarray(self.sizes)
 
     def mixed(self, left: Array | sparse.csr_array) -> "MaskRows":
         """Return the rows ``left @ self`` for a sparse or dense left matrix."""

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from strategies.operators.base.arrays import Integers, Longs
+from strategies.operators.base.validation import plain_array
 from strategies.operators.masks.attribute_sets import members
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
 
 def numbered_groups(groups: Integers, n_rows: int) -> Longs:
     """Return one group number from 0 on for every row, or refuse by name."""
-    groups = np.asarray(groups)
+    groups = plain_array("groups", groups)
     if groups.shape != (n_rows,) or groups.dtype.kind not in "iu":
         raise ValueError(
             f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "

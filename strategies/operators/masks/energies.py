@@ -19,6 +19,7 @@ from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
+from strategies.operators.masks.packed_masks import mask_widths
 
 MOST_FLAGS = 2**28  # sets times attributes that may be listed
 NEGLIGIBLE = 1e-14  # share of all energy below which the rounding of a difference counts as zero
@@ -133,14 +134,10 @@ def masks_energies(workload: Operator) -> Energies | None:
     squares = np.ones(len(rows.masks[0]))
     if rows.mix is not None:
         squares = np.asarray(rows.mix.multiply(rows.mix).sum(axis=0)).ravel()
-    fixed = rows.fixed
-    counts = np.stack([mask.sum(axis=1) for mask in rows.masks], axis=1)
-    if (counts[fixed] != 1).any():
+    if not may_be_tables(mask_widths(rows.masks), rows.sizes):
         return None
-    sets, number = _grouped(fixed)
+    sets, number = _grouped(rows.fixed)
     cells = products_over(sets, np.asarray(rows.sizes, dtype=np.float64))
-    if cells.sum() > len(fixed):
-        return None
     codes = np.stack([mask.argmax(axis=1) for mask in rows.masks], axis=1)
     weights = np.empty(len(sets))
     for j, chosen in enumerate(sets):
@@ -154,6 +151,18 @@ def masks_energies(workload: Operator) -> Energies | None:
             return None
         weights[j] = sums[0]
     return table_energies(rows.sizes, sets, weights)
+
+
+def may_be_tables(widths: Longs, sizes: tuple[int, ...]) -> bool:
+    """Tell whether rows fix single codes, and are as many as their tables' cells at least.
+
+    `widths` (o, d): codes of every mask.
+    """
+    fixed = widths < np.asarray(sizes)
+    if ((widths != 1) & fixed).any():
+        return False
+    cells = products_over(_grouped(fixed)[0], np.asarray(sizes, dtype=np.float64))
+    return bool(cells.sum() <= len(fixed))
 
 
 def _grouped(sets: Bools) -> tuple[Bools, Longs]:

@@ -1,12 +1,14 @@
 """One 0/1 mask per row and attribute, packed to bits."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Bools, Numbers
+from strategies.operators.base.arrays import Bools, Longs, Numbers
+from strategies.operators.base.validation import plain_array
 
 Bits = NDArray[np.uint8]
 Masks = Bools
@@ -14,7 +16,7 @@ Masks = Bools
 
 def checked_masks(masks: Sequence[Numbers]) -> list[Numbers]:
     """Return one (o, n_i) array per attribute, or refuse none, empty ones and unequal rows."""
-    masks = [np.asarray(mask) for mask in masks]
+    masks = [plain_array("masks", mask) for mask in masks]
     if not masks or any(mask.ndim != 2 or mask.shape[1] < 1 for mask in masks):
         raise ValueError("masks: expected one (o, n_i) array with n_i >= 1 per attribute.")
     if len({len(mask) for mask in masks}) != 1:
@@ -34,6 +36,33 @@ def unpack(bits: Bits, start: int, stop: int) -> Masks:
     first = start // 8
     window = np.unpackbits(bits[:, first : -(-stop // 8)], axis=1)
     return window[:, start - 8 * first : stop - 8 * first].view(np.bool_)
+
+
+def mask_widths(masks: Sequence[Masks]) -> Longs:
+    """Return how many codes every mask admits, shape (o, d).
+
+    By products with ones, exact: sums along short rows take three times as long.
+    """
+    found = np.empty((len(masks), len(masks[0])), dtype=np.int64)
+    for i, mask in enumerate(masks):
+        kind = np.float32 if mask.shape[1] < 2**24 else np.float64
+        found[i] = mask.astype(kind) @ np.ones(mask.shape[1], dtype=kind)
+    return found.T
+
+
+def packed_widths(bits: Bits, sizes: Sequence[int]) -> Longs:
+    """Return what `mask_widths` does from packed masks, without unpacking any."""
+    found = np.zeros((len(sizes), len(bits)), dtype=np.int64)
+    for i, (start, size) in enumerate(zip(accumulate(sizes, initial=0), sizes, strict=False)):
+        own = np.zeros(8 * bits.shape[1], dtype=bool)
+        own[start : start + size] = True
+        for place, filter_ in enumerate(np.packbits(own)):
+            if filter_:
+                found[i] += ONES[bits[:, place] & filter_]
+    return found.T
+
+
+ONES = np.array([number.bit_count() for number in range(256)], dtype=np.uint8)
 
 
 def as_columns(mask: Masks) -> sparse.csc_array:

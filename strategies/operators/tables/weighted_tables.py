@@ -13,7 +13,12 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Integers, Longs
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
+from strategies.operators.base.validation import (
+    attribute_set,
+    attribute_sizes,
+    plain_array,
+    set_weights,
+)
 from strategies.operators.tables.product_tables import ProductTables
 
 
@@ -38,7 +43,7 @@ class WeightedTables(ProductTables):
 
     def cell_codes(self, cells: Integers) -> Longs:
         """Return cells as rows of codes (N, d), from flat numbers too."""
-        cells = np.asarray(cells)
+        cells = plain_array("cells", cells)
         if cells.ndim == 1:
             return np.stack(np.unravel_index(cells, self.domain_sizes), axis=1).astype(np.int64)
         sizes = np.asarray(self.domain_sizes)

@@ -78,13 +78,14 @@ def test_what_a_user_has_becomes_an_operator() -> None:
     assert np.array_equal(ops.as_operator(dense > 0).to_dense(), dense > 0)
 
 
-def test_the_given_array_is_not_copied_but_guarded() -> None:
+def test_an_array_is_copied_once_and_guarded() -> None:
     array = np.eye(3)
     operator = ops.Dense(array)
-    assert np.shares_memory(operator.array, array)
     with pytest.raises(ValueError, match="read-only"):
         operator.array[0, 0] = 2.0
-    array[0, 0] = 1.0  # the caller's own array stays writable
+    array[0, 0] = 5.0  # the caller's own array stays writable
+    assert operator.array[0, 0] == 1.0
+    assert np.shares_memory(ops.Dense(operator.array).array, operator.array)
 
 
 def test_memory_cap_is_local_and_checked() -> None:

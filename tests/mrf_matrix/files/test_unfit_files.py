@@ -1,0 +1,230 @@
+"""Files of strangers: no regular file, too large or endless: refused before it is read."""
+
+import json
+import os
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import sparse
+
+import strategies
+from mrf_matrix import (
+    Domain,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    PureDP,
+    count_stream,
+    load_dataset,
+    load_model,
+    load_release,
+    save_model,
+    save_release,
+    tune,
+)
+from mrf_matrix.cli.main import main
+from mrf_matrix.datasets.checking import domain_problems
+from mrf_matrix.study import compare
+
+TWO = {"attributes": [{"name": "a", "size": 2}], "target": {"name": "y", "size": 2}}
+DOMAIN = Domain.from_dict(TWO)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def searched(file):
+    space = {"mode": ["posterior"], "n_blocks": [1]}
+    return tune(DOMAIN, epsilon=1, n_records=100, space=space, resume=file)
+
+
+def refuse(problems):
+    raise ValueError(problems[0])
+
+
+READERS = {
+    "domain": ("d.json", Domain.load),
+    "domain check": ("d.json", lambda file: refuse(domain_problems(file))),
+    "model": ("m.mrf", load_model),
+    "release": ("r.mrf", load_release),
+    "ledger": ("l.json", PrivacyLedger.open),
+    "operator": ("s.npz", strategies.Strategy.load),
+    "records": ("x.csv", lambda file: load_dataset(file, DOMAIN)),
+    "packed records": ("x.csv.gz", lambda file: load_dataset(file, DOMAIN)),
+    "table of records": ("x.parquet", lambda file: load_dataset(file, DOMAIN)),
+    "stream": ("x.csv", lambda file: count_stream(file, DOMAIN)),
+    "stream of tables": ("x.parquet", lambda file: count_stream(file, DOMAIN)),
+    "trials": ("t.json", searched),
+    "fits": ("c.json", lambda file: compare("monks_1", epsilons=[1], resume=file)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, reader, kind):
+    name, read = READERS[reader]
+    file = tmp_path / name
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.mkdir()
+    with pytest.raises(ValueError, match=r"regular file|expected files|no such file"):
+        read(file)
+
+
+@pytest.mark.parametrize(
+    "reader", ["domain", "domain check", "model", "release", "ledger", "operator", "trials", "fits"]
+)
+def test_a_file_larger_than_any_is_not_read(tmp_path, reader):
+    name, read = READERS[reader]
+    file = tmp_path / name
+    with file.open("wb") as opened:
+        opened.truncate(3 * 1024**3)  # takes no room
+    with pytest.raises(ValueError, match=r"more than|memory cap"):
+        read(file)
+
+
+@pytest.mark.parametrize("options", [("--weights",), ("--groups",)])
+def test_lists_of_numbers_are_regular_files(options):
+    done = run("plan", "monks_1", *options, "/dev/zero")
+    assert done.exit_code == 2
+    assert "is a device: expected a regular file" in done.output
+
+
+def test_a_model_has_nothing_before_it(tmp_path):
+    data = load_dataset("monks_1")
+    fitted = PosteriorForestClassifier(data.domain, epsilon=1).fit(data.X, data.y)
+    save_model(fitted, tmp_path / "m.mrf")
+    save_release(fitted.release_, tmp_path / "r.mrf")
+    for name, read in (("m.mrf", load_model), ("r.mrf", load_release)):
+        file = tmp_path / name
+        read(file)
+        file.write_bytes(b"#!/bin/sh\n" + file.read_bytes())
+        with pytest.raises(ValueError, match="begins with something else"):
+            read(file)
+
+
+def test_arrays_are_as_long_as_their_headers_say(tmp_path):
+    file = tmp_path / "s.npz"
+    found = strategies.evaluate(np.tri(6), sparse.eye_array(6))
+    found.save(file)
+    assert strategies.Strategy.load(file).loss == 21.0
+    with np.load(file) as held:
+        parts = dict(held)
+    text = BytesIO()
+    np.lib.format.write_array_header_1_0(
+        text, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+    )
+    with zipfile.ZipFile(tmp_path / "bad.npz", "w") as archive:
+        for name, array in parts.items():
+            member = BytesIO()
+            np.lib.format.write_array(member, array)
+            archive.writestr(f"{name}.npy", member.getvalue())
+        archive.writestr("more.npy", text.getvalue() + bytes(80))
+    with pytest.raises(ValueError, match="not as long as it declares"):
+        strategies.Strategy.load(tmp_path / "bad.npz")
+
+
+UNFIT = {
+    "deep": ("[" * 100_000, "nested too deeply"),
+    "long number": ('{"attributes": [{"name": "a", "edges": [0, ' + "9" * 5000 + "]}]}", "digits"),
+    "infinite": ('{"attributes": [{"name": "a", "edges": [0, 1e400]}]}', "no finite number"),
+    "repeated": ('{"attributes": [], "attributes": []}', "repeated keys"),
+    "huge size": (
+        '{"attributes": [{"name": "a", "size": ' + "9" * 30 + "}]}",
+        "at most 2147483647",
+    ),
+    "huge edge": ('{"attributes": [{"name": "a", "edges": [0, ' + "9" * 400 + "]}]}", "finite"),
+    "long name": ('{"attributes": [{"name": "' + "n" * 10**6 + '", "size": 2}]}', "5000"),
+    "nested category": (
+        '{"attributes": [{"name": "a", "categories": [' + json.dumps(["x" * 99] * 9999) + "]}]}",
+        "of type list",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_what_a_domain_file_cannot_be_is_said_in_few_words(tmp_path, kind):
+    text, told = UNFIT[kind]
+    (tmp_path / "d.json").write_text(text)
+    for done in (run("domain", "check", tmp_path / "d.json"), run("plan", tmp_path / "d.json")):
+        assert done.exit_code == 1
+        assert told in " ".join(done.output.split())
+        assert len(done.output) < 4000
+
+
+def test_the_last_year_of_dates_is_a_range_like_others():
+    ends = ["9990-01-01", "9999-12-31"]
+    made = Domain.from_dict({"attributes": [{"name": "day", "range": ends, "step": "year"}]})
+    assert made.sizes == (10,)
+
+
+BOMB = "".join(
+    f"{new}: &{new} [{', '.join(['*' + old] * 8)}]\n"
+    for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+SCHEMAS = {
+    "aliases": ("a: &a [x, x, x, x, x, x, x, x]\n" + BOMB, "aliases"),
+    "an alias in itself": ("a: &a [*a]", "aliases"),
+    "deep": ("[" * 500, "deep"),
+    "repeated keys": ("fields: []\nfields: []\n", "'fields' is repeated"),
+    "a long number": ("a: " + "9" * 5000, "4000 characters"),
+    "base sixty": ("a: 1" + ":1" * 90_000, "4000 characters"),
+    "no date": ("a: 2020-99-99", "not YAML that is read here"),
+    "a program": ("a: !!python/object/apply:os.system [x]", "not YAML that is read here"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_yaml_is_read_in_the_time_of_its_own_size(tmp_path, kind):
+    text, told = SCHEMAS[kind]
+    (tmp_path / "s.yaml").write_text(text)
+    done = run("domain", "import", tmp_path / "s.yaml", tmp_path / "o.json", "--target", "a")
+    assert done.exit_code == 1
+    assert told in done.output
+    assert len(done.output) < 4000
+
+
+def test_what_an_alias_says_once_is_read(tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "fields:\n- {name: a, constraints: &c {required: true, enum: [x, y]}}\n"
+        "- {name: b, constraints: *c}\n"
+    )
+    done = run("domain", "import", tmp_path / "s.yaml", tmp_path / "o.json", "--target", "a")
+    assert done.exit_code == 0, done.output
+    assert Domain.load(tmp_path / "o.json").sizes == (2,)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"schema": "x"}', '{"resources": [3]}', "[1]", '{"schema": [1]}']
+)
+def test_a_schema_of_something_else_is_refused(tmp_path, text):
+    (tmp_path / "s.json").write_text(text)
+    done = run("domain", "import", tmp_path / "s.json", tmp_path / "o.json", "--target", "a")
+    assert done.exit_code == 1
+    assert "neither a Frictionless Table Schema" in done.output
+
+
+@pytest.mark.parametrize("read", [READERS["records"][1], READERS["stream"][1]])
+def test_a_record_without_an_end_is_refused(tmp_path, read):
+    file = tmp_path / "x.csv"
+    with file.open("wb") as opened:
+        opened.write(b"a,y\n")
+        opened.truncate(2**25)
+    with pytest.raises(ValueError, match="a record has more than 16777216 characters"):
+        read(file)
+
+
+def test_a_lock_is_a_regular_file(tmp_path):
+    ledger = PrivacyLedger.open(tmp_path / "l.json", epsilon=1)
+    Path(tmp_path / "l.json.lock").unlink()
+    os.mkfifo(tmp_path / "l.json.lock")
+    with pytest.raises(ValueError, match="regular file"):
+        ledger.charge(PureDP(1), "a release", "add_remove")
