@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Codes, Ints, plain_array
-from mrf_matrix.base.provenance import Provenance, join
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
@@ -114,15 +114,21 @@ class Forest(Nodes):
                 f"provenance is of type {type(self.provenance).__name__}: expected "
                 f"Provenance.public('forest', why), or Provenance.spent(budget)."
             )
-        known = [self.provenance] if self._carried is None else [self._carried, self.provenance]
-        found = join([*known, self.domain.provenance])
+        before = NOTHING if self._carried is None else self._carried
+        known = before | self.provenance
+        found = (UNSTATED if known == NOTHING else known) | self.domain.provenance
         object.__setattr__(self, "provenance", found)
         object.__setattr__(self, "_carried", found)
 
     @property
     def is_data_dependent(self) -> bool:
         """Whether the structure was learned from records, with a budget or without."""
-        return "forest" in self.provenance.read_off or bool(self.provenance.released)
+        return self._is_learned or bool(self.provenance.released)
+
+    @property
+    def _is_learned(self) -> bool:
+        """Whether more than its domain was read off records, by whatever name."""
+        return not self.provenance.read_off <= self.domain.provenance.read_off
 
     @cached_property
     def router(self) -> Router:
@@ -248,7 +254,7 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     """
     if not forest.is_data_dependent:
         return
-    if "forest" not in forest.provenance.read_off:
+    if not forest._is_learned:
         if allow_spent:
             return
         spent, _ = composed(forest.provenance.spendings)

@@ -38,7 +38,7 @@ from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 
 LABEL_FORMAT = "mrf_matrix.label_model"
-LABEL_VERSION = 6
+LABEL_VERSION = 7
 COUNTS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",

@@ -21,7 +21,7 @@ from mrf_matrix.planning.blocks.block_part import BlockPart, single_attributes
 from mrf_matrix.planning.kinds.words import kind_of
 
 NAIVE_BAYES_FORMAT = "mrf_matrix.naive_bayes_model"
-NAIVE_BAYES_VERSION = 1
+NAIVE_BAYES_VERSION = 2
 KEYS = {"format", "schema_version", "alpha", "release", "report"}
 
 NaiveBayesModel = PrivateNaiveBayesClassifier | ReleasedNaiveBayesClassifier

@@ -26,7 +26,7 @@ from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.private.pooled_plan import shared, tables_domain
 
 POOLED_FORMAT = "mrf_matrix.pooled_model"
-POOLED_VERSION = 2
+POOLED_VERSION = 3
 KEYS = {"format", "schema_version", "delta", "tree", "tables", "report"}
 
 ReleasedTables = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier

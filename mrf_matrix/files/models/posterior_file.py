@@ -28,7 +28,7 @@ from mrf_matrix.planning.blocks.block_part import BlockPart, weighted_blocks
 from mrf_matrix.reports.release_report import posterior_report
 
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
-POSTERIOR_VERSION = 2
+POSTERIOR_VERSION = 3
 KEYS = {"format", "schema_version", "blocks", "weights", "release", "report"}
 
 PosteriorModel = PosteriorForestClassifier | ReleasedPosteriorForestClassifier

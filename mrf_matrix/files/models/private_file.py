@@ -49,7 +49,7 @@ from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import Kind, ResidualStep
 
 PRIVATE_FORMAT = "mrf_matrix.private_model"
-PRIVATE_VERSION = 2
+PRIVATE_VERSION = 3
 KEYS = {
     "format", "schema_version", "delta", "choices", "screened", "trust", "forest", "report",
 }  # fmt: skip

@@ -20,7 +20,7 @@ from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.model"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 INTEGERS, FLOATS = "<i4", "<f8"
 ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 

@@ -48,4 +48,18 @@ def test_nothing_raises_a_provenance():
         with pytest.raises(LearnedStructureError):
             check_structure_is_public(one, "a release", allow_spent=True)
     arrays = {name: getattr(learned, name) for name in ARRAYS}
-    assert Forest(learned.domain, **arrays).provenance.unknown == {"forest"}
+    for stated in ({}, {"provenance": Provenance()}):  # an empty one states nothing
+        assert Forest(learned.domain, **arrays, **stated).provenance.unknown == {"forest"}
+
+
+def test_a_structure_is_refused_by_whatever_name_it_was_read_off():
+    read_off = Provenance.from_records("thresholds")
+    with pytest.raises(LearnedStructureError, match="without a budget"):
+        check_structure_is_public(replace(FOREST, provenance=read_off), "a plan", allow_spent=True)
+
+
+def test_a_domain_that_was_read_off_makes_no_structure_learned():
+    domain = Domain(one.read_off() for one in FOREST.domain.attributes)
+    forest = RandomTrees(2, 1).grow(domain, random_state=0)
+    assert not forest.is_data_dependent
+    assert forest.provenance.read_off, "but no claim is made of it"

@@ -236,10 +236,10 @@ def test_an_earlier_file_is_refused_by_its_version(members, read):
     first = data | {"schema_version": 1, "labels": [0, 1, 0, 1]}
     del first["cuts"]
     first |= {"attributes": [0, 1], "upper": [[1, 2], [1]]}
-    with pytest.raises(ModelFileError, match=r"schema_version=1: .* reads 6\. An earlier one"):
+    with pytest.raises(ModelFileError, match=r"schema_version=1: .* reads 7\. An earlier one"):
         read(members | {MODEL: json.dumps(first).encode()})
     second = json.dumps(data | {"schema_version": 2}).encode()
-    with pytest.raises(ModelFileError, match=r"schema_version=2: .* reads 6\. An earlier one"):
+    with pytest.raises(ModelFileError, match=r"schema_version=2: .* reads 7\. An earlier one"):
         read({MODEL: second})
 
 

@@ -21,6 +21,7 @@ from mrf_matrix.base.provenance import Spending, parts_of
 from mrf_matrix.estimators import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.pooled.report import pooled_report
 from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.models.pooled_file import POOLED_VERSION
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.study import importance
 
@@ -118,7 +119,11 @@ def composed(tmp_path_factory, unzipped):
                 members[prefix + name] = content
         parts = {one.strip("/"): json.loads(members.pop(one + MODEL)) for one in ARRAYS}
         report = pooled_report(tree.privacy_report_, tables.privacy_report_, delta)
-        head = {"format": "mrf_matrix.pooled_model", "schema_version": 2, "delta": delta}
+        head = {
+            "format": "mrf_matrix.pooled_model",
+            "schema_version": POOLED_VERSION,
+            "delta": delta,
+        }
         data = head | parts | {"report": report.to_dict()}
         return members | {MODEL: json.dumps(data).encode()}
 
@@ -253,7 +258,7 @@ JSON = {
     "tables a text": (lambda data: data | {"tables": "x"}, "tables: expected an object"),
     "no tables": (lambda data: {k: v for k, v in data.items() if k != "tables"}, "'tables'"),
     "a third part": (lambda data: data | {"more": {}}, "unknown keys"),
-    "a version of tomorrow": (lambda data: data | {"schema_version": 3}, "schema_version=3"),
+    "a version of tomorrow": (lambda data: data | {"schema_version": 4}, "schema_version=4"),
     "more records": (with_records, SHARES),
     "delta of one": (lambda data: data | {"delta": 1.0}, "delta"),
     "a delta that is not reported": (lambda data: data | {"delta": 1e-6}, "report"),
