@@ -6,7 +6,7 @@ and whatever is raised must be equal, the errors in type and text.
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
@@ -42,10 +42,7 @@ MEASURED = [kind for kind in KINDS if not kind.is_sequence]
 
 CHEAP = ["identity", "workload_itself", "marginals"]  # the last for tables of cells
 
-tried = settings(
-    max_examples=25, deadline=None, derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
+tried = settings(derandomize=True)
 
 
 @st.composite

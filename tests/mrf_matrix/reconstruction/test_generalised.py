@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
@@ -292,7 +292,6 @@ def test_bad_totals(asked):
         with_known_totals(draw(mechanisms("one"), 0), np.eye(6), **asked)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_more_releases_never_hurt(seed, blocks):
     generator = np.random.default_rng(seed)

@@ -13,7 +13,9 @@ from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
 
 MODEL = "model.json"
-QUICK = settings(settings.get_profile("hostile"), max_examples=25)
+HOSTILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 SIZES = (3, 2, 4, 2)
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.integers(0, SIZES, size=(1500, 4))
