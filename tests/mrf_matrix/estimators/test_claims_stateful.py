@@ -532,7 +532,9 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
     assert 0.99 <= lost[1] <= 1
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    "relation", ["add_remove", pytest.param("replace_one", marks=pytest.mark.slow)]
+)
 def test_the_accountant_finds_the_choice_of_how_rare_a_class_is(relation, machine):
     model = put(machine, PrivateForestClassifier, n_records=2000, neighboring=relation)
     machine.no_claim_is_less_than_the_loss()

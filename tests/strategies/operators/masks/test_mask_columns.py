@@ -71,8 +71,8 @@ def test_overlapping_rows_are_refused_as_a_group():
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_weights_of_partitions_need_no_enumeration(norm, monkeypatch):
-    """Thirteen attributes of four codes: every cell meets a row of each tree, even or uneven."""
-    forest = RandomTrees(3, 2).grow(Domain.from_sizes([4] * 13), random_state=0)
+    """Eleven attributes of four codes: every cell meets a row of each tree, even or uneven."""
+    forest = RandomTrees(3, 2).grow(Domain.from_sizes([4] * 11), random_state=0)
     matrix = path_matrix(forest)
     weights = np.array([9, -2, 4])[matrix.groups]
     scaled = RowScaled(weights, matrix)
