@@ -5,6 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", settings.get_profile("quick"), max_examples=500)
+settings.load_profile("quick")  # pytest's option --hypothesis-profile comes after
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

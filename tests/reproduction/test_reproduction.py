@@ -9,6 +9,7 @@ from rows import ROWS
 from running import run_item
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_NAME)
 def test_directions_hold_in_a_quick_run(name):
     record = run_item(BY_NAME[name], say=lambda words: None)

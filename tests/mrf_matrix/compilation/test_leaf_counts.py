@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.compilation import leaf_counts, path_matrix
@@ -20,7 +20,6 @@ def some_records(sizes, n_records, n_classes, seed):
 
 
 @given(data=st.data(), n_records=st.sampled_from([0, 1, 5, 400]), n_classes=st.integers(1, 3))
-@settings(deadline=None, max_examples=60)
 def test_counts_are_the_path_matrix_times_the_table(data, n_records, n_classes, any_forest):
     forest = data.draw(any_forest)
     seed = data.draw(st.integers(0, 2**31))

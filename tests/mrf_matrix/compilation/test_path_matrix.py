@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.compilation import path_matrix, path_matrix_from_codes
@@ -10,11 +10,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import RandomTrees
 from strategies.operators import MemoryCapError, memory_cap
 
-QUICK = settings(deadline=None, max_examples=40)
-
 
 @given(data=st.data())
-@QUICK
 def test_every_product_agrees_with_the_dense_matrix(data, any_forest, brute_force):
     forest = data.draw(any_forest)
     dense = brute_force(forest)
@@ -32,7 +29,6 @@ def test_every_product_agrees_with_the_dense_matrix(data, any_forest, brute_forc
 
 
 @given(data=st.data())
-@QUICK
 def test_duplicate_rows(data, any_forest, brute_force):
     forest = data.draw(any_forest)
     dense = brute_force(forest)
@@ -43,7 +39,6 @@ def test_duplicate_rows(data, any_forest, brute_force):
 
 
 @given(data=st.data())
-@QUICK
 def test_columns_are_what_routing_reaches(data, any_forest, all_cells):
     forest = data.draw(any_forest)
     cells = all_cells(forest.domain.sizes)
@@ -57,7 +52,6 @@ def by_tree(columns: np.ndarray) -> np.ndarray:
 
 
 @given(data=st.data())
-@QUICK
 def test_the_sensitivity_is_the_number_of_trees(data, any_forest):
     forest = data.draw(any_forest)
     T = path_matrix(forest)
@@ -68,7 +62,6 @@ def test_the_sensitivity_is_the_number_of_trees(data, any_forest):
 
 
 @given(st.integers(0, 3), st.integers(0, 2**31))
-@QUICK
 def test_paths_as_codes_give_the_same_matrix(depth, seed):
     domain = Domain.from_sizes([3, 2, 4])
     forest = RandomTrees(4, depth).grow(domain, random_state=seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.compilation import (
@@ -17,8 +17,6 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import RandomTrees
 from strategies.operators import MemoryCapError, memory_cap
 
-QUICK = settings(deadline=None, max_examples=40)
-
 
 def records(draw: st.DrawFn, sizes: tuple[int, ...]) -> np.ndarray:
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
@@ -26,7 +24,6 @@ def records(draw: st.DrawFn, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 @given(data=st.data())
-@QUICK
 def test_dense_products(data, any_forest, brute_force):
     forest = data.draw(any_forest)
     sizes = forest.domain.sizes

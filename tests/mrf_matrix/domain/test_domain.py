@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.domain import Attribute, Domain, DomainError
@@ -66,7 +66,6 @@ def test_bad_domains_are_refused(case: str) -> None:
         make()
 
 
-@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_decoding_undoes_encoding(data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in RICH.sizes)), max_size=9))

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.domain import Attribute, Domain, DomainError
@@ -110,7 +110,6 @@ def forms(values: list[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ATTRIBUTES)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_form_of_records_matches_the_oracle(kind: str, data: st.DataObject) -> None:
     attribute = ATTRIBUTES[kind]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.domain import Attribute, Domain, DomainError, serialization
@@ -47,7 +47,6 @@ def domains(draw: st.DrawFn) -> Domain:
     return Domain(listed[:-1], listed[-1]) if len(listed) > 1 else Domain(listed)
 
 
-@settings(max_examples=60, deadline=None)
 @given(domain=domains())
 def test_json_keeps_everything(domain: Domain, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "domain.json"

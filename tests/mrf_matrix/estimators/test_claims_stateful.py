@@ -5,7 +5,6 @@ integers that were measured and the scale of their noise alone, by enumeration o
 """
 
 import copy
-import os
 import pickle
 import re
 import sys
@@ -495,21 +494,15 @@ class Sequences(RuleBasedStateMachine):
                 assert account.refutes(statement, getattr(report, "budget", None)) is None
 
 
-def run(monkeypatch, tmp_path, sequences):
+def test_no_sequence_of_calls_yields_a_claim_below_the_loss(monkeypatch, tmp_path):
     Sequences.watch, Sequences.folder = Watch(monkeypatch), str(tmp_path)
     run_state_machine_as_test(
         Sequences,
         settings=settings(
-            max_examples=sequences,
             stateful_step_count=20,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
-
-
-def test_no_sequence_of_calls_yields_a_claim_below_the_loss(monkeypatch, tmp_path):
-    run(monkeypatch, tmp_path, int(os.environ.get("CLAIM_SEQUENCES", "40")))
 
 
 @pytest.fixture
@@ -539,7 +532,9 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
     assert 0.99 <= lost[1] <= 1
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    "relation", ["add_remove", pytest.param("replace_one", marks=pytest.mark.slow)]
+)
 def test_the_accountant_finds_the_choice_of_how_rare_a_class_is(relation, machine):
     model = put(machine, PrivateForestClassifier, n_records=2000, neighboring=relation)
     machine.no_claim_is_less_than_the_loss()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import RandomTrees, from_release, load_dataset
@@ -41,7 +41,6 @@ def split_counts(codes, labels, owners, parties, sizes=SIZES, classes=2):
     ]
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_without_noise_federated_is_central_bit_for_bit(data):
     """Any split of any records, parties without records included; any who vanish take theirs."""

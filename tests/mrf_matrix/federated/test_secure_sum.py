@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -254,7 +254,6 @@ def test_fewer_shares_than_the_threshold_say_nothing():
         split(secret, range(2), 3, stream)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.binary(max_size=80), st.lists(st.binary(max_size=9), max_size=4).map(pack)))
 def test_payloads_come_back_as_they_were_or_are_refused(data):
     """Whatever bytes come, nothing but the named refusal is raised."""

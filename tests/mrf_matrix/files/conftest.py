@@ -9,14 +9,7 @@ import zipfile
 from copy import deepcopy
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-
-settings.register_profile(
-    "hostile",
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 NUMBERS = [2**31, 2**63, 10**400, -(2**70), 1e300, 0.5]
 FRACTIONS = ["inf", "1/0", "1e9999999", "-1", "1/3", "9" * 5000, "²", "0"]

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import (
@@ -32,7 +32,9 @@ DOMAIN = Domain(
 X = {"a": ["x", "y", "z", "x"], "b": [0.5, 1.5, 0.5, 1.5]}
 Y = ["no", "yes", "yes", "no"]
 ACTS = ["\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\u202e", "\x7f", "\n", "\x00"]
-HOSTILE = settings(settings.get_profile("hostile"), max_examples=40)
+HOSTILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def save_of_matrix(path):

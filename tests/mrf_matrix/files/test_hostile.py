@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
@@ -38,7 +38,9 @@ STRATEGY = Stack(
     [Scaled(2, Identity(6, SIZES)), PATHS, Dense(RNG.normal(size=(2, 6)), SIZES),
      Marginals(SIZES, [(0,)], [0.5])]
 )  # fmt: skip
-QUICK = settings(settings.get_profile("hostile"), max_examples=60)
+HOSTILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
 
 
@@ -237,14 +239,14 @@ def test_what_answers_are_recovered_with_must_round_to_what_was_measured(
 # -- damage ---------------------------------------------------------------------------------------
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_truncated_files_are_refused(good, read, truncated, data):
     with pytest.raises(ReleaseFileError, match=r"one\.release"):
         read(data.draw(truncated(good[0])))
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
     try:
@@ -254,7 +256,7 @@ def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
     assert np.array_equal(reconstruct(loaded, np.eye(6)), good[1])
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     try:
@@ -265,7 +267,7 @@ def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     assert loaded.variance >= 1.8  # what epsilon=1 and a sensitivity of at least 1 need
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
     path, rest = data.draw(one_missing(data_of(members)))
@@ -276,7 +278,7 @@ def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
     assert path[0] == "domain"  # options that have a default
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_number_of_the_strategy_may_be_wrong(members, read, flipped, data):
     name = data.draw(st.sampled_from(sorted(set(members) - {"release.json"})))

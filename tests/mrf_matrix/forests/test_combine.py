@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Provenance, PureDP
@@ -16,7 +16,6 @@ CODES = np.random.default_rng(0).integers(0, 3, size=(100, 3))
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
 def test_trees_taken_route_as_before(data, any_forest, all_cells):
     forest = data.draw(any_forest)
     trees = data.draw(st.permutations(range(forest.n_trees)))

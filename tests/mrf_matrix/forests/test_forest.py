@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Provenance
@@ -13,11 +13,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, RandomTrees, branch_pool, threshold_pattern
 from mrf_matrix.forests.codes import BLOCK, ROWS
 
-QUICK = settings(deadline=None, max_examples=60)
-
 
 @given(data=st.data())
-@QUICK
 def test_every_cell_reaches_the_leaf_that_walking_reaches(data, any_forest, slow, all_cells):
     forest = data.draw(any_forest)
     cells = all_cells(forest.domain.sizes)
@@ -26,7 +23,6 @@ def test_every_cell_reaches_the_leaf_that_walking_reaches(data, any_forest, slow
 
 
 @given(data=st.data())
-@QUICK
 def test_every_tree_partitions_the_domain(data, any_forest, all_cells):
     forest = data.draw(any_forest)
     leaves = forest.apply(all_cells(forest.domain.sizes))
@@ -35,7 +31,6 @@ def test_every_tree_partitions_the_domain(data, any_forest, all_cells):
 
 
 @given(data=st.data())
-@QUICK
 def test_derived_fields(data, any_forest, slow):
     forest = data.draw(any_forest)
     oracle = slow(forest)

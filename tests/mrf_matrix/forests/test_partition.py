@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.domain import Domain
@@ -140,7 +140,6 @@ def test_empty_branches_are_found_in_every_chunk_of_trees(monkeypatch):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
 def test_random_damage_never_goes_unnoticed_unless_it_is_another_forest(
     data, any_forest, all_cells
 ):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.domain import Domain
@@ -12,7 +12,6 @@ DOMAIN = Domain.from_sizes([3, 2, 4, 3])
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
 def test_masks_hold_the_cells_that_reach_the_leaf(data, any_forest, all_cells):
     forest = data.draw(any_forest)
     cells = all_cells(forest.domain.sizes)
@@ -26,7 +25,6 @@ def test_masks_hold_the_cells_that_reach_the_leaf(data, any_forest, all_cells):
 
 
 @given(st.integers(0, 4), st.integers(0, 2**31))
-@settings(deadline=None, max_examples=40)
 def test_paths_there_and_back(depth, seed):
     forest = RandomTrees(5, depth).grow(DOMAIN, random_state=seed)
     paths = forest.paths()

@@ -10,6 +10,7 @@ from functools import cache, reduce
 from itertools import product
 
 import numpy as np
+import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
@@ -58,6 +59,14 @@ def counted(plan):
 def with_draw(plan, step):
     """Return a plan of one round with another draw."""
     return replace(plan, rounds=(replace(plan.rounds[0], step=step),))
+
+
+def with_marks(cases):
+    """Return cases of (relation, number of classes, ...); those of most neighbours are slow."""
+    return [
+        pytest.param(*case, marks=pytest.mark.slow) if case[:2] == ("replace_one", 3) else case
+        for case in cases
+    ]
 
 
 def types(k):

@@ -8,7 +8,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
@@ -17,7 +17,6 @@ from mrf_matrix.labels.plan import MOST_CLASSES
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoNoise
 
-SLOW = settings(deadline=None, max_examples=20)
 LAWS = {
     "Laplace": DiscreteLaplace(Fraction(8)),
     "Gaussian": DiscreteGaussian(Fraction(6)),
@@ -101,7 +100,6 @@ def test_the_quadrature_tells_other_terms_apart(changes):
     assert errors(found, *by_quadrature(noisy, said, law, **TERMS | others)) > 6
 
 
-@SLOW
 @given(
     noisy=st.lists(st.integers(-40, 90), min_size=2, max_size=2),
     said=st.integers(0, 1),

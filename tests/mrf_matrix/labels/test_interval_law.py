@@ -42,6 +42,8 @@ def drawn(k, believed=SCALE):
     return np.array([generator.dirichlet(a + one) for one in counts]), evidence
 
 
+CLASSES = [2, pytest.param(3, marks=pytest.mark.slow)]
+
 WEIGHT = WEIGHTS_BESIDE_TABLES[0]
 
 
@@ -85,7 +87,7 @@ def leaders(evidence):
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", CLASSES)
 def test_as_many_truths_are_below_and_above_as_the_level_says(k, level):
     widths = widths_of(k, level)
     assert np.abs(tails(k, level, widths)).max() < 3
@@ -101,7 +103,7 @@ def test_one_width_for_both_sides_or_less_noise_than_there_is_fails():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", CLASSES)
 def test_labels_that_are_given_lead_as_often_as_the_level_says_or_more(k, level):
     shares, evidence = drawn(k)
     given = margins(evidence) > widths_of(k, level)[0]

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
@@ -33,7 +33,6 @@ def above(codes, chosen):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_counts_are_those_above_all_of_the_cuts(order, seed):
     codes, counts = drawn(seed)

@@ -35,6 +35,7 @@ from every_tree import (
     plan_of,
     tables,
     types,
+    with_marks,
 )
 
 
@@ -47,14 +48,15 @@ def is_within(plan, epsilon, **changes):
     )
 
 
-def largest_divergence(plan, order, **changes):
-    """Return the largest Renyi divergence of an order, over that order."""
-    most = 0.0
+def largest_divergences(plan, orders, **changes):
+    """Return the largest Renyi divergence of each order, over that order."""
+    most = dict.fromkeys(orders, 0.0)
     for (one, sum_one, _), (two, sum_two, _) in neighbours(plan, **changes):
         above = (one / sum_one).astype(float)
         ratio = ((one * sum_two) / (two * sum_one)).astype(float)
-        moments = (above * ratio ** (order - 1)).sum(axis=-1)
-        most = max(most, float(np.log(moments).max()) / (order - 1) / order)
+        for order in orders:
+            moments = (above * ratio ** (order - 1)).sum(axis=-1)
+            most[order] = max(most[order], float(np.log(moments).max()) / (order - 1) / order)
     return most
 
 
@@ -105,7 +107,7 @@ def test_what_is_enumerated_is_all_trees_and_labels():
     assert (weighed.sum(axis=-1, keepdims=True) == whole).all()
 
 
-@pytest.mark.parametrize(("neighboring", "k", "budget"), CASES)
+@pytest.mark.parametrize(("neighboring", "k", "budget"), with_marks(CASES))
 def test_every_neighbour_is_within_the_budget_exactly(neighboring, k, budget):
     assert is_within(plan_of(budget, neighboring, k), budget.exact)
 
@@ -132,15 +134,14 @@ def test_the_rate_of_one_record_more_does_not_cover_one_in_anothers_place():
 @pytest.mark.parametrize("rho", [Fraction(1, 500), Fraction(1, 10)])
 def test_zcdp_bounds_every_moment(rho, neighboring):
     plan = plan_of(ZCDP(rho), neighboring)
-    for order in ORDERS:
-        assert largest_divergence(plan, order) <= float(rho) * (1 + 1e-9)
+    assert max(largest_divergences(plan, ORDERS).values()) <= float(rho) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("order", [1.05, 2.0, 16.0])
-def test_a_larger_rate_exceeds_every_moment(neighboring, order):
+def test_a_larger_rate_exceeds_every_moment(neighboring):
     plan = plan_of(ZCDP(Fraction(1, 500)), neighboring)
-    assert largest_divergence(plan, order, times=2) > 1.05 / 500
+    found = largest_divergences(plan, (1.05, 2.0, 16.0), times=2)
+    assert min(found.values()) > 1.05 / 500
 
 
 @pytest.mark.parametrize("budget", [PureDP(2), ZCDP(Fraction(1, 4)), PureDP(float("inf"))])

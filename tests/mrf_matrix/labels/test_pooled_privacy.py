@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 
 sys.path.insert(0, str(Path(__file__).parent))
-from every_tree import SIZES, cells, exponential, law, types, with_one_more
+from every_tree import SIZES, cells, exponential, law, types, with_marks, with_one_more
 from every_tree import counted as with_counts
 
 SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
@@ -110,7 +110,7 @@ def is_within(parts, epsilon):
     return True
 
 
-@pytest.mark.parametrize(("neighboring", "k", "counted", "budget"), CASES)
+@pytest.mark.parametrize(("neighboring", "k", "counted", "budget"), with_marks(CASES))
 def test_all_that_is_released_is_within_the_budget_exactly(neighboring, k, counted, budget):
     assert is_within(parts_of(budget, neighboring, k, counted=counted), budget.exact)
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
@@ -45,7 +45,6 @@ def table(seed, depth, k=2, most=400):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("rate", RATES, ids=float)
-@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6), k=st.sampled_from([2, 3, 7]))
 def test_what_trees_are_worth_is_nearly_that_in_whole_numbers(rate, depth, seed, k):
     _, counts = table(seed, depth, k)
@@ -67,7 +66,6 @@ def test_single_precision_is_further_off_than_proved():
     assert max(off) > OFF
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 3000).flatmap(lambda n: st.integers(1 << n, 2 << n)), min_size=1))
 def test_running_sums_are_nearly_the_whole_ones(numbers):
     upto, size, sure = running_sums(rounded(numbers))

@@ -50,6 +50,7 @@ def workload(seed):
     return prediction_workload(path_matrix(forest), query_matrix(codes, domain))
 
 
+@pytest.mark.slow
 def test_the_loss_and_the_noise_rank_differently(car):
     """Car at ε = 4: a search's loss is below the Identity's, its squared error above."""
     forest = RandomTrees(n_trees=12, max_depth=3).grow(car.domain, random_state=0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.posterior import BlockTable, ClassTotals, product_posterior
@@ -122,7 +122,6 @@ def test_single_attributes_have_the_usual_trust_and_one_class_has_full():
     seed=st.integers(0, 2**31),
     sigma=st.sampled_from([0.0, 1.0, 100.0, 1e6]),
 )
-@settings(max_examples=30, deadline=None)
 def test_trust_is_positive_and_bounded(sizes, k, seed, sigma):
     rng = np.random.default_rng(seed)
     cut = int(rng.integers(1, len(sizes) + 1))

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -21,7 +21,6 @@ def sets(m):
     k=st.integers(1, 3),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=40, deadline=None)
 def test_components_sum_to_the_residual_and_are_orthogonal(sizes, k, seed):
     values = np.random.default_rng(seed).normal(size=(*sizes, k))
     found = _components(values)

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -77,7 +77,6 @@ def test_margin_variances_are_those_of_the_full_covariance():
     sigma=st.sampled_from([0.0, 1.0, 30.0, 1e4, 1e8]),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=30, deadline=None)
 def test_probabilities_are_probabilities_under_any_noise(sizes, k, sigma, seed):
     cut = seed % len(sizes) + 1
     blocks = [b for b in (tuple(range(cut)), tuple(range(cut, len(sizes)))) if b]

@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
@@ -36,7 +36,6 @@ def draw(strategy, seed, budget=None):
     return measure(strategy, COUNTS, budget, noise="research", random_state=seed)
 
 
-@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6))
 def test_rising_cells_are_isotonic_regression(seed):
     release = draw(np.eye(N), seed)
@@ -45,7 +44,6 @@ def test_rising_cells_are_isotonic_regression(seed):
         np.testing.assert_allclose(column, isotonic_regression(noisy).x, atol=2e-3)
 
 
-@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6))
 def test_equalities_are_projections(seed):
     """In the metric AᵀA, the nearest table with ``E X = b``, written out."""

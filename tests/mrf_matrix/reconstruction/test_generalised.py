@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
@@ -292,7 +292,6 @@ def test_bad_totals(asked):
         with_known_totals(draw(mechanisms("one"), 0), np.eye(6), **asked)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_more_releases_never_hurt(seed, blocks):
     generator = np.random.default_rng(seed)
@@ -323,7 +322,7 @@ def test_what_is_kept_of_dead_strategies_answers_for_no_other():
     counts = count_cells(codes, generator.integers(0, 2, 200), (4, 6), 2)
     total = RowKronecker.from_masks([np.ones((1, 4)), np.ones((1, 6))])
     lasting = calibrate(total, PureDP(1))
-    for seed in range(20):
+    for seed in range(8):
         partition = Grouping(generator.permutation(np.arange(24) % 4), (4, 6))
         parts, workload = [lasting, calibrate(partition, PureDP(1))], partition.to_dense()
         releases = draw(parts, seed, counts)

@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
@@ -77,7 +77,6 @@ def brute_projection(vector, total, weights):
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.floats(-9, 9), min_size=1, max_size=6),
     st.floats(0, 20),

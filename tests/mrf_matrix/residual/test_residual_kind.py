@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, ResidualForestClassifier
@@ -29,7 +29,6 @@ def outcome(call):
     return made.budget, made.delta, made.steps, [one.order for one in made.passes]
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from([*BUDGETS, {"rho": 1, "delta": 0.1}, {"epsilon": -1}]),
     st.sampled_from(["add_remove", "replace_one", "other"]),

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
@@ -29,7 +29,6 @@ def plan_of(sizes, budget, n_records, neighboring="add_remove"):
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=12),
     st.sampled_from(

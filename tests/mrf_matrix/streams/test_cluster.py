@@ -114,6 +114,7 @@ def seen_limits(part, seen):
     return part
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of a worker that is killed
 def test_two_processes_one_of_which_dies(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[3])  # workers import what this file defines

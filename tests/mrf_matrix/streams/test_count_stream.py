@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain, RandomTrees, load_dataset
@@ -79,7 +79,6 @@ def divided_records(draw):
     return sizes, k, codes, rng.integers(0, k, n), cuts, rng
 
 
-@settings(max_examples=80, deadline=None)
 @given(divided_records(), st.booleans())
 def test_any_partition_and_order_counts_as_the_whole(divided, dense):
     sizes, k, codes, labels, cuts, rng = divided

@@ -60,6 +60,7 @@ def reference(request, shared_dir):
     return request.param, domain, forests, features, codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_accuracy_is_at_least_the_published(reference, mode):
     name, domain, forests, features, (X, y, queries, truth) = reference

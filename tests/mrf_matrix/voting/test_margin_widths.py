@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -87,7 +87,6 @@ def test_gaussian_noise_is_covered_too():
     assert widths.max() <= 1.1
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from([DiscreteLaplace, DiscreteGaussian]),
     scale=st.floats(0.08, 4),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, RandomTrees
@@ -34,7 +34,6 @@ def test_a_tied_leaf_shares_its_vote():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
-@settings(deadline=None, max_examples=50)
 def test_shares_are_a_distribution_that_keeps_the_order(seed, n_classes):
     votes = np.random.default_rng(seed).normal(scale=3, size=(20, n_classes))
     shares = voting.vote_shares(votes)

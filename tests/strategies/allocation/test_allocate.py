@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -86,7 +86,6 @@ def test_a_general_solver_finds_the_same(norm: str, objective: str, seed: int) -
     assert cost(rows, found.spent, norm) == pytest.approx(found.budget, rel=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["l1", "l2"]), st.sampled_from(["total", "max"]))
 def test_no_budgets_go_below_the_bound(seed: int, norm: str, objective: str) -> None:
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import linalg
 
@@ -139,7 +139,6 @@ def test_refusals():
         implicit_bound(random_rows(SIZES, 40, 0))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_never_above_the_loss_of_a_strategy(data):
     """Against the Gaussian optimum, which no strategy of either norm can beat."""

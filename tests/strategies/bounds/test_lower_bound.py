@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -86,7 +86,6 @@ def test_the_largest_entries_bound_the_worst_error(groups: list[int] | None) -> 
     assert largest_entries(scaled, aim) == pytest.approx(9.0 if groups is None else 4 + 6.25)
 
 
-@settings(max_examples=150, deadline=None)
 @given(workload=small_workloads(), seed=st.integers(0, 2**32 - 1))
 def test_no_strategy_is_below_the_bound(workload: Array, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -99,7 +98,6 @@ def test_no_strategy_is_below_the_bound(workload: Array, seed: int) -> None:
             assert bound <= any_loss(workload, matrix, norm) * (1 + 1e-9)
 
 
-@settings(max_examples=100, deadline=None)
 @given(workload=small_workloads(), seed=st.integers(0, 2**32 - 1))
 def test_every_distribution_proves_a_bound(workload: Array, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -112,7 +110,6 @@ def test_every_distribution_proves_a_bound(workload: Array, seed: int) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(workload=small_workloads())
 def test_gaussian_optimum_meets_the_bound(workload: Array) -> None:
     strategy = select(workload, "l2", method="gaussian_optimal", random_state=0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
@@ -170,7 +170,6 @@ def test_what_it_serves():
     assert not FAMILY.serves(Problem.of(np.eye(3)))
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from(["l1", "l2"]), st.sampled_from([0.0, 0.4]))
 def test_the_strategy_determines_every_workload(seed, norm, dropped):
     workload = forest((2, 3, 2, 2), 3, 2, seed, dropped=0.0 if dropped == 0 else 0.2)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
@@ -112,7 +112,6 @@ def test_singular_points_are_refused_and_not_fatal(
     assert np.isfinite(gradient).all()
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), heft=st.floats(0.1, 20.0))
 def test_p_identity_descends(seed: int, heft: float) -> None:
     random = np.random.default_rng(seed)

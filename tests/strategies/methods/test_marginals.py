@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
@@ -233,7 +233,6 @@ def test_heart_forest_of_ten_million_cells():
     assert (found.weights > 0).sum() < 60
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_reported_loss_is_the_dense_loss(data):
     sizes = tuple(data.draw(st.lists(st.integers(1, 3), min_size=2, max_size=3)))

@@ -4,7 +4,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -134,7 +134,6 @@ def test_weights_are_the_best(name: str, norm: str) -> None:
         assert loss(best * random.uniform(0.7, 1.4, len(best))) >= value * (1 - 1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 4), min_size=2, max_size=4),
     data=st.data(),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -80,7 +80,6 @@ def test_laws(name: str, workload: str) -> None:
         assert np.array_equal(again.to_dense(), matrix.to_dense())
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     rows=st.integers(1, 6),
     cells=st.integers(2, 7),

@@ -6,7 +6,7 @@ from inspect import isabstract
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -221,7 +221,6 @@ def test_leaves_of_a_tree_are_quickly_found_disjoint(depth):
         check_disjoint(doubled, np.zeros(len(order) + 1, np.int64), lambda work, where: None)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12), st.integers(0, 2**32), st.floats(0.2, 0.8))
 def test_disjoint_rows_are_those_whose_products_meet_nowhere(rows, seed, share):
     random = np.random.default_rng(seed)
@@ -264,7 +263,6 @@ ODD = st.one_of(
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_any_value_of_the_tree_may_be_wrong(name, data):
     tree, arrays = encode(OPERATORS[name])

@@ -55,7 +55,6 @@ WHOLE = st.lists(st.integers(-9, 9), min_size=5, max_size=5)
 NONZERO = st.lists(st.integers(1, 9) | st.integers(-9, -1), min_size=5, max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
 @given(weights=WHOLE, signed=st.booleans(), norm=st.sampled_from(["l1", "l2"]))
 def test_norms_of_weighted_combinations_are_the_dense_ones(weights, signed, norm) -> None:
     signs = np.where(np.arange(12) % 2, -1 if signed else 1, 1)
@@ -85,9 +84,7 @@ def test_sums_of_weighted_combinations_are_exact_beyond_doubles(largest: int) ->
     assert sums.tolist() == entries.sum(axis=0).tolist()
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ours=NONZERO, theirs=WHOLE, factor=st.sampled_from([-2.0, 0.5]))
 def test_weighted_rows_stand_alone_as_theirs_do(monkeypatch, ours, theirs, factor) -> None:
     monkeypatch.setattr(recovery, "BEARABLE", -1.0)

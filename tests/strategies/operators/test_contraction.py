@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
@@ -25,7 +25,6 @@ def unit_rows(sizes, count, seed=0):
     return RowKronecker.from_masks(masks), codes
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_contraction_is_the_product_of_masks(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
@@ -82,7 +81,6 @@ def test_attribute_sets_decide_what_marginals_determine(scale):
         check_determined(rows_on(3), measured((0, 2), (1,)))
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_equal_means_have_equal_components(seed):
     rng = np.random.default_rng(seed)

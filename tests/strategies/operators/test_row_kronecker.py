@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -47,7 +47,6 @@ def forest_over(sizes: tuple[int, ...], trees: list[list[int]]) -> RowKronecker:
 
 
 @given(some_masks())
-@settings(max_examples=100, deadline=None)
 def test_against_the_explicit_rows(masks: list[np.ndarray]) -> None:
     paths, dense = RowKronecker.from_masks(masks), explicit(masks)
     m, n = dense.shape

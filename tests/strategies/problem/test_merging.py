@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -30,7 +30,6 @@ def oracle(matrix: np.ndarray) -> np.ndarray:
 
 
 @given(repetitive())
-@settings(max_examples=200, deadline=None)
 def test_groups_are_the_distinct_columns(matrix: np.ndarray) -> None:
     for form in (matrix, sparse.csr_array(matrix), Dense(matrix), sparse.csr_matrix(matrix)):
         merging = merge_columns(form)
@@ -85,7 +84,6 @@ def test_distinct_columns_of_paths_are_told_without_writing_them_out(
 
 
 @given(repetitive(), st.integers(0, 2**32), st.sampled_from(["l1", "l2"]))
-@settings(max_examples=60, deadline=None)
 def test_lifted_strategies_keep_norm_and_loss(matrix: np.ndarray, seed: int, norm: str) -> None:
     matrix = np.clip(matrix, -2, 2)
     if not np.abs(matrix).max() > 1e-3:

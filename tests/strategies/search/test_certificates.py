@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -41,7 +41,6 @@ def residual(workload: np.ndarray, matrix: np.ndarray) -> float:
 
 
 @given(workloads(), st.sampled_from(NORMS), st.integers(0, 3))
-@settings(max_examples=600, deadline=None)
 def test_cheap_strategies(workload: np.ndarray, norm: str, seed: int) -> None:
     if not workload.any():
         return
@@ -63,7 +62,6 @@ def test_a_faint_row_is_told_from_rounding(norm):
 
 
 @given(workloads(), st.sampled_from(NORMS), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
 def test_the_portfolio(workload: np.ndarray, norm: str, seed: int) -> None:
     if not workload.any():
         return

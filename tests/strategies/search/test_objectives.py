@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import evaluate, examples, select
@@ -56,7 +56,6 @@ def questions(draw):
     return workload, norm, asked, factors.get(weights), groups, rng
 
 
-@settings(max_examples=60, deadline=None)
 @given(questions())
 def test_a_loss_is_what_it_says_and_never_below_its_bound(question) -> None:
     workload, norm, objective, weights, groups, rng = question
@@ -71,7 +70,6 @@ def test_a_loss_is_what_it_says_and_never_below_its_bound(question) -> None:
         assert found.objective == objective
 
 
-@settings(max_examples=8, deadline=None)
 @given(questions())
 def test_what_is_selected_is_no_worse_than_the_identity(question) -> None:
     workload, norm, objective, weights, groups, _ = question

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import evaluate, examples, select
@@ -64,7 +64,6 @@ def workloads(draw: st.DrawFn) -> Operator:
     }[kind]
 
 
-@settings(max_examples=30, deadline=None)
 @given(workload=workloads(), norm=st.sampled_from(NORMS))
 def test_the_rule(workload: Operator, norm: str) -> None:
     strategy = select(workload, norm, random_state=0, time_limit=0.05)
@@ -75,7 +74,6 @@ def test_the_rule(workload: Operator, norm: str) -> None:
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
 
 
-@settings(max_examples=10, deadline=None)
 @given(workload=workloads(), seed=st.integers(0, 100))
 def test_alike_after_order_and_repetition(workload: Operator, seed: int) -> None:
     """The Gaussian optimum knows no order of rows or cells, nor cells that stand twice."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.naive_bayes import CategoricalNB
@@ -41,7 +41,6 @@ def fitted(domain, codes, labels, **settings):
     n=st.integers(1, 40),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=60, deadline=None)
 def test_without_noise_it_is_categorical_nb(sizes, k, n, seed):
     rng = np.random.default_rng(seed)
     domain = Domain.from_sizes(sizes, n_classes=k)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.federated.systems import deal_chunks, most_chunks
@@ -15,7 +15,6 @@ from mrf_matrix.federated.systems import deal_chunks, most_chunks
     shuffle=st.sampled_from(["classes", "chunks"]),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None)
 def test_every_record_has_one_client_and_chunks_are_nearly_equal(
     sizes, n_clients, chunks, shuffle, seed
 ):

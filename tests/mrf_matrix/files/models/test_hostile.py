@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import MatrixForestClassifier, load_dataset, load_model, save_model
@@ -19,7 +19,9 @@ from mrf_matrix.files.models.save import SCHEMA_VERSION
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")
-QUICK = settings(settings.get_profile("hostile"), max_examples=150)
+HOSTILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +70,14 @@ def usable(loaded):
 # -- damage ---------------------------------------------------------------------------------------
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_truncated_files_are_refused(good, read, truncated, data):
     with pytest.raises(ModelFileError, match=r"model\.mrf"):
         read(data.draw(truncated(good[0])))
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
     try:
@@ -97,7 +99,7 @@ def test_every_byte_of_the_directory_may_be_wrong(good, read):
         assert np.array_equal(loaded.predict(DATA.X), good[1])
 
 
-@QUICK
+@HOSTILE
 @given(content=st.binary(max_size=300), tail=st.booleans())
 def test_random_bytes_are_refused(read, content, tail):
     with pytest.raises(ModelFileError):
@@ -107,7 +109,7 @@ def test_random_bytes_are_refused(read, content, tail):
 # -- wrong content --------------------------------------------------------------------------------
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     odd = data.draw(one_wrong(json.loads(members[MODEL])))
@@ -118,7 +120,7 @@ def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     usable(loaded)
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
     path, rest = data.draw(one_missing(json.loads(members[MODEL])))
@@ -130,7 +132,7 @@ def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
     assert path[0] in ("report", "domain")
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_number_of_the_trees_may_be_wrong(members, read, data):
     shapes = json.loads(members[MODEL])["ensembles"][0]["shapes"]

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import (
@@ -23,7 +23,9 @@ from mrf_matrix.files.models.naive_bayes_file import NAIVE_BAYES_VERSION
 from mrf_matrix.labels.depth import COUNTED_FROM
 
 MODEL = "model.json"
-QUICK = settings(settings.get_profile("hostile"), max_examples=25)
+HOSTILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 SIZES = (3, 2, 4, 2)
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.integers(0, SIZES, size=(1500, 4))
@@ -139,7 +141,7 @@ def test_what_agrees_is_read(members, read, change):
     assert loaded.plan_.n_records == 1500
 
 
-@QUICK
+@HOSTILE
 @given(data=st.data())
 def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     odd = data.draw(one_wrong(json.loads(members[MODEL])))

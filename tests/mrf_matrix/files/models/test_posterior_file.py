@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -23,7 +23,9 @@ from strategies.operators import MemoryCapError, memory_cap
 
 MODEL = "model.json"
 DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
-QUICK = settings(settings.get_profile("hostile"), max_examples=50)
+HOSTILE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 DESIGNS = {
     "pure": {},
     "blocks": {"n_blocks": 3},
@@ -102,7 +104,7 @@ def test_what_is_no_private_release_is_not_saved(tmp_path):
         save_model(PosteriorForestClassifier(DATA["car"].domain), tmp_path / "m")
 
 
-@settings(QUICK, max_examples=15)
+@HOSTILE
 @given(
     values=st.lists(
         st.sampled_from([0, 1, -1, 2**40, -(2**40), 2**61, -(2**61)]), min_size=6, max_size=6

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from sklearn.base import clone
 
 from mrf_matrix import Domain, ResidualForestClassifier, load_model, save_model
@@ -13,7 +12,6 @@ from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
 
 MODEL = "model.json"
-QUICK = settings(settings.get_profile("hostile"), max_examples=25)
 SIZES = (3, 2, 4, 2)
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.integers(0, SIZES, size=(1500, 4))

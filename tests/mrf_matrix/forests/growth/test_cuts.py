@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mrf_matrix.forests.growth import cuts as cuts_module
@@ -85,7 +85,6 @@ def check(found, expected, n_nodes):
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("estimation", [False, True])
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), least=st.integers(1, 3))
 @example(seed=1573, least=1)  # a slot for estimation points, and none of them
 def test_routes_agree_with_counting(route, criterion, estimation, seed, least):
@@ -99,7 +98,6 @@ def test_routes_agree_with_counting(route, criterion, estimation, seed, least):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("estimation", [False, True])
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), least=st.integers(1, 3))
 def test_one_code_cuts_agree_with_counting(criterion, estimation, seed, least):
     items, codes = random_items(seed, 4, 3, 5, 40, estimation, criterion)

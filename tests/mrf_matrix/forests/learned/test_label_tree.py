@@ -5,14 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-
-MANY = settings(deadline=None, max_examples=200)
 
 
 def every_code(sizes):
@@ -76,7 +74,6 @@ def same_as(tree, codes):
     return tree.labels.tolist().index(label_of(tree, codes))
 
 
-@MANY
 @given(trees())
 def test_cells_are_those_of_going_down(drawn):
     sizes, tree = drawn
@@ -85,7 +82,6 @@ def test_cells_are_those_of_going_down(drawn):
     assert tree.cells(codes).tolist() == [cell_of(tree, row) for row in codes.tolist()]
 
 
-@MANY
 @given(trees())
 def test_its_attributes_are_those_on_which_cells_depend(drawn):
     sizes, tree = drawn
@@ -104,7 +100,6 @@ def test_codes_of_any_kind_are_read_and_none_are_none(kind):
     assert tree.cells(codes[:0]).tolist() == []
 
 
-@MANY
 @given(trees())
 def test_the_table_has_the_cell_of_every_record(drawn):
     sizes, tree = drawn
@@ -116,7 +111,6 @@ def test_the_table_has_the_cell_of_every_record(drawn):
         assert cells[tuple(row)] == same_as(tree, codes)
 
 
-@MANY
 @given(trees())
 def test_codes_share_a_row_of_the_table_if_no_cut_tells_them_apart(drawn):
     sizes, tree = drawn
@@ -129,7 +123,6 @@ def test_codes_share_a_row_of_the_table_if_no_cut_tells_them_apart(drawn):
         assert sorted(set(place.tolist())) == list(range(length))
 
 
-@MANY
 @given(trees())
 def test_the_forest_is_a_partition_with_the_cell_of_every_record(drawn):
     sizes, tree = drawn
@@ -150,7 +143,6 @@ def leaves_below(forest, node):
     return [leaf for child in children for leaf in leaves_below(forest, child)]
 
 
-@MANY
 @given(trees())
 def test_of_the_forest_no_cut_can_be_left_out(drawn):
     """Below every one are cells that differ, and no more cuts than the tree has on a path."""
@@ -162,7 +154,6 @@ def test_of_the_forest_no_cut_can_be_left_out(drawn):
         assert len({cells[leaf] for leaf in leaves_below(forest, node)}) > 1
 
 
-@MANY
 @given(trees())
 def test_with_counts_every_cell_that_is_reached_is_a_leaf_whatever_it_is_labelled(drawn):
     sizes, tree = drawn
@@ -185,7 +176,6 @@ def parents_of_two(tree, reached):
     return [node for node in inner if below[2 * node + 1] and below[2 * node + 2]]
 
 
-@MANY
 @given(trees(), st.data())
 def test_the_laws_notice_a_label_and_a_side_that_are_exchanged(drawn, data):
     """The negative control: of a changed tree table and forest are not those of the first."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import linalg
 from scipy.stats import rankdata
@@ -159,7 +159,6 @@ def test_batches_of_trees_are_one_forest(monkeypatch):
     assert (forest.counts[forest.apply(X)].sum(axis=1).argmax(axis=1) == y).mean() > 0.93
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(CUTS)), st.integers(1, 30), st.integers(1, 5), st.integers(0, 2**31))
 def test_nodes_without_a_plane_are_cut_along_an_attribute_or_are_leaves(split, n, d, seed):
     """Constant attributes, equal records and classes of one record: no nan, no crash."""

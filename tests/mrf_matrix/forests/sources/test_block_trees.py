@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, path_matrix
@@ -20,7 +20,6 @@ def domains_and_blocks(draw):
 
 
 @given(drawn=domains_and_blocks())
-@settings(max_examples=60, deadline=None)
 def test_leaves_partition_and_lie_in_the_order_of_codes(drawn):
     sizes, blocks, used = drawn
     assert sorted(i for block in blocks for i in block) == sorted(used)

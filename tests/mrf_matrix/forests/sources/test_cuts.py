@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -113,7 +113,6 @@ def test_few_ordered_codes_are_cut_at_every_place(size):
     assert sorted(found) == [tuple(range(first, size)) for first in range(1, size)]
 
 
-@settings(deadline=None, max_examples=60)
 @given(size=st.integers(2, 5000) | st.just(MOST_CODES))
 def test_ordered_codes_are_cut_in_the_middle_of_one_of_the_longest_parts(size):
     ends = [0, size]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom
@@ -107,7 +107,6 @@ numbers = {
 }
 
 
-@settings(max_examples=300, deadline=None)
 @given(**numbers)
 def test_sharp_bounds_are_at_most_the_published_where_they_say_anything(n, k, d, big_l):
     for splits in ("uniform", "midpoint"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dp_accounting import ZCDpEvent
 from dp_accounting.rdp import RdpAccountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.estimators.design import claim_parameters
@@ -76,7 +76,6 @@ def test_the_claim_is_printed_as_asked(epsilon, delta):
         assert budget in claiming_budgets(**claim_parameters(budget, delta))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.fractions(Fraction(1, 1000), 10), st.sampled_from([1e-8, 1e-5, 1e-2]))
 def test_no_share_is_printed_with_less_than_it_costs(rho, delta):
     budget = ZCDP(rho)

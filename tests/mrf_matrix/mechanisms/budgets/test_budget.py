@@ -4,7 +4,7 @@ from math import inf, log, nan, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -89,7 +89,6 @@ def test_ten_tenths_are_one(kind):
     assert not total > kind(1)
 
 
-@settings(deadline=None, max_examples=60)
 @given(positive, st.lists(positive, min_size=1, max_size=6))
 def test_shares_add_up_exactly(amount, weights):
     parts = PureDP(amount).split(weights)
@@ -98,7 +97,6 @@ def test_shares_add_up_exactly(amount, weights):
     assert len(PureDP(amount).split(len(weights))) == len(weights)
 
 
-@settings(deadline=None, max_examples=60)
 @given(positive, positive)
 def test_arithmetic_is_exact(a, b):
     total = ZCDP(a) + ZCDP(b)

@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -41,7 +41,6 @@ def claimed(matrix, norm, neighboring):
     return sensitivity * (sqrt(factor) if norm == "l1" else factor)
 
 
-@settings(deadline=None, max_examples=150)
 @given(matrices, st.sampled_from([1, 2, 3]), st.sampled_from(["l1", "l2"]), st.booleans())
 def test_no_pair_of_neighbours_changes_more(matrix, n_classes, norm, absolute):
     matrix = np.abs(matrix) if absolute else matrix

@@ -3,7 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms import CellCounts, PrivateDataError, count_cells
@@ -53,7 +53,6 @@ def operators():
     }
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from([0, 1, 2, 7, 60]))
 def test_counts_are_those_of_the_records(seed, n):
     codes, labels = records(seed, n)

@@ -10,7 +10,7 @@ from math import exp, inf, log, log1p
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
 from scipy.optimize import minimize_scalar
@@ -87,7 +87,6 @@ def composed(budgets, delta):
 # -- what fits --------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(total=TOTALS, budgets=CHARGES)
 def test_what_is_accepted_composes_to_the_total_at_most(total, budgets):
     ledger = charged(total, budgets)
@@ -119,7 +118,6 @@ def test_laplace_and_gaussian_noise_together_stay_below_by_their_exact_law():
     assert 1.5 < accountant.get_epsilon(DELTA) <= 3
 
 
-@settings(max_examples=40, deadline=None)
 @given(total=TOTALS, budgets=CHARGES)
 def test_what_remains_fits_to_the_last_fraction_and_no_more(total, budgets):
     for kind in (PureDP, ZCDP):
@@ -169,7 +167,6 @@ def test_many_small_pure_charges_fit_beyond_their_sum():
 # -- order ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
 @given(total=TOTALS, budgets=st.lists(st.one_of(PURE, GAUSSIAN), max_size=4))
 def test_pure_charges_first_fit_where_last_and_order_is_else_no_matter(total, budgets):
     accepted = [
@@ -250,7 +247,6 @@ def test_a_filter_that_lets_more_pass_implies_nothing():
     assert not found.implies(epsilon, delta / 2)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.fractions(Fraction(1, 10**40), 10**40))
 def test_roots_are_rounded_downward(number):
     root = root_below(number)
@@ -324,7 +320,6 @@ def test_copies_are_the_ledger_and_a_default_ledger_may_have_delta():
         assert ledger.budget == ApproximateDP(3, DELTA)
 
 
-@settings(max_examples=20, deadline=None)
 @given(total=TOTALS, budgets=CHARGES)
 def test_a_record_says_the_same(total, budgets):
     ledger = charged(total, budgets)

@@ -13,7 +13,7 @@ from math import inf, log
 from operator import add
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -32,7 +32,6 @@ def pay(ledger, budget, what="a release", neighboring="add_remove", **kind):
     return ledger.charge(budget, what, neighboring=neighboring, **kind)
 
 
-@settings(max_examples=60, deadline=None)
 @given(total=AMOUNTS, budgets=st.lists(BUDGETS, max_size=12))
 def test_sums_are_exact_and_never_exceed_the_total(total, budgets):
     ledger, expected = PrivacyLedger(rho=total), Fraction(0)
@@ -50,7 +49,6 @@ def test_sums_are_exact_and_never_exceed_the_total(total, budgets):
     assert PrivacyLedger.from_dict(json.loads(ledger.to_json())).charges == ledger.charges
 
 
-@settings(max_examples=30, deadline=None)
 @given(total=AMOUNTS, parts=st.integers(1, 50))
 def test_equal_parts_use_up_the_total_to_the_last_fraction(total, parts):
     ledger = PrivacyLedger(PureDP(total))

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -80,7 +80,6 @@ def test_every_bit_of_a_large_number_is_a_coin():
     assert np.abs(bits.mean(axis=0) - 1 / 2).max() < 5 / 2 / np.sqrt(draws)
 
 
-@settings(deadline=None, max_examples=60)
 @given(limit=st.integers(1, 300))
 def test_every_pattern_of_bits_is_its_number_or_drawn_again(limit):
     """So that each number comes of one pattern of as many."""
@@ -92,7 +91,6 @@ def test_every_pattern_of_bits_is_its_number_or_drawn_again(limit):
     assert found == [pattern for pattern in patterns if pattern < limit]
 
 
-@settings(deadline=None, max_examples=100)
 @given(number=st.integers(0), beyond=st.integers(1))
 def test_any_number_below_any_limit_is_drawn(number, beyond):
     limit = number + beyond

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
@@ -81,7 +81,6 @@ def test_an_infinite_budget_has_no_noise():
     rho=st.booleans(),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=12, deadline=None)
 def test_more_budget_is_never_worth_less(sizes, k, n_records, rho, seed):
     if max(sizes) == 1:
         sizes = [*sizes, 2]

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import BatchPredictionClassifier, Domain, MatrixForestClassifier
@@ -72,7 +72,6 @@ def test_leaves_of_several_ensembles_are_weighed_in_their_order():
         plan(DOMAIN, epsilon=1, weights=[1, 1], **TWO)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.booleans(), st.data())
 def test_equal_queries_count_as_often_as_they_are_given(which, largest, data):
     given_weights = data.draw(st.lists(st.floats(0.1, 5), min_size=len(which), max_size=len(which)))

@@ -4,7 +4,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies.operators.base.memory import MemoryCapError, memory_cap
@@ -223,7 +223,6 @@ def test_codes_outside_the_domain_are_refused():
         Marginals((2, 3), [(0,)], [1]).columns(np.array([[0, 3]]))
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_random_marginals_and_workloads(data):
     sizes = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
