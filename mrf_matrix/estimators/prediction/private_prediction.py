@@ -38,6 +38,7 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
+from mrf_matrix.planning.plans.part import ready_tables
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -228,9 +229,10 @@ class PrivatePredictionClassifier(
                     return
                 bill = batch_bill(fitted.bill, book, number, len(plan.queries))
                 stream = noise_stream(bill.noise, bill.noise_state, number)
+                tables = ready_tables(plan.parts, fitted.tables)
                 with paid(bill):
                     book.charge(bill.spending)
-                    releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
+                    releases = plan.release(tables, noise=bill.noise, noise_state=stream)
                     marked = tuple(one.resting_on(bill.rests_on) for one in releases)
                     book.keep(plan, marked, query_keys(ensembles, plan.queries))
                     book.answer()

@@ -41,7 +41,7 @@ from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
-from mrf_matrix.planning.plans.part import released
+from mrf_matrix.planning.plans.part import ready_tables, released
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
@@ -289,7 +289,7 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
             kind, data.domain, design, measuring, structure, n_records=records,
             use="study" if bill.budget.is_infinite else "release",
         )  # fmt: skip
-        tables = tables_for(plan, data, self.noise, structure)
+        tables = ready_tables(plan.parts, tables_for(plan, data, self.noise, structure))
         stream = noise_stream(self.noise, bill.noise_state)
 
         def release() -> MeasuredPlan:

@@ -211,12 +211,12 @@ def _fixing(fit: Callable[..., object]) -> Callable[..., object]:
         vars(draft).update(start, **{DRAFT: True})
         try:
             fit(draft, *args, **keywords)
+            draft._fix_claim()
+            _put_all(self, vars(draft))
         except BaseException:
             if PAID in vars(draft):
                 _put_changes(self, start, vars(draft))
             raise
-        draft._fix_claim()
-        _put_all(self, vars(draft))
         return self
 
     return fitted

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.counts.cells import (
     summed_cells,
 )
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
-from strategies.operators import Operator, check_allocation
+from strategies.operators import MemoryCapError, Operator, check_allocation
 
 BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""
@@ -142,9 +142,15 @@ class CellCounts:
         check_allocation("answers of the strategy", shape)
         result = np.zeros(shape, dtype=np.int64)
         records = float(self.counts.sum(dtype=np.float64))
-        for block, columns in self._columns(operator):
-            _check_exact(columns, records)
-            result += columns @ self.counts[block]
+        try:
+            for block, columns in self._columns(operator):
+                _check_exact(columns, records)
+                result += columns @ self.counts[block]
+        except MemoryCapError:  # whose text tells how many cells are occupied
+            raise MemoryCapError(
+                "the strategy's columns at the occupied cells, whose number is private, would "
+                "exceed the memory cap: expected a smaller strategy, or a larger memory_cap."
+            ) from None
         return result
 
     def _columns(self, operator: Operator) -> Iterator[tuple[slice, sparse.csr_array]]:
@@ -167,6 +173,59 @@ class CellCounts:
             "CellCounts holds raw private counts: it is not pickled, copied or sent to another "
             "process. Release it with measure(...), and share the Release."
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadyCounts:
+    """Exact answers ``A D`` to one strategy, worked out before anything is paid: **private**.
+
+    They take the place of the counts in `measure`, so that nothing of the data can fail between
+    charge and noise.
+    """
+
+    matrix: Operator
+    sizes: tuple[int, ...]
+    provenance: Provenance
+    exact: Longs  # (m, k)
+
+    @classmethod
+    def of(cls, counts: "Answering", matrix: Operator) -> "ReadyCounts":
+        """Return the answers of counts to an integer strategy."""
+        return cls(matrix, counts.sizes, counts.provenance, counts.answers(matrix))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k, public."""
+        return int(self.exact.shape[1])
+
+    def answers(self, operator: Operator) -> Longs:
+        """Return the answers, of that strategy alone."""
+        if operator is not self.matrix:
+            raise ValueError("the answers are ready for another strategy: expected that one.")
+        return self.exact
+
+    def __repr__(self) -> str:
+        return f"ReadyCounts(private, {self.n_classes} classes)"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateDataError(
+            "ReadyCounts holds exact answers: it is not pickled, copied or sent to another process."
+        )
+
+
+class Answering(Protocol):
+    """Private counts that answer strategies exactly."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Attribute sizes of the public domain."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where their cells came from."""
+
+    def answers(self, operator: Operator) -> Longs:
+        """Return ``A D`` exactly."""
 
 
 def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None:

@@ -6,7 +6,7 @@ from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.provenance import STRATEGY, Provenance, keep_drawn, spending_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
+from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
@@ -18,7 +18,7 @@ ASKED = ("exact", "research")
 
 def measure(
     strategy: object,
-    counts: CellCounts | LeafCounts,
+    counts: CellCounts | LeafCounts | ReadyCounts,
     budget: PureDP | ZCDP | None = None,
     *,
     neighboring: str = "add_remove",
@@ -74,7 +74,7 @@ add_remove neighbours.)
             strategy, checked_budget(budget), neighboring=neighboring, workload=workload
         )
     kind = _checked_noise(noise, mechanism, random_state)
-    if not isinstance(counts, CellCounts | LeafCounts):
+    if not isinstance(counts, CellCounts | LeafCounts | ReadyCounts):
         raise TypeError(
             f"counts is of type {type(counts).__name__}: expected CellCounts, from "
             f"count_cells(codes, labels, sizes, n_classes)."

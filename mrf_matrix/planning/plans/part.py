@@ -25,6 +25,7 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
+from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.measuring import RowAim
@@ -71,7 +72,7 @@ class PlanPart:
         return self.ensemble.forest
 
     def release(
-        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Seed = None
+        self, counts: CellCounts | LeafCounts | ReadyCounts, *, noise: str, noise_state: Seed = None
     ) -> Release:
         """Measure a private table, once.
 
@@ -283,9 +284,19 @@ def check_memory(parts: Sequence[PlanPart], n_classes: int) -> None:
         check_allocation("answers to the workload", (rows, n_classes + PROBES))
 
 
+def ready_tables(
+    parts: Sequence[PlanPart], tables: Iterable[CellCounts | LeafCounts]
+) -> list[ReadyCounts]:
+    """Return the exact answers that every part will measure, before anything is paid."""
+    return [
+        ReadyCounts.of(table, part.mechanism.rounded.matrix)
+        for part, table in zip(parts, tables, strict=True)
+    ]
+
+
 def released(
     parts: Sequence[PlanPart],
-    tables: Iterable[CellCounts | LeafCounts],
+    tables: Iterable[CellCounts | LeafCounts | ReadyCounts],
     *,
     noise: str,
     noise_state: Seed = None,

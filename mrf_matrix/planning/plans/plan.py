@@ -14,6 +14,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
+from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, released
@@ -44,7 +45,11 @@ class Plan(PlannedErrors):
         return join([self.domain.provenance, *(part.provenance for part in self.parts)])
 
     def release(
-        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Seed = None
+        self,
+        tables: Iterable[CellCounts | LeafCounts | ReadyCounts],
+        *,
+        noise: str,
+        noise_state: Seed = None,
     ) -> tuple[Release, ...]:
         """Measure every ensemble's private table, once; see `released`."""
         found = released(self.parts, tables, noise=noise, noise_state=noise_state)

@@ -1,0 +1,434 @@
+"""What was paid for is kept, whatever fails after it: in the object, in the error, in a file."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mrf_matrix
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    PrivateMultinomialTrees,
+    PrivateNaiveBayesClassifier,
+    PureDP,
+    load_dataset,
+    load_model,
+    save_model,
+)
+from mrf_matrix.base import provenance
+from mrf_matrix.base.held_signals import held_signals, until_kept
+from mrf_matrix.base.provenance import Spending
+from mrf_matrix.cli import evaluate as evaluate_command
+from mrf_matrix.cli.main import main
+from mrf_matrix.federated import federate, run_federation
+from mrf_matrix.federated.sums import party
+from mrf_matrix.federated.systems import grow_privately
+from mrf_matrix.mechanisms import LedgerError, Release, count_cells
+from mrf_matrix.mechanisms.ledger import together
+from mrf_matrix.mechanisms.ledger.together import charge_together
+from mrf_matrix.planning.plans.part import PlanPart
+from strategies.operators import Identity, memory_cap
+
+DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
+RNG = np.random.default_rng(0)
+X = np.stack([RNG.integers(2, size=60), RNG.integers(3, size=60)], axis=1)
+Y = RNG.integers(2, size=60)
+FEW = {"n_trees": 2, "max_depth": 1, "strategy": "identity"}
+OURS = Path(mrf_matrix.__file__).parent
+DATA = load_dataset("monks_1")
+
+
+class Saboteur(Exception):
+    """What fails once."""
+
+
+class Sabotage:
+    """Counts the calls of ours after the charge, and makes one of them fail."""
+
+    def __init__(self, ledger, fails_at=None, error=Saboteur):
+        self.ledger, self.fails_at, self.error = ledger, fails_at, error
+        self.calls, self.charged = 0, False
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        sys.setprofile(self._called)
+        return self
+
+    def __exit__(self, *failed):
+        sys.setprofile(self.before)
+
+    def _called(self, frame, event, argument):
+        code = frame.f_code
+        if not code.co_filename.startswith(str(OURS)):
+            return
+        if event == "return" and code.co_name == "charge" and self.ledger.charges:
+            self.charged = True  # the bill's own charge has returned, or the ledger's
+        if event != "call" or not self.charged:
+            return
+        if code.co_filename.endswith(("provenance.py", "held_signals.py", "spending.py")):
+            return  # what keeps, and the charge itself: tried by hand below
+        self.calls += 1
+        if self.calls == self.fails_at:
+            sys.setprofile(self.before)
+            raise self.error("sabotage")
+
+
+def matrix(ledger):
+    return MatrixForestClassifier(DOMAIN, epsilon=1, ledger=ledger, random_state=0, **FEW)
+
+
+def tables(ledger):
+    return PosteriorForestClassifier(DOMAIN, epsilon=1, ledger=ledger, random_state=0)
+
+
+MADE = {"matrix": matrix, "tables": tables}
+
+
+def drawn_in(ledger, run):
+    """Count what `measure` gave out while something ran."""
+    drawn = []
+    keep = provenance.keep_drawn
+
+    def keeping(value):
+        drawn.append(value)
+        keep(value)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("mrf_matrix.mechanisms.measurement.measure.keep_drawn", keeping)
+        error = run()
+    return drawn, error
+
+
+def sabotaged(make, place, error):
+    ledger = PrivacyLedger(epsilon=9)
+    model = make(ledger)
+
+    def run():
+        try:
+            with Sabotage(ledger, place, error):
+                model.fit(X, Y)
+        except BaseException as caught:  # the saboteur's, whatever it is
+            return caught
+        return None
+
+    return model, ledger, *drawn_in(ledger, run)
+
+
+def calls_after_the_charge(make):
+    ledger = PrivacyLedger(epsilon=9)
+    with Sabotage(ledger) as counted:
+        make(ledger).fit(X, Y)
+    return counted.calls
+
+
+def is_lost(model, drawn, error):
+    """Tell whether something that was drawn can be reached nowhere."""
+    held = [*getattr(error, "releases", ()), *vars(model).get("releases_", ())]
+    held.append(vars(model).get("release_"))
+    answers = [one.answers for one in held if isinstance(one, Release)]
+    return any(
+        all(not np.array_equal(one.answers, other) for other in answers)
+        for one in drawn
+        if isinstance(one, Release)
+    )
+
+
+@pytest.mark.parametrize("error", [Saboteur, KeyboardInterrupt], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("kind", MADE)
+def test_whatever_call_fails_after_the_charge_nothing_drawn_is_lost(kind, error):
+    make = MADE[kind]
+    count = calls_after_the_charge(make)
+    assert count > 50, "the saboteur sees what it should"
+    tried = range(1, count + 1, max(1, count // 60))
+    for place in tried:
+        model, ledger, drawn, caught = sabotaged(make, place, error)
+        if caught is None:
+            continue
+        assert ledger.charges, "it fails after the charge"
+        assert not is_lost(model, drawn, caught), place
+        if drawn:
+            assert any("is spent" in note for note in caught.__notes__), place
+
+
+def test_the_saboteur_catches_a_fit_that_keeps_nothing(monkeypatch):
+    monkeypatch.setattr(provenance, "_keep", lambda *nothing: None)
+    monkeypatch.setattr("mrf_matrix.estimators.training.matrix_forest.FITTED", ())
+    monkeypatch.setattr(
+        "mrf_matrix.estimators.shared.fixed_claim.keep_if_fit_fails", lambda estimator: None
+    )
+    count = calls_after_the_charge(matrix)
+    found = [sabotaged(matrix, place, Saboteur) for place in range(20, count, 20)]
+    assert any(is_lost(model, drawn, error) for model, _, drawn, error in found if error)
+
+
+@pytest.mark.parametrize(
+    "kind", [MatrixForestClassifier, PosteriorForestClassifier, PrivateNaiveBayesClassifier]
+)
+def test_the_releases_are_in_the_object_and_in_the_error(kind, monkeypatch):
+    def fails(*args):
+        raise MemoryError
+
+    more = FEW if kind is MatrixForestClassifier else {}
+    place = "mrf_matrix.estimators.training"
+    monkeypatch.setattr(PlanPart, "answers", fails)
+    monkeypatch.setattr(f"{place}.posterior_forest.tables_of", fails)
+    monkeypatch.setattr("mrf_matrix.planning.blocks.block_part.BlockPart.answers", fails)
+    model = kind(DOMAIN, epsilon=1, **more)
+    with pytest.raises(MemoryError) as caught:
+        model.fit(X, Y)
+    (release,) = caught.value.releases
+    assert release.is_private
+    mine = model.releases_[0] if kind is MatrixForestClassifier else model.release_
+    assert np.array_equal(mine.answers, release.answers)
+    assert any("PureDP(epsilon=1) is spent" in note for note in caught.value.__notes__)
+
+
+def test_a_batch_that_failed_after_its_noise_is_answered_at_no_charge(monkeypatch):
+    ledger = PrivacyLedger(epsilon=1)
+    model = BatchPredictionClassifier(DOMAIN, epsilon=1, ledger=ledger, **FEW).fit(X, Y)
+    answers = PlanPart.answers
+    with monkeypatch.context() as patched:
+        patched.setattr(PlanPart, "answers", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError) as caught:
+            model.predict(X[:4])
+    assert (ledger.spent, len(caught.value.releases)) == (1, 1)
+    assert PlanPart.answers is answers
+    assert model.predict(X[:4]).shape == (4,)
+    assert ledger.spent == 1
+    assert np.array_equal(model.batches_[0].releases[0].answers, caught.value.releases[0].answers)
+
+
+def test_what_may_not_fit_is_refused_before_the_charge_and_tells_no_private_number():
+    ledger = PrivacyLedger(epsilon=1)
+    wide = Domain.from_sizes([6] * 6, n_classes=2)
+    codes = np.random.default_rng(0).integers(6, size=(400, 6))
+    model = BatchPredictionClassifier(
+        wide, epsilon=1, ledger=ledger, n_trees=8, max_depth=3, strategy="marginals"
+    ).fit(codes, codes[:, 0] % 2)
+    occupied = len(np.unique(codes, axis=0))
+    with memory_cap(30_000), pytest.raises(ValueError, match=r"memory|cap") as caught:
+        model.predict(codes[:3])
+    assert str(occupied) not in str(caught.value)
+    assert not ledger.charges
+
+
+# Several ledgers ---------------------------------------------------------------------------------
+
+
+def ledgers(*budgets):
+    return [PrivacyLedger(epsilon=one) for one in budgets]
+
+
+def spent(listed):
+    return [one.spent for one in listed]
+
+
+def test_parties_are_charged_together_or_not_at_all():
+    few, parts = ledgers(1, 0.5), [(X[:2], Y[:2])] * 2
+    trees = PrivateMultinomialTrees(1, n_trees=4, max_depth=2)
+    with pytest.raises(ValueError, match="Nothing was read or spent"):
+        grow_privately(DOMAIN, parts, trees, ledgers=few)
+    assert spent(few) == [0, 0]
+    enough = ledgers(1, 1)
+    grow_privately(DOMAIN, parts, trees, ledgers=enough)
+    assert spent(enough) == [1, 1]
+
+
+def test_a_charge_is_taken_back_where_another_ledger_cannot_be_written(tmp_path, monkeypatch):
+    listed = [PrivacyLedger.open(tmp_path / f"{i}.json", epsilon=1) for i in range(3)]
+    one = Spending(PureDP(1), "add_remove", "exact", "a round")
+    last = min(listed, key=lambda ledger: ledger.identity)  # which is written after the others
+    monkeypatch.setattr(
+        type(last._store), "update", failing_for(last._store, type(last._store).update)
+    )
+    with pytest.raises(LedgerError, match="cannot be written"):
+        charge_together(listed, one)
+    monkeypatch.undo()
+    again = [PrivacyLedger.open(tmp_path / f"{i}.json") for i in range(3)]
+    assert spent(again) == [0, 0, 0]
+    charge_together(again, one)
+    assert spent(again) == [1, 1, 1]
+
+
+def failing_for(store, update):
+    def failing(self, write):
+        if self is store:
+            write(self.read())
+            raise LedgerError("it cannot be written")
+        return update(self, write)
+
+    return failing
+
+
+def test_a_ledger_that_is_named_twice_pays_twice():
+    (one,) = ledgers(2)
+    charge_together([one, one], Spending(PureDP(1), "add_remove", "exact", "a round"))
+    assert (one.spent, len(one.charges)) == (2, 2)
+    assert together.charge_together is charge_together
+
+
+PART = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+
+
+def three():
+    return federate(Identity(3), PureDP(1), parties=3, dropouts=1, n_classes=1)
+
+
+def test_a_party_whose_ledger_refuses_has_dropped_out():
+    held, (server,) = ledgers(1, 1, 0.5), ledgers(1)
+    found = run_federation(three(), [PART] * 3, ledgers=held, server_ledger=server)
+    assert found.release.is_private
+    assert (spent(held), server.spent) == ([1, 1, 0], 1)
+    held, (server,) = ledgers(1, 0.1, 0.5), ledgers(1)
+    with pytest.raises(ValueError, match=r"2 parties refuse.*Nothing was sent or spent"):
+        run_federation(three(), [PART] * 3, ledgers=held, server_ledger=server)
+    held = ledgers(1, 1, 1)
+    with pytest.raises(ValueError, match="epsilon"):
+        run_federation(three(), [PART] * 3, ledgers=held, server_ledger=ledgers(0.5)[0])
+    assert (spent(held), server.spent) == ([0, 0, 0], 0)
+
+
+@pytest.mark.parametrize("stage", ["_keys", "_shares", "_masked", "_unmask"])
+@pytest.mark.parametrize("junk", [b"", b"junk", bytes(400)], ids=len)
+def test_a_party_that_sends_signed_junk_has_vanished(stage, junk, monkeypatch):
+    honest = getattr(party, stage)
+
+    def lying(state, payload):
+        after, content = honest(state, payload)
+        return after, junk if state.number == 2 else content
+
+    monkeypatch.setattr(party, stage, lying)
+    found = run_federation(three(), [PART] * 3)
+    assert found.release.is_private
+    assert "at least 2 parties of 3" in found.release.statement
+
+
+def test_shares_of_nothing_are_found_among_enough_good_ones(monkeypatch):
+    honest = party._unmask
+
+    def altered(state, payload):
+        after, content = honest(state, payload)
+        return after, content[:-1] + bytes([content[-1] ^ 1]) if state.number == 0 else content
+
+    monkeypatch.setattr(party, "_unmask", altered)
+    assert run_federation(three(), [PART] * 3).release.is_private
+
+
+# Signals -----------------------------------------------------------------------------------------
+
+
+def test_signals_wait_until_what_was_paid_is_kept():
+    done = []
+
+    def kept():
+        with held_signals():
+            signal.raise_signal(signal.SIGINT)
+            done.append("kept")
+
+    def written():
+        with until_kept():
+            kept()
+            done.append("written")
+
+    def planned():
+        with until_kept():
+            signal.raise_signal(signal.SIGINT)  # nothing was paid: it ends at once
+            done.append("never")
+
+    for call in (kept, written, planned):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert done == ["kept", "kept", "written"]
+
+
+# The command line --------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    fitted = PosteriorForestClassifier(DATA.domain, epsilon=2).fit(DATA.X, DATA.y)
+    save_model(fitted, tmp_path / "model.mrf")
+    return tmp_path / "model.mrf"
+
+
+def test_an_evaluation_is_written_before_it_is_shown(model_file, tmp_path, monkeypatch):
+    def broken(*args, **keywords):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(evaluate_command, "console", broken)
+    asked = ["evaluate", model_file, "monks_1", "--epsilon", "1"]
+    run(*asked, "--output", tmp_path / "e.json")
+    assert (tmp_path / "e.json").read_text().startswith("{")
+    monkeypatch.chdir(tmp_path)
+    run("ledger", tmp_path / "l.json", "--epsilon", "3")
+    done = run(*asked, "--ledger", tmp_path / "l.json")
+    assert "The budget is spent: the record is in" in done.output
+    assert list(tmp_path.glob("evaluation-*.json"))
+
+
+def test_a_fit_that_fails_after_its_noise_leaves_its_releases(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "mrf_matrix.estimators.training.posterior_forest.product_posterior", lambda *args: 1 / 0
+    )
+    run("ledger", tmp_path / "l.json", "--epsilon", "3")
+    done = run(
+        "fit", "monks_1", "--method", "posterior", "--epsilon", "1", "--output",
+        tmp_path / "m.mrf", "--ledger", tmp_path / "l.json",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert "is spent" in done.output
+    (kept,) = tmp_path.glob("m-release-1-*.release")
+    assert mrf_matrix.load_release(kept).is_private
+    assert PrivacyLedger.open(tmp_path / "l.json").spent == 1
+
+
+def test_a_second_fit_of_one_name_replaces_nothing(tmp_path, monkeypatch):
+    output, fitted = tmp_path / "m.mrf", PosteriorForestClassifier.fit_stream
+
+    def meanwhile(self, *args, **keywords):
+        output.write_bytes(b"another's")
+        return fitted(self, *args, **keywords)
+
+    (tmp_path / "d.csv").write_text("a,y\n" + "0,0\n1,1\n" * 30)
+    Domain.from_sizes([2], n_classes=2).save(tmp_path / "dom.json")
+    (tmp_path / "d.csv").write_text("x0,class\n" + "0,0\n1,1\n" * 30)
+    monkeypatch.setattr(PosteriorForestClassifier, "fit_stream", meanwhile)
+    run("ledger", tmp_path / "l.json", "--epsilon", "3")
+    done = run(
+        "fit", tmp_path / "d.csv", "--domain", tmp_path / "dom.json", "--method", "posterior",
+        "--epsilon", "1", "--output", output, "--ledger", tmp_path / "l.json",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert output.read_bytes() == b"another's"
+    (kept,) = tmp_path.glob("m-*.mrf")
+    assert load_model(kept).privacy_report_.is_private
+    from hashlib import sha256
+
+    (charge,) = PrivacyLedger.open(tmp_path / "l.json").charges
+    assert charge.model == sha256(kept.read_bytes()).hexdigest()
+
+
+def test_folders_that_are_gone_do_not_end_the_search(tmp_path, monkeypatch):
+    from mrf_matrix.cli.paid_release import kept_elsewhere
+
+    def gone():
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(Path, "home", gone)
+    monkeypatch.setattr(Path, "cwd", lambda: (_ for _ in ()).throw(FileNotFoundError()))
+    nowhere = tmp_path / "missing" / "m.mrf"
+    place = kept_elsewhere(lambda path: path.write_bytes(b"kept"), nowhere, None)
+    assert place.read_bytes() == b"kept"
+    os.unlink(place)
