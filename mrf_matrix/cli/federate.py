@@ -1,6 +1,7 @@
 """`mrf-matrix federate`: several parties, their noise in shares and their sums under masks."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +26,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescued, reserved, shown
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 
 if TYPE_CHECKING:
@@ -95,24 +96,28 @@ def simulate(
     note_ignored(data, records.domain)
     parts, names = split_by(records, by)
     made = plan_for(records.domain, len(parts), settings)
-    found = run_federation(
-        made.designs[0], parts, network=network_of(len(parts), settings), domain=records.domain
-    )
-    if output is not None:
-        save_release(found.release, output)
-    report = report_of(made, found)
-    if as_json:
-        click.echo(json.dumps(report | {"parties": names}, indent=2))
-        return
-    screen = console()
-    screen.print(report.pop("claim"), markup=False)
-    listing = table(f"{len(names)} parties by {by}", "what", "figure")
-    for name, figure in report.items():
-        listing.add_row(name.replace("_", " "), str(figure))
-    screen.print(listing)
-    screen.print(SIMULATED)
-    if output is not None:
-        screen.print(f"Written: {output}", markup=False, soft_wrap=True)
+    network = network_of(len(parts), settings)
+    rescue = Rescue(output or Path("federation.release"), None, overwrite=overwrite)
+    with reserved(rescue) if output else nullcontext(), rescued("federation", rescue):
+        found = run_federation(made.designs[0], parts, network=network, domain=records.domain)
+        if output is not None:
+            failed = rescue.write(lambda path: save_release(found.release, path))
+            if failed is not None:
+                raise click.ClickException(f"--output {output} could not be written ({failed})")
+    with shown("" if output is None else f"The release is written: {output}"):
+        report = report_of(made, found)
+        if as_json:
+            click.echo(json.dumps(report | {"parties": names}, indent=2))
+            return
+        screen = console()
+        screen.print(report.pop("claim"), markup=False)
+        listing = table(f"{len(names)} parties by {by}", "what", "figure")
+        for name, figure in report.items():
+            listing.add_row(name.replace("_", " "), str(figure))
+        screen.print(listing)
+        screen.print(SIMULATED)
+        if output is not None:
+            screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
 def place_of(records: "Dataset", by: str) -> int:

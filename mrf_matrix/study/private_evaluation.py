@@ -235,14 +235,13 @@ def evaluate(
         raise ValueError("X has no records: expected at least one to evaluate on.")
     rows = grid.rows(shares, labels)
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
-    stream = noise_stream(noise, noise_state)
+    stream, classes = noise_stream(noise, noise_state), tuple(model.classes_.tolist())
     with paid(bill):
         release = measure(mechanism, counts, noise=noise, random_state=stream)
         release = release.resting_on(domain.provenance)
-    classes = tuple(model.classes_.tolist())
-    return PrivateEvaluation(
-        release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash
-    )
+        return PrivateEvaluation(
+            release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash
+        )
 
 
 def evaluation_budget(
