@@ -30,10 +30,11 @@ class Holding:
     def end(self) -> None:
         """Let signals act again, and the first of those that came at once."""
         before, self._before = self._before, {}
+        came, self.came = self.came, []
         for number, handler in reversed(before.items()):  # the keyboard last: it may interrupt
             signal.signal(number, handler)
-        if self.came:
-            signal.raise_signal(self.came[0])
+        if came:
+            signal.raise_signal(came[0])
 
     def _hold(self, number: int, frame: object) -> None:
         self.came.append(number)
@@ -56,15 +57,16 @@ def held_signals() -> Iterator[None]:
 
 
 @contextmanager
-def until_kept() -> Iterator[Holding]:
+def until_kept(holding: Holding | None = None) -> Iterator[None]:
     """Hold signals back from the first payment within a block to the block's end.
 
-    What comes before it is paid, such as planning, ends at once where somebody asks.
+    What comes before it is paid, such as planning, ends at once where somebody asks. Whoever keeps
+    what was paid for earlier gives a `holding`, and ends it.
     """
-    holding = Holding()
-    token = _UNTIL_KEPT.set(holding)
+    held = Holding() if holding is None else holding
+    token = _UNTIL_KEPT.set(held)
     try:
-        yield holding
+        yield
     finally:
         _UNTIL_KEPT.reset(token)
-        holding.end()
+        held.end()

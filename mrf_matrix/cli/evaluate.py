@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +19,7 @@ from mrf_matrix.cli.options import (
     neighboring_option,
     overwrite_option,
 )
-from mrf_matrix.cli.paid_release import (
-    Rescue,
-    Write,
-    check_output,
-    check_stdout,
-    rescued,
-    reserved,
-    shown,
-)
+from mrf_matrix.cli.paid_release import Rescue, Write, check_output, check_stdout, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
 
 if TYPE_CHECKING:
@@ -90,30 +81,18 @@ def command(
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
     settings["model_hash"] = sha256(model.read_bytes()).hexdigest()
-    rescue = Rescue(output or Path("evaluation.json"), ledger_file, overwrite=overwrite)
     if output is None:
         check_stdout()
-    with reserved(rescue) if output else nullcontext(), rescued("evaluation", rescue):
+    rescue = Rescue("evaluation", output, ledger_file, overwrite=overwrite)
+    with rescued(rescue):
         found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
         record = json.dumps(found.to_dict(), indent=2)
-        failed = None if output is None else rescue.write(_writing(record))
-    spent = f"{found.release.budget!r} is spent"
-    if failed is not None:
-        raise click.ClickException(
-            f"--output {output} could not be written ({failed}), but {spent}, and the evaluation "
-            f"is written: {rescue.place}. Do not evaluate again."
-        )
-    with shown(f"{spent}, and the evaluation is written: {output}") if output else nullcontext():
-        try:
-            show(found, record, ledger, output, as_json=as_json)
-        except BaseException as error:  # nobody reads it, or not in these letters
-            if output is not None:
-                raise
-            place = rescue.elsewhere(_writing(record), rescue.output)
-            raise click.ClickException(
-                f"The evaluation could not be shown ({type(error).__name__}). {spent}; it is "
-                f"written: {place}. Do not evaluate again."
-            ) from error
+        if output is None:
+            rescue.unwritten = _writing(record)
+        else:
+            rescue.write(_writing(record))
+            rescue.settle()
+        show(found, record, ledger, output, as_json=as_json)
 
 
 def show(
@@ -131,7 +110,8 @@ def show(
         console().print(found)
         if ledger is not None:
             console().print(ledger)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     if output is not None:
         note(f"Written: {output}")
 

@@ -1,7 +1,7 @@
 """`mrf-matrix federate`: several parties, their noise in shares and their sums under masks."""
 
 import json
-from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,7 +26,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import Rescue, check_output, rescued, reserved, shown
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 
 if TYPE_CHECKING:
@@ -97,27 +97,33 @@ def simulate(
     parts, names = split_by(records, by)
     made = plan_for(records.domain, len(parts), settings)
     network = network_of(len(parts), settings)
-    rescue = Rescue(output or Path("federation.release"), None, overwrite=overwrite)
-    with reserved(rescue) if output else nullcontext(), rescued("federation", rescue):
+    rescue = Rescue("release", output, None, overwrite=overwrite)
+    rescue.output = output or Path("federation.release")
+    with rescued(rescue):
         found = run_federation(made.designs[0], parts, network=network, domain=records.domain)
+        rescue.unwritten = partial(save_release, found.release)
         if output is not None:
-            failed = rescue.write(lambda path: save_release(found.release, path))
-            if failed is not None:
-                raise click.ClickException(f"--output {output} could not be written ({failed})")
-    with shown("" if output is None else f"The release is written: {output}"):
-        report = report_of(made, found)
-        if as_json:
-            click.echo(json.dumps(report | {"parties": names}, indent=2))
-            return
-        screen = console()
-        screen.print(report.pop("claim"), markup=False)
-        listing = table(f"{len(names)} parties by {by}", "what", "figure")
-        for name, figure in report.items():
-            listing.add_row(name.replace("_", " "), str(figure))
-        screen.print(listing)
-        screen.print(SIMULATED)
-        if output is not None:
-            screen.print(f"Written: {output}", markup=False, soft_wrap=True)
+            rescue.write(rescue.unwritten)
+            rescue.settle()
+        show(report_of(made, found), names, by, output, as_json=as_json)
+
+
+def show(
+    report: dict[str, Any], names: list[str], by: str, output: Path | None, *, as_json: bool
+) -> None:
+    """Print what is public of a run."""
+    if as_json:
+        click.echo(json.dumps(report | {"parties": names}, indent=2))
+        return
+    screen = console()
+    screen.print(report.pop("claim"), markup=False)
+    listing = table(f"{len(names)} parties by {by}", "what", "figure")
+    for name, figure in report.items():
+        listing.add_row(name.replace("_", " "), str(figure))
+    screen.print(listing)
+    screen.print(SIMULATED)
+    if output is not None:
+        screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
 def place_of(records: "Dataset", by: str) -> int:

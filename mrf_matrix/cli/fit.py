@@ -35,7 +35,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import Rescue, check_output, hash_of, rescued, reserved, shown
+from mrf_matrix.cli.paid_release import Rescue, check_output, hash_of, rescued
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 
 if TYPE_CHECKING:
@@ -153,30 +153,24 @@ def command(
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
     weighed_by = weighing(settings["n_records"], strict=strict)
-    rescue = Rescue(output, ledger_file, overwrite=overwrite)
-    with (
-        reserved(rescue),
-        weighed_by as verdicts,
-        describing(**words) as charges,
-        rescued("fit", rescue),
-    ):
+    rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
+    with rescued(rescue), weighed_by as verdicts, describing(**words) as charges:
         fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
-        failed = rescue.write(lambda path: save_model(model, path))
-        place = rescue.place
-        if ledger is not None and place is not None:
-            try:
-                ledger.describe(charges[-1].number, model=hash_of(place))
-            except (OSError, ValueError) as error:  # the model is paid for, and there
-                note(f"The ledger does not say which model file the charge is of: {error}")
-    report = model.privacy_report_
-    kept = f"{report.budget} is spent, and the model is written: {place}"
-    if failed is not None:
-        raise click.ClickException(
-            f"--output {output} could not be written ({failed}), but {kept}. Move it where it "
-            f"belongs, and do not fit again."
-        )
-    with shown(kept):
+        try:
+            rescue.write(lambda path: save_model(model, path))
+        finally:
+            if ledger is not None and rescue.place is not None:
+                name_model(ledger, charges[-1].number, rescue.place)
+        rescue.settle()
         show(model, output, ledger, str(verdicts[0]) if verdicts else None, as_json=as_json)
+
+
+def name_model(ledger: "PrivacyLedger", number: int, place: Path) -> None:
+    """Let a charge say the hash of the model's file."""
+    try:
+        ledger.describe(number, model=hash_of(place))
+    except (OSError, ValueError) as error:  # the model is paid for, and there
+        note(f"The ledger does not say which model file the charge is of: {error}")
 
 
 def show(

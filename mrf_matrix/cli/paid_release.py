@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.held_signals import until_kept
+from mrf_matrix.base.held_signals import Holding, until_kept
 from mrf_matrix.cli.errors import line_of
 
 if TYPE_CHECKING:
@@ -32,22 +32,31 @@ class Rescue:
 
     Parameters
     ----------
-    output : Path
-        Where the result belongs, or the name that it is kept under where there is no such place.
+    what : str
+        The result: "model".
+    output : Path or None
+        Where it belongs; None where it is printed alone.
     ledger_file : Path, optional
         That is charged.
     overwrite : bool
         Whether a file that is there may be replaced.
     """
 
-    def __init__(self, output: Path, ledger_file: Path | None, *, overwrite: bool = False) -> None:
-        self.output, self.ledger_file, self.overwrite = output, ledger_file, overwrite
+    def __init__(
+        self, what: str, output: Path | None, ledger_file: Path | None, *, overwrite: bool = False
+    ) -> None:
+        self.what, self.ledger_file, self.overwrite = what, ledger_file, overwrite
+        self.has_output, self.output = output is not None, output or Path(f"{what}.json")
         self.place: Path | None = None  # where the result is, once it is written
+        self.unwritten: Write | None = None  # writes a result that is to be printed alone
+        self.holding = Holding()
         self._mark: tuple[int, int] | None = None
         self._drawn: list[Path] = []
 
     def reserve(self) -> None:
         """Take the name before anything is paid, by an empty file that nobody else replaces."""
+        if not self.has_output:
+            return
         with suppress(FileExistsError):
             handle = os.open(self._target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
             found = os.fstat(handle)
@@ -73,10 +82,10 @@ class Rescue:
             return (found.st_dev, found.st_ino) == self._mark and not found.st_size
         return False
 
-    def write(self, write: Write) -> Exception | None:
-        """Write the result to its place, or where there is room; return why it is elsewhere.
+    def write(self, write: Write) -> None:
+        """Write the result to its place, or where there is room.
 
-        Raises what went wrong first, if it can be written nowhere.
+        Raises click.ClickException if it is not in its place; what went wrong first, if nowhere.
         """
         try:
             if self.overwrite or self._is_mine:
@@ -88,8 +97,21 @@ class Rescue:
             self.place = self.elsewhere(write, self.output)
             if self.place is None:
                 raise
-            return error
-        return None
+            raise click.ClickException(
+                f"--output {self.output} could not be written ({_reason(error)})."
+            ) from error
+
+    def settle(self) -> None:
+        """Let signals act again: what was paid for is written."""
+        self.drop()
+        if self.holding.came:  # it may end the program, which would say no more
+            click.echo(f"Stopped when the {self.what} was written: {self.place}", err=True)
+        self.holding.end()
+
+    @property
+    def charged(self) -> str:
+        """Which ledger was charged."""
+        return "" if self.ledger_file is None else f" and charged to {self.ledger_file}"
 
     def elsewhere(self, write: Write, like: Path) -> Path | None:
         """Write a file of a new name into the first folder that takes it; None where none does."""
@@ -147,74 +169,64 @@ class Rescue:
 
 
 @contextmanager
-def rescued(what: str, rescue: Rescue) -> Iterator[Rescue]:
+def rescued(rescue: Rescue) -> Iterator[None]:
     """Keep what a block draws and would lose, and say where it is and what was spent.
 
-    `what`: is made in the block, "fit"; the block writes it by `Rescue.write`. From the first
-    payment to the end of the block signals wait.
+    From the first payment signals wait until `Rescue.settle`, or the end of the block.
 
     Raises click.ClickException in place of an error after the charge.
     """
     from mrf_matrix.base.drawn import kept_draws
 
-    with until_kept() as holding:
-        try:
-            with kept_draws(rescue.keep) as record:
-                yield rescue
-        except BaseException as error:
-            if not record.paid:
-                raise
-            message = _lost_and_found(what, rescue, record, error)
-            if holding.came:  # it ends the program, which would say no more
-                click.echo(message, err=True)
-            raise click.ClickException(message) from error
-        rescue.drop()
-        if holding.came and rescue.place is not None:
-            click.echo(f"Stopped when the {what} was made. Written: {rescue.place}", err=True)
-
-
-def _lost_and_found(what: str, rescue: Rescue, record: "DrawRecord", error: BaseException) -> str:
-    spent = " and ".join(f"{one.budget!r}" for one in record.paid)
-    charged = "" if rescue.ledger_file is None else f" and charged to {rescue.ledger_file}"
-    said = line_of(error) if isinstance(error, Exception) else None
-    why = error.format_message() if isinstance(error, click.ClickException) else said
-    start = f"The {what} failed after it was paid for ({why or type(error).__name__})."
-    if rescue.place is not None:
-        rescue.drop()
-        return f"{start} {spent} is spent{charged}, and it is written: {rescue.place}."
-    kept = ", ".join(map(str, rescue.keep_rest(record)))
-    found = f"what was drawn is kept in {kept}" if kept else "nothing was drawn"
-    if record.values and not kept:
-        found = "what was drawn could be written nowhere, and is lost"
-    return (
-        f"{start} {spent} is spent{charged}; {found}. mrf_matrix.load_release reads a release, "
-        f"and what follows from it costs nothing: do not pay again."
-    )
-
-
-@contextmanager
-def reserved(rescue: Rescue) -> Iterator[None]:
-    """Hold the name of an output within a block."""
     rescue.reserve()
     try:
-        yield
+        with until_kept(rescue.holding), kept_draws(rescue.keep) as record:
+            try:
+                yield
+            except BaseException as error:
+                if not record.paid:
+                    raise
+                message = _lost_and_found(rescue, record, error)
+                if rescue.holding.came or isinstance(error, BrokenPipeError):
+                    click.echo(message, err=True)  # nothing else will say it
+                if isinstance(error, BrokenPipeError):
+                    raise
+                raise click.ClickException(message) from error
+            rescue.drop()
     finally:
         rescue.give_back()
 
 
-@contextmanager
-def shown(sentence: str) -> Iterator[None]:
-    """Print in a block what is kept already; where that fails, say where it is."""
-    try:
-        yield
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        click.echo(sentence, err=True)
-        raise
-    except (Exception, KeyboardInterrupt) as error:
-        why = (line_of(error) if isinstance(error, Exception) else None) or type(error).__name__
-        raise click.ClickException(f"It could not be shown ({why}). {sentence}") from error
+def _lost_and_found(rescue: Rescue, record: "DrawRecord", error: BaseException) -> str:
+    """Keep what there is, and return what went wrong, what was spent, and where what is."""
+    why = _reason(error)
+    if not isinstance(error, click.ClickException):
+        why = f"The {rescue.what} was paid for, and then something failed: {why.rstrip('.')}."
+    spent = " and ".join(f"{one.budget!r}" for one in record.paid)
+    told = f"{why} {spent} is spent{rescue.charged}"
+    if rescue.place is None and rescue.unwritten is not None:
+        rescue.place = rescue.elsewhere(rescue.unwritten, rescue.output)
+    if rescue.place is not None:
+        rescue.drop()
+        return f"{told}, and the {rescue.what} is written: {rescue.place}. Do not pay again."
+    kept = ", ".join(map(str, rescue.keep_rest(record)))
+    if kept:
+        return (
+            f"{told}; what was drawn is kept in {kept}. mrf_matrix.load_release reads a release, "
+            f"and what follows from it costs nothing. Do not pay again."
+        )
+    if record.values:
+        return f"{told}; what was drawn could be written nowhere, and is lost."
+    return f"{told}; nothing was drawn."
+
+
+def _reason(error: BaseException) -> str:
+    """Return what is said of an error: no value of any record."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return (line_of(error) if isinstance(error, Exception) else None) or type(error).__name__
 
 
 def write_new(write: Write, output: Path) -> None:

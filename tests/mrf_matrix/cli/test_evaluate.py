@@ -102,6 +102,6 @@ def test_what_the_disk_refuses_is_kept_as_a_release(model, monkeypatch):
     done = run("evaluate", model, "monks_1", "--epsilon", "1", "--output", kept)
     assert done.exit_code != 0
     assert "is spent; what was drawn is kept in" in done.output
-    assert "do not pay again" in done.output
+    assert "Do not pay again" in done.output
     (release,) = model.parent.glob("evaluation-release-1-*.release")
     assert load_release(release).is_private
