@@ -29,9 +29,10 @@ def whole_number(name: str, value: object, least: int = 1, most: int | None = No
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise ValueError(f"{name}={shown(value)}: expected {kind}.")
-    if most is not None and value > most:
+    whole = int(value)
+    if most is not None and whole > most:
         raise ValueError(f"{name}={shown(value)}: expected at most {most}.")
-    return int(value)
+    return whole
 
 
 LARGEST_N_RECORDS = 10**15

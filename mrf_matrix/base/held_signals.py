@@ -16,7 +16,7 @@ class Holding:
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
-        self._came: list[int] = []
+        self.came: list[int] = []
 
     def start(self) -> None:
         """Hold signals from now on; in another thread than the main one there are none."""
@@ -24,19 +24,20 @@ class Holding:
             return
         for name in ASKED:
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is not None:
+            if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
                 self._before[number] = signal.signal(number, self._hold)
 
     def end(self) -> None:
         """Let signals act again, and the first of those that came at once."""
         before, self._before = self._before, {}
-        for number, handler in before.items():
+        came, self.came = self.came, []
+        for number, handler in reversed(before.items()):  # the keyboard last: it may interrupt
             signal.signal(number, handler)
-        if self._came:
-            signal.raise_signal(self._came[0])
+        if came:
+            signal.raise_signal(came[0])
 
     def _hold(self, number: int, frame: object) -> None:
-        self._came.append(number)
+        self.came.append(number)
 
 
 _UNTIL_KEPT: ContextVar[Holding | None] = ContextVar("holding", default=None)
@@ -56,15 +57,16 @@ def held_signals() -> Iterator[None]:
 
 
 @contextmanager
-def until_kept() -> Iterator[None]:
+def until_kept(holding: Holding | None = None) -> Iterator[None]:
     """Hold signals back from the first payment within a block to the block's end.
 
-    What comes before it is paid, such as planning, ends at once where somebody asks.
+    What comes before it is paid, such as planning, ends at once where somebody asks. Whoever keeps
+    what was paid for earlier gives a `holding`, and ends it.
     """
-    holding = Holding()
-    token = _UNTIL_KEPT.set(holding)
+    held = Holding() if holding is None else holding
+    token = _UNTIL_KEPT.set(held)
     try:
         yield
     finally:
         _UNTIL_KEPT.reset(token)
-        holding.end()
+        held.end()

@@ -5,7 +5,7 @@ forests, plans, releases. What is derived has the join of all that it was derive
 argument raises it. A claim is composed from it in one place, `mrf_matrix.mechanisms.statement`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -224,10 +224,6 @@ _WITHIN: ContextVar[Spending | None] = ContextVar("spending", default=None)
 _CHARGED: ContextVar[bool] = ContextVar("charged", default=False)
 
 
-_DRAWN: ContextVar[list[Any] | None] = ContextVar("drawn", default=None)
-"""What was drawn of the whole so far."""
-
-
 def current_spending() -> Spending | None:
     """Return the whole whose parts are being released here, if there is one."""
     return _WITHIN.get()
@@ -245,35 +241,12 @@ def parts_of(spending: Spending, *, charged: bool = True) -> Iterator[None]:
 
     `charged`: whether it was charged already; False where its parts are planned.
     """
-    outer = _DRAWN.get()
-    drawn: list[Any] = [] if outer is None else outer
-    tokens = _WITHIN.set(spending), _CHARGED.set(charged), _DRAWN.set(drawn)
+    tokens = _WITHIN.set(spending), _CHARGED.set(charged)
     try:
         yield
-    except BaseException as error:
-        if charged and outer is None:
-            _keep(error, spending, drawn)
-        raise
     finally:
         _WITHIN.reset(tokens[0])
         _CHARGED.reset(tokens[1])
-        _DRAWN.reset(tokens[2])
-
-
-def _keep(error: BaseException, spending: Spending, drawn: Sequence[Any]) -> None:
-    """Keep what was drawn in the error that would lose it, and say so."""
-    error.releases = tuple(drawn)  # type: ignore[attr-defined]
-    kept = "nothing was drawn yet"
-    if drawn:
-        kept = f"what was drawn is kept: {len(drawn)} in `releases` of this error"
-    error.add_note(f"{spending.budget!r} is spent for {spending.what}; {kept}.")
-
-
-def keep_drawn(value: Any) -> None:
-    """Keep what was drawn as soon as it is: a release, or a structure that records chose."""
-    held = _DRAWN.get()
-    if held is not None:
-        held.append(value)
 
 
 def is_charged() -> bool:

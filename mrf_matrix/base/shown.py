@@ -12,7 +12,7 @@ PLAIN = (str, bytes, int, float, complex, Fraction, Decimal, type(None), range, 
 OURS = ("strategies", "mrf_matrix")
 """Packages whose objects write themselves without their arrays."""
 
-INSIDE = tuple(f"{name}." for name in OURS)
+INSIDE = (*(f"{name}." for name in OURS), "contextlib")
 
 
 class _Short(Repr):

@@ -1,13 +1,13 @@
 """`mrf-matrix evaluate`: accuracy, AUC and calibration of a model on private test records."""
 
 import json
+import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.held_signals import until_kept
 from mrf_matrix.base.reading import hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
@@ -19,8 +19,12 @@ from mrf_matrix.cli.options import (
     neighboring_option,
     overwrite_option,
 )
-from mrf_matrix.cli.paid_release import Write, check_output, keep_file, kept_elsewhere, rescued
+from mrf_matrix.cli.paid_release import Rescue, Write, check_output, check_stdout, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
+
+if TYPE_CHECKING:
+    from mrf_matrix.mechanisms import PrivacyLedger
+    from mrf_matrix.study.private_evaluation import PrivateEvaluation
 
 
 @click.command(name="evaluate")
@@ -77,35 +81,39 @@ def command(
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
     settings["model_hash"] = hash_of(model)
-    with until_kept():
-        kept_as = output or Path("evaluation.json")
-        with rescued(kept_as, ledger_file):
-            found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
-            record = json.dumps(found.to_dict(), indent=2)
-        if output is not None:
-            keep(record, output, ledger_file, overwrite=overwrite)
-    try:
-        if as_json:
-            click.echo(record)
-        else:
-            console().print(found)
-            if ledger is not None:
-                console().print(ledger)
-        if output is not None:
-            note(f"Written: {output}")
-    except (OSError, ValueError):  # nobody reads it, or not in these letters
+    if output is None:
+        check_stdout()
+    rescue = Rescue("evaluation", output, ledger_file, overwrite=overwrite)
+    with rescued(rescue):
+        found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
+        record = json.dumps(found.to_dict(), indent=2)
         if output is None:
-            _keep_elsewhere(record, kept_as, ledger_file, "What was evaluated could not be printed")
-        raise
+            rescue.unwritten = _writing(record)
+        else:
+            rescue.write(_writing(record))
+            rescue.settle()
+        show(found, record, ledger, output, as_json=as_json)
 
 
-def keep(record: str, output: Path, ledger_file: Path | None, *, overwrite: bool) -> None:
-    """Write the record before it is shown; elsewhere where that fails, for it was paid for."""
-    try:
-        keep_file(_writing(record), output, overwrite=overwrite)
-    except (OSError, ValueError) as error:
-        why = f"--output {output} could not be written ({error})"
-        _keep_elsewhere(record, output, ledger_file, why)
+def show(
+    found: "PrivateEvaluation",
+    record: str,
+    ledger: "PrivacyLedger | None",
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print an evaluation, and see it off."""
+    if as_json:
+        click.echo(record)
+    else:
+        console().print(found)
+        if ledger is not None:
+            console().print(ledger)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    if output is not None:
+        note(f"Written: {output}")
 
 
 def _writing(record: str) -> Write:
@@ -114,15 +122,3 @@ def _writing(record: str) -> Write:
             file.write(f"{record}\n".encode())
 
     return write
-
-
-def _keep_elsewhere(record: str, output: Path, ledger_file: Path | None, why: str) -> NoReturn:
-    place = kept_elsewhere(_writing(record), output, ledger_file)
-    if place is None:
-        click.echo(record)
-        where = "it could be written nowhere else, and is printed above"
-    else:
-        where = f"the record is in {place}"
-    raise click.ClickException(
-        f"{why}. The budget is spent: {where}. Keep it, and do not evaluate again."
-    )

@@ -1,6 +1,7 @@
 """`mrf-matrix federate`: several parties, their noise in shares and their sums under masks."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +26,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 
 if TYPE_CHECKING:
@@ -95,12 +96,22 @@ def simulate(
     note_ignored(data, records.domain)
     parts, names = split_by(records, by)
     made = plan_for(records.domain, len(parts), settings)
-    found = run_federation(
-        made.designs[0], parts, network=network_of(len(parts), settings), domain=records.domain
-    )
-    if output is not None:
-        save_release(found.release, output)
-    report = report_of(made, found)
+    network = network_of(len(parts), settings)
+    rescue = Rescue("release", output, None, overwrite=overwrite)
+    rescue.output = output or Path("federation.release")
+    with rescued(rescue):
+        found = run_federation(made.designs[0], parts, network=network, domain=records.domain)
+        rescue.unwritten = partial(save_release, found.release)
+        if output is not None:
+            rescue.write(rescue.unwritten)
+            rescue.settle()
+        show(report_of(made, found), names, by, output, as_json=as_json)
+
+
+def show(
+    report: dict[str, Any], names: list[str], by: str, output: Path | None, *, as_json: bool
+) -> None:
+    """Print what is public of a run."""
     if as_json:
         click.echo(json.dumps(report | {"parties": names}, indent=2))
         return

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.base.held_signals import until_kept
 from mrf_matrix.base.reading import hash_of
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
@@ -37,11 +36,12 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_model, rescued, spent_on
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
+    from mrf_matrix.mechanisms import PrivacyLedger
 
 DOMAIN_FILE = """\b
 A domain file says which records exist at all, and is public:
@@ -130,6 +130,7 @@ def command(
     Neither the number of records nor the accuracy on them is printed, for both are private; the
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
+    from mrf_matrix.files.models import save_model
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.ledger.listening import describing
     from mrf_matrix.planning.plans.verdict import weighing
@@ -153,21 +154,30 @@ def command(
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
     weighed_by = weighing(settings["n_records"], strict=strict)
-    with until_kept(), weighed_by as verdicts, describing(**words) as charges:
-        with rescued(output, ledger_file):
-            fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
-        place, why = keep_model(model, output, ledger_file, overwrite=overwrite)
-        if ledger is not None:
-            try:
-                ledger.describe(charges[-1].number, model=hash_of(place))
-            except (OSError, ValueError) as error:  # the model is paid for, and there
-                note(f"The ledger does not say which model file the charge is of: {error}")
-    if why is not None:
-        raise click.ClickException(
-            f"--output {output} could not be written ({why}). {spent_on(model, ledger_file)} The "
-            f"model was written to {place} instead: move it where it belongs, and do not fit again."
-        )
-    weighed = str(verdicts[0]) if verdicts else None
+    rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
+    with rescued(rescue), weighed_by as verdicts, describing(**words) as charges:
+        fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
+        try:
+            rescue.write(lambda path: save_model(model, path))
+        finally:
+            if ledger is not None and rescue.place is not None:
+                name_model(ledger, charges[-1].number, rescue.place)
+        rescue.settle()
+        show(model, output, ledger, str(verdicts[0]) if verdicts else None, as_json=as_json)
+
+
+def name_model(ledger: "PrivacyLedger", number: int, place: Path) -> None:
+    """Let a charge say the hash of the model's file."""
+    try:
+        ledger.describe(number, model=hash_of(place))
+    except (OSError, ValueError) as error:  # the model is paid for, and there
+        note(f"The ledger does not say which model file the charge is of: {error}")
+
+
+def show(
+    model: Any, output: Path, ledger: "PrivacyLedger | None", weighed: str | None, *, as_json: bool
+) -> None:
+    """Print what a fit made and spent, and where it is."""
     if as_json:
         written = {
             "model": str(output),
@@ -181,10 +191,11 @@ def command(
     if ledger is not None:
         screen.print(ledger)
     if weighed is not None:
-        first = settings["method"] == "auto" and bool(model.plan_.choices)
+        plan = getattr(model, "plan_", None)
+        first = bool(getattr(plan, "choices", ())) and type(plan).__name__ == "PrivatePlan"
         of_which = " of the plan before its choices" if first else ""
         screen.print(f"Signal and noise{of_which}: {weighed}.")
-    screen.print(f"Written: {output}", markup=False, soft_wrap=True)
+    screen.print(f"Written: {output}", soft_wrap=True)
 
 
 def fit_from(

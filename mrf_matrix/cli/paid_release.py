@@ -1,64 +1,240 @@
-"""What was paid for is kept, whatever fails, and whoever paid is told where it is."""
+"""What was paid for is kept, whatever fails, and whoever paid is told where it is.
 
+A command that pays asks first whether its output can be written, and takes the name. What it draws
+is on disk before anything is learned from it, and everything is written before anything is printed.
+"""
+
+import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base import whole_file
+from mrf_matrix.base.held_signals import Holding, until_kept
+from mrf_matrix.cli.errors import line_of
+
 if TYPE_CHECKING:
-    from mrf_matrix.files.models.save import MatrixModel, TableModel
-    from mrf_matrix.mechanisms import Release
+    from mrf_matrix.base.drawn import DrawRecord
 
 Write = Callable[[Path], None]
 
 
-def keep_model(
-    model: "MatrixModel | TableModel", output: Path, ledger_file: Path | None, *, overwrite: bool
-) -> tuple[Path, OSError | ValueError | None]:
-    """Write a fitted model to ``output``, or elsewhere where that fails.
+class Rescue:
+    """Where a command's result goes, and what was drawn for it until it is there.
 
-    Returns where it is, and why it is not in ``output``, if it is not.
-
-    Raises click.ClickException if it could be written nowhere.
+    Parameters
+    ----------
+    what : str
+        The result: "model".
+    output : Path or None
+        Where it belongs; None where it is printed alone.
+    ledger_file : Path, optional
+        That is charged.
+    overwrite : bool
+        Whether a file that is there may be replaced.
     """
-    from mrf_matrix.files.models import save_model
 
-    try:
-        keep_file(lambda path: save_model(model, path), output, overwrite=overwrite)
-    except (OSError, ValueError) as error:
-        if model.privacy_report_.noise != "exact":  # nothing was paid for
-            raise
-        place = kept_elsewhere(lambda path: save_model(model, path), output, ledger_file)
-        if place is None:
+    def __init__(
+        self, what: str, output: Path | None, ledger_file: Path | None, *, overwrite: bool = False
+    ) -> None:
+        self.what, self.ledger_file, self.overwrite = what, ledger_file, overwrite
+        self.has_output, self.output = output is not None, output or Path(f"{what}.json")
+        self.place: Path | None = None  # where the result is, once it is written
+        self.unwritten: Write | None = None  # writes a result that is to be printed alone
+        self.holding = Holding()
+        self._mark: tuple[int, int] | None = None
+        self._drawn: list[Path] = []
+
+    def reserve(self) -> None:
+        """Take the name before anything is paid, by an empty file that nobody else replaces."""
+        if not self.has_output:
+            return
+        with suppress(FileExistsError):
+            handle = os.open(self._target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            found = os.fstat(handle)
+            os.close(handle)
+            self._mark = found.st_dev, found.st_ino
+        if self._mark is None and not self.overwrite:
+            raise click.ClickException(f"--output {self.output} is there already, since now.")
+
+    def give_back(self) -> None:
+        """Give the name back where nothing was written under it."""
+        if self._is_mine:
+            with suppress(OSError):
+                self._target.unlink()
+
+    @property
+    def _target(self) -> Path:
+        return Path(os.path.realpath(self.output))
+
+    @property
+    def _is_mine(self) -> bool:
+        with suppress(OSError):
+            found = os.stat(self._target)
+            return (found.st_dev, found.st_ino) == self._mark and not found.st_size
+        return False
+
+    def write(self, write: Write) -> None:
+        """Write the result to its place, or where there is room.
+
+        Raises click.ClickException if it is not in its place; what went wrong first, if nowhere.
+        """
+        try:
+            if self.overwrite or self._is_mine:
+                write(self.output)
+            else:
+                write_new(write, self.output)
+            self.place = self.output
+        except Exception as error:
+            self.place = self.elsewhere(write, self.output)
+            if self.place is None:
+                raise
             raise click.ClickException(
-                f"--output {output} could not be written ({error}). {spent_on(model, ledger_file)} "
-                f"It could not be written anywhere else either, and is lost."
+                f"--output {self.output} could not be written ({_reason(error)})."
             ) from error
-        return place, error
-    return output, None
+
+    def settle(self) -> None:
+        """Let signals act again: what was paid for is written."""
+        self.drop()
+        if self.holding.came:  # it may end the program, which would say no more
+            click.echo(f"Stopped when the {self.what} was written: {self.place}", err=True)
+        self.holding.end()
+
+    @property
+    def charged(self) -> str:
+        """Which ledger was charged."""
+        return "" if self.ledger_file is None else f" and charged to {self.ledger_file}"
+
+    def elsewhere(self, write: Write, like: Path) -> Path | None:
+        """Write a file of a new name into the first folder that takes it; None where none does."""
+        name = f"{like.stem[:40]}-{token_hex(4)}{like.suffix}"
+        for find in folders(self.output, self.ledger_file):
+            try:
+                place = find() / name
+                write(place)
+            except Exception:  # each is tried by itself, whatever is wrong with another
+                continue
+            with suppress(OSError):
+                return place.resolve()
+            return place
+        return None
+
+    def keep(self, value: Any) -> None:
+        """Keep what was drawn on disk, until the result is."""
+        place = self._kept(value, len(self._drawn) + 1)
+        if place is not None:
+            self._drawn.append(place)
+
+    def _kept(self, value: Any, number: int) -> Path | None:
+        from mrf_matrix.files import save_release
+        from mrf_matrix.mechanisms import Release
+
+        if not isinstance(value, Release):
+            like = self.output.with_name(f"{self.output.stem[:30]}-choices.json")
+            return self.elsewhere(lambda path: _write_text(path, text_of(value)), like)
+        if value.noise != "exact":
+            return None
+        like = self.output.with_name(f"{self.output.stem[:30]}-release-{number}.release")
+        return self.elsewhere(lambda path: save_release(value, path), like)
+
+    def keep_rest(self, record: "DrawRecord") -> list[Path]:
+        """Keep what is not on disk of what was drawn; return where all of it is."""
+        from mrf_matrix.mechanisms import Release
+
+        values = record.values
+        releases = [one for one in values if isinstance(one, Release)]
+        if len(self._drawn) < sum(one.noise == "exact" for one in releases):
+            self.drop()
+            for one in releases:
+                self.keep(one)
+        chosen = [one for one in values if not isinstance(one, Release)]
+        if chosen:
+            self.keep(chosen)
+        return self._drawn
+
+    def drop(self) -> None:
+        """Remove what was kept of the draws: the result is written, or they are written anew."""
+        for one in self._drawn:
+            with suppress(OSError):
+                one.unlink()
+        self._drawn = []
 
 
-def spent_on(model: "MatrixModel | TableModel", ledger_file: Path | None) -> str:
-    """Return what a release cost, and which ledger was charged, in a sentence."""
-    charged = "" if ledger_file is None else f" and charged to {ledger_file}"
-    return f"The release was made: {model.privacy_report_.budget} is spent{charged}."
+@contextmanager
+def rescued(rescue: Rescue) -> Iterator[None]:
+    """Keep what a block draws and would lose, and say where it is and what was spent.
+
+    From the first payment signals wait until `Rescue.settle`, or the end of the block.
+
+    Raises click.ClickException in place of an error after the charge.
+    """
+    from mrf_matrix.base.drawn import kept_draws
+
+    rescue.reserve()
+    try:
+        with until_kept(rescue.holding), kept_draws(rescue.keep) as record:
+            try:
+                yield
+            except BaseException as error:
+                if not record.paid:
+                    raise
+                message = _lost_and_found(rescue, record, error)
+                if rescue.holding.came or isinstance(error, BrokenPipeError):
+                    click.echo(message, err=True)  # nothing else will say it
+                if isinstance(error, BrokenPipeError):
+                    raise
+                raise click.ClickException(message) from error
+            rescue.drop()
+    finally:
+        rescue.give_back()
 
 
-def keep_file(write: Write, output: Path, *, overwrite: bool) -> None:
-    """Write a file whole, and replace none that came meanwhile unless that is asked for."""
-    if overwrite:
-        write(output)
-        return
+def _lost_and_found(rescue: Rescue, record: "DrawRecord", error: BaseException) -> str:
+    """Keep what there is, and return what went wrong, what was spent, and where what is."""
+    why = _reason(error)
+    if not isinstance(error, click.ClickException):
+        why = f"The {rescue.what} was paid for, and then something failed: {why.rstrip('.')}."
+    spent = " and ".join(f"{one.budget!r}" for one in record.paid)
+    told = f"{why} {spent} is spent{rescue.charged}"
+    if rescue.place is None and rescue.unwritten is not None:
+        rescue.place = rescue.elsewhere(rescue.unwritten, rescue.output)
+    if rescue.place is not None:
+        rescue.drop()
+        return f"{told}, and the {rescue.what} is written: {rescue.place}. Do not pay again."
+    kept = ", ".join(map(str, rescue.keep_rest(record)))
+    if kept:
+        return (
+            f"{told}; what was drawn is kept in {kept}. mrf_matrix.load_release reads a release, "
+            f"and what follows from it costs nothing. Do not pay again."
+        )
+    if record.values:
+        return f"{told}; what was drawn could be written nowhere, and is lost."
+    return f"{told}; nothing was drawn."
+
+
+def _reason(error: BaseException) -> str:
+    """Return what is said of an error: no value of any record."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return (line_of(error) if isinstance(error, Exception) else None) or type(error).__name__
+
+
+def write_new(write: Write, output: Path) -> None:
+    """Write a file whole where there is none, in one step."""
     draft = output.with_name(f".{output.stem[:40]}-{token_hex(8)}{output.suffix}")
     try:
         write(draft)
         try:
-            os.link(draft, output)  # fails where there is one, in one step
+            os.link(draft, output)
         except FileExistsError:
             raise
         except OSError:  # file systems without links
@@ -69,62 +245,34 @@ def keep_file(write: Write, output: Path, *, overwrite: bool) -> None:
         draft.unlink(missing_ok=True)
 
 
-def kept_elsewhere(write: Write, output: Path, ledger_file: Path | None) -> Path | None:
-    """Write a file of a new name into the first folder that takes it; None where none does."""
-    name = f"{output.stem[:40]}-{token_hex(4)}{output.suffix}"
-    beside = [] if ledger_file is None else [ledger_file.parent]
-    folders: list[Callable[[], Path]] = [
-        *(lambda folder=folder: folder for folder in [output.parent, *beside]),
+def folders(output: Path, ledger_file: Path | None) -> list[Callable[[], Path]]:
+    """Return where something may be kept, in turn; to find one may fail."""
+    beside = [output.parent] if ledger_file is None else [output.parent, ledger_file.parent]
+    return [
+        *(lambda folder=folder: folder for folder in beside),
         Path.cwd,  # which may be gone
         Path.home,  # which a container may not have
         lambda: Path(tempfile.gettempdir()),
     ]
-    for find in folders:
-        try:
-            place = find() / name
-            write(place)
-            return place.resolve()
-        except (OSError, ValueError, RuntimeError):
-            continue
-    return None
 
 
-@contextmanager
-def rescued(output: Path, ledger_file: Path | None) -> Iterator[None]:
-    """Keep what a block drew and would lose: each release as a file, named in the message.
-
-    Raises click.ClickException in place of an error that holds releases.
-    """
-    try:
-        yield
-    except BaseException as error:
-        drawn = _private_releases(error)
-        if not drawn:
-            raise
-        from mrf_matrix.files import save_release
-
-        told = []
-        for number, release in enumerate(drawn, 1):
-            name = output.with_name(f"{output.stem[:30]}-release-{number}.release")
-            place = kept_elsewhere(
-                lambda path, one=release: save_release(one, path),  # type: ignore[misc]
-                name,
-                ledger_file,
-            )
-            told.append("nowhere" if place is None else str(place))
-        charged = "" if ledger_file is None else f" and charged to {ledger_file}"
-        raise click.ClickException(
-            f"The fit failed after its noise was drawn ({type(error).__name__}). "
-            f"{drawn[0].claim.budget!r} is spent{charged}; what was drawn is kept in "
-            f"{', '.join(told)}. mrf_matrix.load_release reads it; do not fit again."
-        ) from error
+def _write_text(path: Path, text: str) -> None:
+    with whole_file(path) as file:
+        file.write(text.encode())
 
 
-def _private_releases(error: BaseException) -> "list[Release]":
-    from mrf_matrix.mechanisms import Release
+def text_of(values: Any) -> str:
+    """Return choices and structures as JSON, by what their fields and arrays hold."""
 
-    drawn = getattr(error, "releases", ())
-    return [one for one in drawn if isinstance(one, Release) and one.noise == "exact"]
+    def plain(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        if hasattr(value, "__dataclass_fields__"):
+            names = [one for one in value.__dataclass_fields__ if not one.startswith("_")]
+            return {name: getattr(value, name) for name in names}
+        return str(value)
+
+    return json.dumps(values, default=plain, indent=1)
 
 
 def check_output(
@@ -154,6 +302,20 @@ def check_output(
     if not output.parent.is_dir():
         raise click.ClickException(f"{option} {output}: there is no folder {output.parent}.")
     check_writable(output)
+
+
+def check_stdout() -> None:
+    """Refuse a standard output that nobody reads, before something is paid to be printed there."""
+    out = sys.stdout
+    if out is None or out.closed:
+        raise click.ClickException("standard output is closed: give --output FILE.")
+    with suppress(OSError, AttributeError, ValueError):  # no pipe, or no such system
+        import select
+
+        pipe = select.poll()
+        pipe.register(out.fileno(), 0)
+        if any(event & (select.POLLERR | select.POLLNVAL) for _, event in pipe.poll(0)):
+            raise click.ClickException("nobody reads standard output: give --output FILE.")
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base import escaped
 from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.drawn import begun, kept_draws
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.noisy_answers import noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import ROUNDS, BelowThresholdError, Message, ProtocolError
+from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import PrivacyLedger, Release
@@ -93,25 +94,29 @@ def server_app(
 
     _check(design, session)
     check_claims(NOTHING if domain is None else domain.provenance, ledger)
-    app = ServerApp()
+    app, shape = ServerApp(), tuple(sizes)
 
     def main(grid: "Grid", context: "Context") -> None:
         nodes = party_nodes(grid, session, seconds)
         identity = load_identity()
         charge = partial(_charge, design, session, ledger)
-        total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
-        excess: Longs | None = None
-        revealing: tuple[int, ...] = ()
-        if design.takes_off(len(survivors)):
-            second = ServerState(excess_session(session, survivors), identity)
-            with suppress(BelowThresholdError):  # then it stays in, and the law says so
-                excess, revealing = _summed(grid, nodes, second, seconds)
-        keep(
-            release_of(
-                design, total, tuple(sizes), contributors=len(survivors), excess=excess,
+
+        def made(found: "tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]") -> Release:
+            total, contributing, excess, revealing = found
+            return release_of(
+                design, total, shape, contributors=len(contributing), excess=excess,
                 revealing=len(revealing), domain=domain, session=session,
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+
+        with kept_draws():
+            draw = begun(made)
+            total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
+            draw.outcome = total, survivors, None, ()
+            if design.takes_off(len(survivors)):
+                second = ServerState(excess_session(session, survivors), identity)
+                with suppress(ProtocolError):  # then it stays in, and the law says so
+                    draw.outcome = total, survivors, *_summed(grid, nodes, second, seconds)
+            keep(made(draw.outcome))
 
     app.main()(main)
     return app
@@ -124,7 +129,10 @@ def _summed(
     seconds: float,
     charge: Callable[[], None] = lambda: None,
 ) -> tuple[Longs, tuple[int, ...]]:
-    """Run one secure sum; return it, and who is in it. Charged before vectors are asked for."""
+    """Run one secure sum; return it, and who is in it.
+
+    `charge`: called before vectors are asked for.
+    """
     for _ in ROUNDS:
         state, asked = server_next(state)
         if state.now == "masked":
@@ -189,7 +197,7 @@ def exchange_messages(
     ]
     answers = []
     for reply in grid.send_and_receive(envelopes, timeout=seconds):
-        with suppress(ProtocolError):  # junk: whoever sent it has vanished
+        with suppress(KeyError, TypeError, ValueError):  # junk: whoever sent it has vanished
             if not reply.has_error():
                 answers.append(_message_of(reply.content[RECORD]))
     return answers

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.federated.noisy_answers import contribution
+from mrf_matrix.federated.noisy_answers import checked_answers, contribution
 from mrf_matrix.federated.opening import excess_session, revealed_sum
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import Message, ReplayedMessageError, unpack, unpack_numbers
-from mrf_matrix.federated.sums.party import PartyState, check_request, party_step, supplied
+from mrf_matrix.federated.sums.party import (
+    PartyState,
+    check_request,
+    opened_shares,
+    party_step,
+    supplied,
+)
 from mrf_matrix.federated.sums.party_record import packed_state, unpacked_state
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger
@@ -62,6 +68,7 @@ def party_answer(
         state = _state(session, local, kept.state)
         check_request(state, request)
         if request.round == "masked":
+            opened_shares(state, request.payload)
             made = contribution(
                 design,
                 local.counts,
@@ -90,6 +97,19 @@ def party_answer(
         kept = replace(kept, layers=b"")
     state, reply = party_step(state, request)
     return replace(kept, excess=packed_state(state)), reply
+
+
+def check_before_charge(
+    design: FederatedDesign, session: Session, local: LocalParty, kept: Kept, request: Message
+) -> None:
+    """Refuse what `party_answer` would refuse of a request for the masked vector.
+
+    Raises ProtocolError; CapacityError as `contribution`.
+    """
+    state = _state(session, local, kept.state)
+    check_request(state, request)
+    opened_shares(state, request.payload)
+    checked_answers(design, local.counts)
 
 
 def _state(session: Session, local: LocalParty, packed: bytes) -> PartyState:

@@ -91,13 +91,8 @@ def contribution(
             f"noise={noise!r} with generator={generator!r}: expected 'exact' without a generator, "
             f"or 'research' with one."
         )
-    if counts.n_classes != design.n_classes:
-        raise ValueError(
-            f"counts have {counts.n_classes} classes: expected {design.n_classes}, the design's."
-        )
     check_claims(counts.provenance, ledger)
-    answers = counts.answers(design.mechanism.rounded.matrix)
-    _check_capacity(design, answers)
+    answers = checked_answers(design, counts)
     if ledger is not None:
         mechanism = design.mechanism
         kind = noise_kind(design, noise)
@@ -112,6 +107,20 @@ def contribution(
     drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
     layers = np.stack([part.ravel() for part in drawn])
     return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
+
+
+def checked_answers(design: FederatedDesign, counts: CellCounts | LeafCounts) -> Longs:
+    """Return a party's exact answers: **private**; or refuse them, before anything is charged.
+
+    Raises CapacityError, ValueError as `contribution`.
+    """
+    if counts.n_classes != design.n_classes:
+        raise ValueError(
+            f"counts have {counts.n_classes} classes: expected {design.n_classes}, the design's."
+        )
+    answers = counts.answers(design.mechanism.rounded.matrix)
+    _check_capacity(design, answers)
+    return answers
 
 
 def noise_kind(design: FederatedDesign, noise: str) -> Noise:

@@ -4,7 +4,7 @@ The protocol is the deployed one, keys, masks and signatures included. What is m
 and the mistrust: one process sees everything, so nothing here protects anybody.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -14,23 +14,29 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.provenance import NOTHING, Provenance, join
-from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.base.drawn import DrawRecord, Payment, begun, kept_draws, tell_kept
+from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
+from mrf_matrix.federated.local_party import Kept, LocalParty, check_before_charge, party_answer
 from mrf_matrix.federated.network import Network, RandomState
-from mrf_matrix.federated.noisy_answers import noise_kind
+from mrf_matrix.federated.noisy_answers import CapacityError, checked_answers, noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of, session_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
-    BelowThresholdError,
+    SERVER,
+    JunkSharesError,
     Message,
     ProtocolError,
     ReplayedMessageError,
 )
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
+from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims
+from mrf_matrix.mechanisms.ledger.together import charge_together, refusing
+
+Charging = Callable[[Mapping[int, Message]], set[int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,28 +77,29 @@ class _Run:
     late: int = 0
 
     def summed(
-        self, server: ServerState, network: Network, charge: Callable[[], None] = lambda: None
+        self, server: ServerState, network: Network, charge: Charging = lambda asked: set(asked)
     ) -> tuple[Longs, tuple[int, ...]]:
-        """Run one secure sum; return it, and who is in it. Charged before vectors are sent."""
+        """Run one secure sum; return it, and who is in it.
+
+        `charge`: given whom the server asks for a vector and who answers; returns who does pay.
+        """
         waiting: list[Message] = []
         for stage in ROUNDS:
             server, asked = server_next(server)
-            if stage == "masked":
-                charge()
             for message in waiting:  # answers of the round before come now, and are refused
-                try:
+                with suppress(ReplayedMessageError):
                     server = server_receive(server, message)
-                except ReplayedMessageError:
-                    self.late += 1
+                    continue
+                self.late += 1
             waiting = []
-            for number, message in asked.items():
-                if not network.answers(number, stage):
-                    continue
+            asked = {one: asked[one] for one in asked if network.answers(one, stage)}
+            paying = charge(asked) if stage == "masked" else set(asked)
+            for number in sorted(paying):
                 try:
-                    self.kept[number], reply = self.answer(number, self.kept[number], message)
-                except (ProtocolError, BudgetError):  # whoever cannot answer has vanished
+                    self.kept[number], reply = self.answer(number, self.kept[number], asked[number])
+                except ProtocolError:  # whoever cannot answer has vanished
                     continue
-                self.down[stage] = max(self.down.get(stage, 0), message.size)
+                self.down[stage] = max(self.down.get(stage, 0), asked[number].size)
                 self.up[stage] = max(self.up.get(stage, 0), reply.size)
                 if network.is_late(number, stage):
                     waiting.append(reply)
@@ -129,10 +136,11 @@ def run_federation(
     random_state : None, int or numpy Generator
         Seed of research noise.
     ledgers : sequence of PrivacyLedger, optional
-        One for each party, charged before its vector is sent. A party whose ledger refuses takes
-        no part, as if it had vanished before the first round.
+        One for each party. A party whose ledger refuses takes no part, as if it had vanished
+        before the first round. The others are charged with the server before the first vector is
+        sent: all of them, or nobody where too few could pay.
     server_ledger : PrivacyLedger, optional
-        Charged before masked vectors are asked for, and asked before anything is sent.
+        Asked before anything is sent, and charged with the parties'.
     label : str
         What is summed, for charges.
     domain : Domain, optional
@@ -168,87 +176,141 @@ def run_federation(
         [*(one.provenance for one in parts), NOTHING if domain is None else domain.provenance]
     )
     check_claims(rests_on, server_ledger, *(ledgers or ()))
-    net = _without_refusals(design, network or Network(), ledgers, noise, label, rests_on)
+    payers = _Payers(design, tuple(ledgers or ()), server_ledger, noise, label, rests_on)
+    net = payers.without_refusals(network or Network())
+    generator = np.random.default_rng(random_state) if noise == "research" else None
+    with kept_draws() as record:
+        while True:
+            try:
+                found = _opened(design, parts, payers, net, generator, record, domain)
+            except JunkSharesError as error:  # nothing was charged: once more, without the sender
+                net = _without(net, [error.sender])
+                continue
+            return replace(found, seconds=perf_counter() - started)
+
+
+def _opened(
+    design: FederatedDesign,
+    parts: Sequence[CellCounts | LeafCounts],
+    payers: "_Payers",
+    net: Network,
+    generator: np.random.Generator | None,
+    record: DrawRecord,
+    domain: PublicDomain | None,
+) -> Federation:
+    """Run one session, both of its sums, and return what it gave."""
     keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]
-    session = session_of(design, f"{label} {uuid4().hex}", publics[:-1], publics[-1])
-    generator = np.random.default_rng(random_state) if noise == "research" else None
-    held: Sequence[PrivacyLedger | None] = ledgers or [None] * len(parts)
-    local = [
-        LocalParty(number, keys[number], *each)
-        for number, each in enumerate(zip(parts, held, strict=True))
-    ]
+    session = session_of(design, f"{payers.label} {uuid4().hex}", publics[:-1], publics[-1])
+    local = [LocalParty(number, keys[number], part) for number, part in enumerate(parts)]
 
     def answer(number: int, kept: Kept, message: Message) -> tuple[Kept, Message]:
         return party_answer(design, session, local[number], kept, message, generator)
 
-    if server_ledger is not None:
-        made, kind = design.mechanism, noise_kind(design, noise)
-        server_ledger.check(made.budget, label, made.neighboring, noise=kind, rests_on=rests_on)
+    def made(found: "tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]") -> Release:
+        total, contributing, excess, revealing = found
+        return release_of(
+            design, total, parts[0].sizes, contributors=len(contributing), excess=excess,
+            revealing=len(revealing), noise=payers.noise, domain=domain, rests_on=payers.rests_on,
+            session=session,
+        )  # fmt: skip
 
-    def charge() -> None:
-        if server_ledger is not None:
-            made, kind = design.mechanism, noise_kind(design, noise)
-            server_ledger.charge(
-                made.budget,
-                label,
-                made.neighboring,
-                noise=kind,
-                rests_on=rests_on,
-                identity=session.identity_of_charge,
-            )
+    def charge(asked: Mapping[int, Message]) -> set[int]:
+        able = {}
+        for number, message in asked.items():
+            with suppress(CapacityError):
+                check_before_charge(design, session, local[number], run.kept[number], message)
+                able[number] = message
+        payers.check_enough(able, asked, local)
+        own = payers.spending(session)
+        record.payments.append(Payment(own, payers.rests_on, payers.has_charged(own.identity)))
+        return payers.charge(own, list(able))
 
     run = _Run(answer, dict.fromkeys(session.members, Kept()))
+    draw = begun(made)
     total, survivors = run.summed(ServerState(session, keys[-1]), net, charge)
+    draw.outcome = total, survivors, None, ()
     up, down = dict(run.up), dict(run.down)
-    excess: Longs | None = None
-    revealing: tuple[int, ...] = ()
     if design.takes_off(len(survivors)):
         gone = {number: "keys" for number in survivors if not net.answers(number, "excess")}
         second = ServerState(excess_session(session, survivors), keys[-1])
-        with suppress(BelowThresholdError):  # then it stays in, and the law says so
-            excess, revealing = run.summed(second, replace(net, absent=gone))
-    release = release_of(
-        design,
-        total,
-        parts[0].sizes,
-        contributors=len(survivors),
-        excess=excess,
-        revealing=len(revealing),
-        noise=noise,
-        domain=domain,
-        rests_on=rests_on,
-        session=session,
-    )
-    seconds = perf_counter() - started
-    return Federation(release, survivors, revealing, up, down, run.late, seconds)
+        with suppress(ProtocolError):  # then it stays in, and the law says so
+            draw.outcome = total, survivors, *run.summed(second, replace(net, absent=gone))
+    tell_kept(draw)
+    release: Release = made(draw.outcome)
+    return Federation(release, survivors, draw.outcome[3], up, down, run.late, 0.0)
 
 
-def _without_refusals(
-    design: FederatedDesign,
-    network: Network,
-    ledgers: Sequence[PrivacyLedger] | None,
-    noise: str,
-    label: str,
-    rests_on: Provenance,
-) -> Network:
-    """Return the network without the parties whose ledgers refuse, before anything is sent.
+@dataclass(frozen=True, eq=False)
+class _Payers:
+    """The ledgers of a federation: all of whoever takes part are charged together, or none."""
 
-    Raises BudgetError if the others are too few.
-    """
-    made, kind = design.mechanism, noise_kind(design, noise)
-    refusals: dict[int, BudgetError] = {}
-    for number, ledger in enumerate(ledgers or ()):
-        try:
-            ledger.check(made.budget, label, made.neighboring, noise=kind, rests_on=rests_on)
-        except BudgetError as error:
-            refusals[number] = error
-    left = design.quorum.parties - len(refusals)
-    if refusals and left < design.quorum.threshold:
-        first = min(refusals)
-        raise BudgetError(
-            f"the ledgers of {len(refusals)} parties refuse, and {left} parties are left: expected "
-            f"at least {design.quorum.threshold}. Nothing was sent or spent. Party {first}: "
-            f"{refusals[first]}"
-        )
-    return replace(network, absent={**network.absent, **dict.fromkeys(refusals, "keys")})
+    design: FederatedDesign
+    ledgers: tuple[PrivacyLedger, ...]  # of every party, or of none
+    server: PrivacyLedger | None
+    noise: str
+    label: str
+    rests_on: Provenance
+
+    def spending(self, session: Session | None = None) -> Spending:
+        """Return what everyone is charged."""
+        made, kind = self.design.mechanism, noise_kind(self.design, self.noise)
+        own = Spending(made.budget, made.neighboring, kind, self.label)
+        return own if session is None else replace(own, identity=session.identity_of_charge)
+
+    def refusing(self, own: Spending, parties: Iterable[int]) -> dict[int, ValueError]:
+        """Return which parties' ledgers refuse, after the server's.
+
+        Raises BudgetError, LedgerError if the server's does.
+        """
+        held = {} if self.server is None else {SERVER: self.server}
+        held |= {number: self.ledgers[number] for number in parties if self.ledgers}
+        found = refusing(held, own, rests_on=self.rests_on)
+        if SERVER in found:
+            raise found[SERVER]
+        return found
+
+    def without_refusals(self, network: Network) -> Network:
+        """Return the network without the parties whose ledgers refuse, before anything is sent.
+
+        Raises BudgetError if the others are too few.
+        """
+        found = self.refusing(self.spending(), range(self.design.quorum.parties))
+        self._check_left(self.design.quorum.parties - len(found), found)
+        return _without(network, found)
+
+    def charge(self, own: Spending, parties: Sequence[int]) -> set[int]:
+        """Charge all parties that can pay, and the server, or nobody; return who paid."""
+        found = self.refusing(own, parties)
+        paying = [number for number in parties if number not in found]
+        self._check_left(len(paying), found)
+        held = [] if self.server is None else [self.server]
+        held += [self.ledgers[number] for number in paying if self.ledgers]
+        charge_together(held, own, rests_on=self.rests_on)
+        return set(paying)
+
+    def has_charged(self, identity: str) -> Callable[[], bool | None]:
+        """Return what tells whether a charge was made; None where there are no ledgers."""
+        held = [*self.ledgers, *([] if self.server is None else [self.server])]
+        return lambda: any(one.has_charged(identity) for one in held) if held else None
+
+    def check_enough(
+        self, able: Collection[int], asked: Iterable[int], local: Sequence[LocalParty]
+    ) -> None:
+        """Refuse a sum in which the integers of too many parties would not fit."""
+        if len(able) < self.design.quorum.threshold:
+            for number in asked:  # whoever is unable says why
+                checked_answers(self.design, local[number].counts)
+
+    def _check_left(self, left: int, refusals: Mapping[int, ValueError]) -> None:
+        if refusals and left < self.design.quorum.threshold:
+            first = min(refusals)
+            raise BudgetError(
+                f"the ledgers of {len(refusals)} parties refuse, and {left} parties are left: "
+                f"expected at least {self.design.quorum.threshold}. Nothing was spent. Party "
+                f"{first}: {refusals[first]}"
+            ) from refusals[first]
+
+
+def _without(network: Network, parties: Iterable[int]) -> Network:
+    return replace(network, absent={**network.absent, **dict.fromkeys(parties, "keys")})

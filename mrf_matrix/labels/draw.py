@@ -28,6 +28,7 @@ from functools import partial
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.drawn import Choice, begun
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
@@ -136,7 +137,10 @@ def draw_tree(
         **Private**: how many records of each class its cells hold.
     """
     tell(lambda: f"Drawing a tree of {1 << counts.order} cells and their labels")
-    nodes, drawn = [counts], []
+    nodes: list[JointCounts] = [counts]
+    drawn: list[Cut] = []
+    labels: list[int] = []
+    begun(Choice).outcome = drawn, labels  # kept as they are drawn
     for level in range(counts.order):
         below = []
         for node in nodes:
@@ -145,7 +149,7 @@ def draw_tree(
             drawn.append(cuts[place])
             below += [lower.at(place), upper.at(place)]
         nodes = below
-    labels = [rules.draw(partial(_of_each_label, cell)) for cell in nodes]
+    labels.extend(rules.draw(partial(_of_each_label, cell)) for cell in nodes)
     tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
     return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
 

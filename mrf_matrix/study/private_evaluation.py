@@ -9,6 +9,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Codes, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.drawn import kept_draws
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
@@ -235,14 +236,13 @@ def evaluate(
         raise ValueError("X has no records: expected at least one to evaluate on.")
     rows = grid.rows(shares, labels)
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
-    stream = noise_stream(noise, noise_state)
-    with paid(bill):
+    stream, classes = noise_stream(noise, noise_state), tuple(model.classes_.tolist())
+    with kept_draws(), paid(bill):
         release = measure(mechanism, counts, noise=noise, random_state=stream)
         release = release.resting_on(domain.provenance)
-    classes = tuple(model.classes_.tolist())
-    return PrivateEvaluation(
-        release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash
-    )
+        return PrivateEvaluation(
+            release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash
+        )
 
 
 def evaluation_budget(

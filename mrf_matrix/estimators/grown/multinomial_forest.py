@@ -6,7 +6,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.provenance import keep_drawn
+from mrf_matrix.base.drawn import begun
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
@@ -139,8 +139,9 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         check_growth_memory(trees, self.domain_)
         label_rate(trees.rates.label, self.label_score)  # type: ignore[arg-type]
         with paid(bill):
+            draw = begun()
             grown = trees.grow(self.domain_, codes, labels, bits=bits)
-            keep_drawn(grown.forest)
+            draw.outcome = grown.forest
             leaf_labels = private_labels(
                 grown.leaf_counts,
                 trees.rates.label,

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.base.provenance import keep_drawn, parts_of
+from mrf_matrix.base.drawn import begun
+from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
     check_structure_score,
@@ -144,8 +145,9 @@ class MultinomialMatrixForestClassifier(
         codes, labels = encode(domain, X, y)
         with paid(bill):
             seen, measured = plan.assign(len(codes), bits)
+            draw = begun()
             forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
-            keep_drawn(forest)
+            draw.outcome = forest
         whole = Ensemble(tuple(range(domain.n_attributes)), forest)
         with keeping(self, FITTED, self._structure_note(plan, bill), plan_=plan, forest_=forest):
             leaves = PublicForests(kind, domain, (whole,), structure).plan(

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.drawn import Choice, begun
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
@@ -133,8 +134,10 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         counts = np.bincount(leaf * k + labels, minlength=forest.n_leaves * k).reshape(-1, k)
         if self.label_rule == "count":
             return private_labels(counts, budget.epsilon, "count", bits)
-        seed = None if bits.generator is None else bits.generator
-        return draw_smooth_labels(counts, float(budget.epsilon), np.random.default_rng(seed))
+        draw = begun(Choice)
+        stream = np.random.default_rng(bits.generator)
+        drawn = draw.outcome = draw_smooth_labels(counts, float(budget.epsilon), stream)
+        return drawn
 
     def _statement(self, released: Provenance) -> str:
         if self.label_rule == "smooth":

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.base.drawn import kept_draws
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
@@ -194,7 +195,8 @@ class PrivatePredictionClassifier(
         return planned
 
     def _votes(self, X: Records) -> Array:
-        return self._votes_of(*self._answered(X))
+        with kept_draws():
+            return self._votes_of(*self._answered(X))
 
     def _answered(self, X: Records) -> tuple[FittedPrediction, Codes]:
         """Release what has no answer yet; return the fit that answered, and the codes."""
@@ -238,8 +240,9 @@ class PrivatePredictionClassifier(
                     book.answer()
 
     def _margins(self, X: Records, level: float) -> Margins:
-        fitted, codes = self._answered(X)
-        votes = self._votes_of(fitted, codes)
+        with kept_draws():
+            fitted, codes = self._answered(X)
+            votes = self._votes_of(fitted, codes)
         return leading_margins(votes, answered_widths(fitted, codes, level, votes.shape[1]))
 
     @property

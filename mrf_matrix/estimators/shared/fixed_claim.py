@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mrf_matrix.base.drawn import kept_draws
 from mrf_matrix.domain import Domain
 
 Claim = TypeVar("Claim")
@@ -209,17 +210,15 @@ def _fixing(fit: Callable[..., object]) -> Callable[..., object]:
         start = dict(vars(self))
         draft = object.__new__(type(self))
         vars(draft).update(start, **{DRAFT: True})
-        try:
-            fit(draft, *args, **keywords)
-            draft._fix_claim()
-            _put_all(self, vars(draft))
-        except BaseException as error:
-            if PAID in vars(draft):
-                _put_changes(self, start, vars(draft))
-                error.add_note(
-                    "The budget is spent; what was measured for it is kept in this estimator."
-                )
-            raise
+        with kept_draws():
+            try:
+                fit(draft, *args, **keywords)
+                draft._fix_claim()
+                _put_all(self, vars(draft))
+            except BaseException:
+                if PAID in vars(draft):
+                    _put_changes(self, start, vars(draft))
+                raise
         return self
 
     return fitted

@@ -10,6 +10,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.base.drawn import Payment, kept_draws
 from mrf_matrix.base.held_signals import held_signals
 from mrf_matrix.base.provenance import (
     NOTHING,
@@ -204,6 +205,12 @@ class Bill:
                 identity=self.identity,
             )
 
+    def is_charged(self) -> bool | None:
+        """Tell whether its ledger was charged; None where there is no ledger."""
+        if self.whole is not None:
+            return False  # the whole was
+        return None if self.ledger is None else self.ledger.has_charged(self.identity)
+
     @property
     def _kind(self) -> str:
         return "none" if self.budget.is_infinite else str(self.noise)
@@ -232,7 +239,9 @@ def paid(bill: Bill) -> Iterator[None]:
     Everything that can refuse comes before it. Signals wait until the block has ended, and an
     error of the block holds what was drawn as its `releases`.
     """
-    with held_signals():
+    payment = Payment(bill.spending, bill.provenance, bill.is_charged)
+    with held_signals(), kept_draws() as record:
+        record.payments.append(payment)
         bill.charge()
         with parts_of(bill.spending):
             yield

@@ -27,6 +27,17 @@ class AlteredMessageError(ProtocolError):
     """A message that is not what its sender signed, or that cannot be read."""
 
 
+class JunkSharesError(AlteredMessageError):
+    """A party sealed shares that do not open; `sender` is its number."""
+
+    def __init__(self, sender: int) -> None:
+        super().__init__(
+            f"a box of shares of party {sender} was altered, or is not theirs. This party sends "
+            f"and pays nothing: expected a new session, without party {sender}."
+        )
+        self.sender = sender
+
+
 class ReplayedMessageError(ProtocolError):
     """A message of another session, or one that was answered or counted before."""
 

@@ -21,6 +21,7 @@ from mrf_matrix.federated.sums.messages import (
     SERVER,
     AlteredMessageError,
     BelowThresholdError,
+    JunkSharesError,
     Message,
     ProtocolError,
     check_round,
@@ -165,12 +166,7 @@ def _masked(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
     """Open the shares that came, and send the vector under all masks."""
     if state.values is None:
         raise ProtocolError("no values were supplied: expected supplied(state, values) before.")
-    received = dict(state.received)
-    for sender, box in unpack_by_party(payload).items():
-        if sender not in state.keys:
-            raise AlteredMessageError(f"a share from party {sender}, whose keys did not come.")
-        received[sender] = masks.open_box(state.keys[sender][1], box, sender)
-    _check_enough(state, list(received))
+    received = opened_shares(state, payload)
     total = state.values + masks.stream(state.secrets.self_mask, state.session.length)
     private = masks.private_key(state.secrets.mask)
     for other in sorted(set(received) - {state.number}):
@@ -178,6 +174,25 @@ def _masked(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
         public, _ = state.keys[other]
         masks.add_pair_mask(total, private, public, ends, state.session.digest)
     return replace(state, received=received, values=None), total.astype("<u8").tobytes()
+
+
+def opened_shares(state: PartyState, payload: bytes) -> dict[int, bytes]:
+    """Return the shares that others sealed for this party, and its own, by who sent them.
+
+    Asked before a party is charged: nobody pays for a sum that could not be opened.
+
+    Raises JunkSharesError if some do not open.
+    """
+    received = dict(state.received)
+    for sender, box in unpack_by_party(payload).items():
+        if sender not in state.keys:
+            raise AlteredMessageError(f"a share from party {sender}, whose keys did not come.")
+        try:
+            received[sender] = masks.open_box(state.keys[sender][1], box, sender)
+        except AlteredMessageError:
+            raise JunkSharesError(sender) from None
+    _check_enough(state, list(received))
+    return received
 
 
 def _unmask(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:

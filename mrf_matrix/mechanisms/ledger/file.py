@@ -16,7 +16,7 @@ from mrf_matrix.base.reading import UnreadableError, opened_regular
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
-from mrf_matrix.mechanisms.ledger.store import Writer
+from mrf_matrix.mechanisms.ledger.store import Put, Writer
 from mrf_matrix.mechanisms.ledger.terms import Terms, Total
 
 MAX_BYTES = 32 * 1024**2
@@ -70,12 +70,21 @@ class FileStore:
         except LedgerError:
             return self._last
 
+    @contextmanager
+    def locked(self) -> Iterator[Put]:
+        """Let no other thread or process change the file in a block."""
+        with file_lock(self.path):
+            yield self._put
+
+    def _put(self, account: Account) -> None:
+        write_file(self.path, self.terms, account, self.identity)
+        self._last = account
+
     def update(self, write: Writer) -> Account:
         """Change the account in the file; return it."""
-        with file_lock(self.path):
+        with self.locked() as put:
             changed = write(self.read())
-            write_file(self.path, self.terms, changed, self.identity)
-            self._last = changed
+            put(changed)
             return changed
 
 

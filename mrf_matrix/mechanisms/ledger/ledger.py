@@ -16,7 +16,7 @@ from mrf_matrix.mechanisms.ledger.display import Displayed, statement
 from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
 from mrf_matrix.mechanisms.ledger.identity import OneLedger
 from mrf_matrix.mechanisms.ledger.listening import charged, words_told
-from mrf_matrix.mechanisms.ledger.record import read_record, record_of
+from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
 from mrf_matrix.mechanisms.ledger.rules import charges_due, checked_words, epsilon_of
 from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing
 from mrf_matrix.mechanisms.ledger.store import RECORD, MemoryStore, ReadOnlyStore
@@ -239,6 +239,13 @@ class PrivacyLedger(OneLedger, Displayed):
         charge = self._store.update(paid).charges[-1]
         charged(charge)
         return charge
+
+    def has_charged(self, identity: str) -> bool:
+        """Tell whether there is a charge of an identity, or may be: the file cannot be read."""
+        try:
+            return any(one.identity == identity for one in self.charges)
+        except LedgerError:
+            return True
 
     def describe(self, number: int, **words: str) -> None:
         """Say of a charge what the release is for, and of which records and model it is.

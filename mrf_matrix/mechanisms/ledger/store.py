@@ -1,7 +1,8 @@
 """Where a ledger's account lives: in the memory of one process, or nowhere (a read-only copy)."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.mechanisms.ledger.charge import Account
 
 Writer = Callable[[Account], Account]
+Put = Callable[[Account], None]
 
 
 class Store(Protocol):
@@ -19,6 +21,9 @@ class Store(Protocol):
 
     def read(self) -> Account:
         """Return the account as it stands."""
+
+    def locked(self) -> AbstractContextManager[Put]:
+        """Let nobody else change the account in a block; give what puts another in its place."""
 
     def update(self, write: Writer) -> Account:
         """Change the account as it stands, with nobody in between; return it."""
@@ -41,12 +46,22 @@ class MemoryStore:
         """Return the account as it stands."""
         return self._account
 
-    def update(self, write: Writer) -> Account:
-        """Change the account as it stands; return it."""
+    @contextmanager
+    def locked(self) -> Iterator[Put]:
+        """Let no other thread change the account in a block."""
         self.check()  # before the lock, which a fork may have copied while it was held
         with self._lock:
-            self._account = write(self._account)
-            return self._account
+            yield self._put
+
+    def _put(self, account: Account) -> None:
+        self._account = account
+
+    def update(self, write: Writer) -> Account:
+        """Change the account as it stands; return it."""
+        with self.locked() as put:
+            changed = write(self._account)
+            put(changed)
+            return changed
 
 
 class ReadOnlyStore:
@@ -63,6 +78,10 @@ class ReadOnlyStore:
     def read(self) -> Account:
         """Return the account as it was when it was copied."""
         return self._account
+
+    def locked(self) -> AbstractContextManager[Put]:
+        """Refuse, and say where the ledger is."""
+        raise BudgetError(self.reason)
 
     def update(self, write: Writer) -> Account:
         """Refuse, and say where the ledger is."""

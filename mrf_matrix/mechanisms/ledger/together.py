@@ -1,24 +1,32 @@
 """Charges on several ledgers at once: on all of them, or on none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
+from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.held_signals import held_signals
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge
+from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.listening import charged, words_told
+from mrf_matrix.mechanisms.ledger.record import LedgerError
 from mrf_matrix.mechanisms.ledger.rules import charges_due
+from mrf_matrix.mechanisms.ledger.store import Put
 
 
 def charge_together(
-    ledgers: Sequence[PrivacyLedger], own: Spending, *, rests_on: Provenance = NOTHING
+    ledgers: Sequence[PrivacyLedger],
+    own: Spending,
+    *,
+    rests_on: Provenance = NOTHING,
 ) -> None:
     """Charge one spending to each of several ledgers, or to none of them.
 
-    All are asked while all are locked, in the order of their identities, so that two calls over
-    the same ledgers never wait for each other. Where one cannot be written after another was, the
-    other's charge is taken back. A ledger that is named twice pays twice.
+    All are locked, in the order of their identities, so that two calls over the same ledgers never
+    wait for each other; then all are asked; then all are written. Where one cannot be written,
+    those before it are put back as they were, while nobody else can have charged them. A ledger
+    that is named twice pays twice, for each name stands for records of its own.
 
     Parameters
     ----------
@@ -33,58 +41,63 @@ def charge_together(
     BudgetError, NoiseProcessError, ValueError, LedgerError
         As `PrivacyLedger.charge`; nothing is charged then.
     """
-    times: dict[str, int] = {}
-    known: dict[str, PrivacyLedger] = {}
-    for ledger in ledgers:
-        times[ledger.identity] = times.get(ledger.identity, 0) + 1
-        known[ledger.identity] = ledger
-    waiting = [(known[name], times[name]) for name in sorted(known)]
-    made: list[tuple[PrivacyLedger, list[Charge]]] = []
-    with held_signals():
+    known = {ledger.identity: ledger for ledger in ledgers}
+    times = [ledger.identity for ledger in ledgers]
+    with held_signals(), ExitStack() as locks:
+        puts = {name: locks.enter_context(known[name]._store.locked()) for name in sorted(known)}
+        before = {name: known[name]._store.read() for name in puts}
+        after = dict(before)
+        for name in times:
+            after[name] = _charged(known[name], after[name], own, rests_on)
+        _put_all(puts, before, after)
+    for name in times:
+        charged(next(one for one in after[name].charges[::-1] if one.identity == own.identity))
+
+
+def refusing(
+    ledgers: Mapping[int, PrivacyLedger], own: Spending, *, rests_on: Provenance = NOTHING
+) -> dict[int, ValueError]:
+    """Return why ledgers would refuse a spending, by their numbers, where each pays in turn.
+
+    Nothing is spent. A ledger that is named twice may pay once, and refuse then.
+    """
+    accounts: dict[str, Account] = {}
+    found: dict[int, ValueError] = {}
+    for number, ledger in ledgers.items():
         try:
-            _charge_rest(waiting, own, rests_on, made)
-        except BaseException:
-            for ledger, charges in made:
-                _take_back(ledger, charges)
-            raise
-    for _, charges in made:
-        charged(charges[-1])
+            ledger._store.check()
+            account = accounts.get(ledger.identity) or ledger._store.read()
+            accounts[ledger.identity] = _charged(ledger, account, own, rests_on)
+        except (BudgetError, LedgerError) as error:
+            found[number] = error
+    return found
 
 
-def _charge_rest(
-    waiting: Sequence[tuple[PrivacyLedger, int]],
-    own: Spending,
-    rests_on: Provenance,
-    made: list[tuple[PrivacyLedger, list[Charge]]],
+def _charged(
+    ledger: PrivacyLedger, account: Account, own: Spending, rests_on: Provenance
+) -> Account:
+    """Return the account of a ledger after one more charge, or refuse."""
+    for charge in charges_due(ledger._terms, account, own, rests_on):
+        account = account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
+    return account
+
+
+def _put_all(
+    puts: Mapping[str, Put], before: Mapping[str, Account], after: Mapping[str, Account]
 ) -> None:
-    """Charge the first ledger while it is locked, after all others were."""
-    if not waiting:
-        return
-    (ledger, times), *others = waiting
-    charges: list[Charge] = []
-
-    def paid(account: Account) -> Account:
-        for _ in range(times):
-            for charge in charges_due(ledger._terms, account, own, rests_on):
-                told = replace(charge, **words_told())  # type: ignore[arg-type]
-                account = account.plus(told)
-                charges.append(told)
-        _charge_rest(others, own, rests_on, made)
-        return account
-
-    ledger._store.update(paid)
-    made.append((ledger, charges))
-
-
-def _take_back(ledger: PrivacyLedger, gone: Sequence[Charge]) -> None:
-    """Remove charges for which nothing was drawn; others that came meanwhile stay, in order."""
-    taken = {(one.number, one.identity) for one in gone}
-
-    def rest(account: Account) -> Account:
-        kept = [one for one in account.charges if (one.number, one.identity) not in taken]
-        found = ledger._terms.opening
-        for number, one in enumerate(kept, 1):
-            found = found.plus(replace(one, number=number))
-        return found
-
-    ledger._store.update(rest)
+    """Write all accounts, or leave all as they were."""
+    written: list[str] = []
+    try:
+        for name, put in puts.items():
+            written.append(name)
+            put(after[name])
+    except BaseException as error:
+        for name in written:
+            try:
+                puts[name](before[name])
+            except Exception as again:  # each is tried by itself
+                error.add_note(
+                    f"The charge of ledger {name} may stand, though nothing was drawn for it: it "
+                    f"could not be written back ({again})."
+                )
+        raise

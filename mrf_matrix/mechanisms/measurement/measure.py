@@ -1,10 +1,13 @@
 """Where one curator's data and noise meet; parties of a federation each add their own share."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.provenance import STRATEGY, Provenance, keep_drawn, spending_of
+from mrf_matrix.base.drawn import begun, tell_kept
+from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
@@ -84,11 +87,45 @@ add_remove neighbours.)
     if kind in ("exact", "claimed"):
         check_parent_process()
     answers = counts.answers(mechanism.rounded.matrix)
+    rests_on = counts.provenance | STRATEGY
+    draw = begun(release_maker(mechanism, kind, counts.sizes, rests_on))
     if generator is not None:
-        answers = answers + mechanism.law.research(answers.shape, generator)
+        draw.outcome = answers + mechanism.law.research(answers.shape, generator)
     else:
-        answers = mechanism.law.exact(answers)
-    return drawn_release(mechanism, answers, kind, counts.sizes, counts.provenance | STRATEGY)
+        draw.outcome = mechanism.law.exact(answers)
+    tell_kept(draw)
+    made: Release = draw.finish(draw.outcome)
+    return made
+
+
+def release_maker(
+    mechanism: Mechanism,
+    noise: Noise,
+    sizes: tuple[int, ...],
+    rests_on: Provenance,
+    *,
+    domain: PublicDomain | None = None,
+    quorum: Quorum | None = None,
+) -> Callable[[Longs], Release]:
+    """Return what makes a release of answers, all of which is known before they are drawn.
+
+    `rests_on`: that of counts and strategy; its own charge is added, or the whole that it is a part
+    of.
+    """
+    condition = mechanism.author if noise == "claimed" else ""
+    if quorum is not None:
+        condition = quorum.condition
+    spending = spending_of(
+        mechanism.budget, mechanism.neighboring, noise, "a measurement", condition
+    )
+    known = rests_on | Provenance.of_spending(spending)
+    record = MeasurementRecord.today(noise)
+
+    def release(answers: Longs) -> Release:
+        drawn = Drawn.of(answers, known)
+        return Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
+
+    return release
 
 
 def drawn_release(
@@ -101,22 +138,9 @@ def drawn_release(
     domain: PublicDomain | None = None,
     quorum: Quorum | None = None,
 ) -> Release:
-    """Return the release of answers whose noise was drawn here, or by parties of a protocol.
-
-    `rests_on`: that of counts and strategy; its own charge is added, or the whole that it is a part
-    of.
-    """
-    condition = mechanism.author if noise == "claimed" else ""
-    if quorum is not None:
-        condition = quorum.condition
-    spending = spending_of(
-        mechanism.budget, mechanism.neighboring, noise, "a measurement", condition
-    )
-    drawn = Drawn.of(answers, rests_on | Provenance.of_spending(spending))
-    record = MeasurementRecord.today(noise)
-    made = Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
-    keep_drawn(made)
-    return made
+    """Return the release of answers whose noise was drawn by parties of a protocol."""
+    make = release_maker(mechanism, noise, sizes, rests_on, domain=domain, quorum=quorum)
+    return make(answers)
 
 
 def _generator(random_state: Seed) -> np.random.Generator:

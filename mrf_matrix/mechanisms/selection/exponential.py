@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Longs
+from mrf_matrix.base.drawn import Choice, begun
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 LARGEST_GAP = 1 << 31  # gaps must stay below it, so that rate times gap fits in 62 bits
@@ -79,6 +80,7 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
     rows = np.nonzero(options.T)[1]
     chosen = np.full(len(number), -1, dtype=np.int64)
     pending = np.flatnonzero(number)
+    draw = begun(Choice)
     while len(pending):
         row = rows[starts[pending] + bits.below(number[pending])]
         if rate.units is None:
@@ -87,6 +89,7 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
             accepted = accepts(gaps[row, pending], rate, bits)
         chosen[pending[accepted]] = row[accepted]
         pending = pending[~accepted]
+    draw.outcome = chosen
     return chosen
 
 

@@ -46,7 +46,8 @@ class MaskRows:
     @property
     def means(self) -> Array:
         """Share of the codes that each mask admits, shape (o, d)."""
-        return mask_widths(self.masks) / np.asarray(self.sizes)
+        shares: Array = mask_widths(self.masks) / np.asarray(self.sizes)
+        return shares
 
     @property
     def fixed(self) -> Bools:

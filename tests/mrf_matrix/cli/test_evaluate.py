@@ -5,7 +5,13 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import PosteriorForestClassifier, PrivacyLedger, load_dataset, save_model
+from mrf_matrix import (
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    load_dataset,
+    load_release,
+    save_model,
+)
 from mrf_matrix.cli import evaluate as command_file
 from mrf_matrix.cli.main import main
 
@@ -87,7 +93,7 @@ def test_what_is_refused_spends_nothing(model, ledger, arguments, message):
     assert not PrivacyLedger.open(ledger).charges
 
 
-def test_what_the_disk_refuses_is_printed(model, monkeypatch):
+def test_what_the_disk_refuses_is_kept_as_a_release(model, monkeypatch):
     def full(path):
         raise OSError("No space left on device")
 
@@ -95,5 +101,7 @@ def test_what_the_disk_refuses_is_printed(model, monkeypatch):
     kept = model.parent / "evaluation.json"
     done = run("evaluate", model, "monks_1", "--epsilon", "1", "--output", kept)
     assert done.exit_code != 0
-    assert "noisy_counts" in done.output
-    assert "do not evaluate again" in done.output
+    assert "is spent; what was drawn is kept in" in done.output
+    assert "Do not pay again" in done.output
+    (release,) = model.parent.glob("evaluation-release-1-*.release")
+    assert load_release(release).is_private

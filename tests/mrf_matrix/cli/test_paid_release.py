@@ -61,7 +61,7 @@ def test_a_release_without_room_is_written_beside_the_ledger(folder, ledger, mon
         "PureDP(epsilon=0.5) is spent",
         str(ledger),
         str(kept),
-        "do not fit again",
+        "Do not pay again",
     ):
         assert words in done.output
     monks = load_dataset("monks_1")

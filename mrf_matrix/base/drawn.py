@@ -1,0 +1,134 @@
+"""What was drawn of what was paid for is kept, whatever fails after it.
+
+A draw is entered in a record before it is made, and its outcome is put there by an assignment: no
+call stands between the noise and the place where it is kept. An error that would lose it holds all
+that was drawn as its `releases`, and says what was spent.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What private choices among public options chose.
+
+    `chosen`: places of the options, a number for each choice; or what stands there.
+    """
+
+    chosen: Any
+
+
+@dataclass(eq=False)
+class Draw:
+    """One draw; `outcome` is None until it is made, and assigned once it is.
+
+    `finish` makes of an outcome the value to be kept; `rests_on`: what the value rests on besides.
+    """
+
+    finish: Callable[[Any], Any]
+    rests_on: Provenance = NOTHING
+    outcome: Any = None
+
+    @property
+    def value(self) -> Any:
+        """What was drawn, with all that it rests on; None where nothing was."""
+        if self.outcome is None:
+            return None
+        made = self.finish(self.outcome)
+        return made.resting_on(self.rests_on) if hasattr(made, "resting_on") else made
+
+
+@dataclass(frozen=True, eq=False)
+class Payment:
+    """What a block spends, once `is_made`; without a ledger it is made where something is drawn."""
+
+    spending: Spending
+    provenance: Provenance
+    is_made: Callable[[], bool | None] = lambda: None
+
+
+@dataclass(eq=False)
+class DrawRecord:
+    """All draws of a block and all payments for them, in order.
+
+    `keep`: given every value as soon as it was drawn, for instance to write it to disk.
+    """
+
+    keep: Callable[[Any], None] | None = None
+    draws: list[Draw] = field(default_factory=list)
+    payments: list[Payment] = field(default_factory=list)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """What was drawn, in order."""
+        return tuple(one.value for one in self.draws if one.outcome is not None)
+
+    @property
+    def paid(self) -> list[Spending]:
+        """What was spent."""
+        begun = bool(self.draws)
+        made = [(one.spending, one.is_made()) for one in self.payments]
+        return [one for one, paid in made if (begun if paid is None else paid)]
+
+    def explain(self, error: BaseException) -> None:
+        """Keep what was drawn in an error that would lose it, and say what was spent."""
+        spent, drawn = self.paid, self.values
+        if not spent and not drawn:
+            return
+        known = getattr(error, "releases", None)
+        error.releases = drawn  # type: ignore[attr-defined]
+        if known is not None and len(known) == len(drawn):
+            return  # an inner block said so
+        kept = "nothing was drawn yet"
+        if drawn:
+            kept = f"what was drawn is kept: {len(drawn)} in `releases` of this error"
+        elif self.draws:
+            kept = "the first draw was not finished"
+        told = " and ".join(f"{one.budget!r} is spent for {one.what}" for one in spent)
+        error.add_note(f"{told or 'Noise was drawn'}; {kept}.")
+
+
+_RECORD: ContextVar[DrawRecord | None] = ContextVar("draws", default=None)
+
+
+@contextmanager
+def kept_draws(keep: Callable[[Any], None] | None = None) -> Iterator[DrawRecord]:
+    """Keep what is drawn in a block; an error of it has it as `releases`.
+
+    Blocks inside share the record of the outermost one.
+    """
+    outer = _RECORD.get()
+    record = DrawRecord(keep) if outer is None else outer
+    token = _RECORD.set(record)
+    try:
+        yield record
+    except BaseException as error:
+        record.explain(error)
+        raise
+    finally:
+        _RECORD.reset(token)
+
+
+def begun(finish: Callable[[Any], Any] = lambda outcome: outcome) -> Draw:
+    """Enter a draw in the record before it is made; its outcome is to be assigned."""
+    record = _RECORD.get()
+    if record is None:
+        return Draw(finish)
+    rests_on = record.payments[-1].provenance if record.payments else NOTHING
+    draw = Draw(finish, rests_on)
+    record.draws.append(draw)
+    return draw
+
+
+def tell_kept(draw: Draw) -> None:
+    """Hand a finished draw to whoever keeps it on disk, whose failure is no reason to stop."""
+    record = _RECORD.get()
+    if record is not None and record.keep is not None:
+        with suppress(Exception):
+            record.keep(draw.value)
