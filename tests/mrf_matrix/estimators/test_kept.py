@@ -1,8 +1,6 @@
 """What was paid for is kept, whatever fails after it: in the object, in the error, in a file."""
 
-import os
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +21,16 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.base import provenance
 from mrf_matrix.base.held_signals import held_signals, until_kept
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.cli import evaluate as evaluate_command
 from mrf_matrix.cli.main import main
+from mrf_matrix.cli.paid_release import Rescue
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.federated.sums import party
 from mrf_matrix.federated.systems import grow_privately
-from mrf_matrix.mechanisms import LedgerError, Release, count_cells
-from mrf_matrix.mechanisms.ledger import together
+from mrf_matrix.mechanisms import LedgerError, count_cells
+from mrf_matrix.mechanisms.ledger.file import FileStore
 from mrf_matrix.mechanisms.ledger.together import charge_together
 from mrf_matrix.planning.plans.part import PlanPart
 from strategies.operators import Identity, memory_cap
@@ -42,131 +40,7 @@ RNG = np.random.default_rng(0)
 X = np.stack([RNG.integers(2, size=60), RNG.integers(3, size=60)], axis=1)
 Y = RNG.integers(2, size=60)
 FEW = {"n_trees": 2, "max_depth": 1, "strategy": "identity"}
-OURS = Path(mrf_matrix.__file__).parent
 DATA = load_dataset("monks_1")
-
-
-class Saboteur(Exception):
-    """What fails once."""
-
-
-class Sabotage:
-    """Counts the calls of ours after the charge, and makes one of them fail."""
-
-    def __init__(self, ledger, fails_at=None, error=Saboteur):
-        self.ledger, self.fails_at, self.error = ledger, fails_at, error
-        self.calls, self.charged = 0, False
-
-    def __enter__(self):
-        self.before = sys.getprofile()
-        sys.setprofile(self._called)
-        return self
-
-    def __exit__(self, *failed):
-        sys.setprofile(self.before)
-
-    def _called(self, frame, event, argument):
-        code = frame.f_code
-        if not code.co_filename.startswith(str(OURS)):
-            return
-        if event == "return" and code.co_name == "charge" and self.ledger.charges:
-            self.charged = True  # the bill's own charge has returned, or the ledger's
-        if event != "call" or not self.charged:
-            return
-        if code.co_filename.endswith(("provenance.py", "held_signals.py", "spending.py")):
-            return  # what keeps, and the charge itself: tried by hand below
-        self.calls += 1
-        if self.calls == self.fails_at:
-            sys.setprofile(self.before)
-            raise self.error("sabotage")
-
-
-def matrix(ledger):
-    return MatrixForestClassifier(DOMAIN, epsilon=1, ledger=ledger, random_state=0, **FEW)
-
-
-def tables(ledger):
-    return PosteriorForestClassifier(DOMAIN, epsilon=1, ledger=ledger, random_state=0)
-
-
-MADE = {"matrix": matrix, "tables": tables}
-
-
-def drawn_in(ledger, run):
-    """Count what `measure` gave out while something ran."""
-    drawn = []
-    keep = provenance.keep_drawn
-
-    def keeping(value):
-        drawn.append(value)
-        keep(value)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mrf_matrix.mechanisms.measurement.measure.keep_drawn", keeping)
-        error = run()
-    return drawn, error
-
-
-def sabotaged(make, place, error):
-    ledger = PrivacyLedger(epsilon=9)
-    model = make(ledger)
-
-    def run():
-        try:
-            with Sabotage(ledger, place, error):
-                model.fit(X, Y)
-        except BaseException as caught:  # the saboteur's, whatever it is
-            return caught
-        return None
-
-    return model, ledger, *drawn_in(ledger, run)
-
-
-def calls_after_the_charge(make):
-    ledger = PrivacyLedger(epsilon=9)
-    with Sabotage(ledger) as counted:
-        make(ledger).fit(X, Y)
-    return counted.calls
-
-
-def is_lost(model, drawn, error):
-    """Tell whether something that was drawn can be reached nowhere."""
-    held = [*getattr(error, "releases", ()), *vars(model).get("releases_", ())]
-    held.append(vars(model).get("release_"))
-    answers = [one.answers for one in held if isinstance(one, Release)]
-    return any(
-        all(not np.array_equal(one.answers, other) for other in answers)
-        for one in drawn
-        if isinstance(one, Release)
-    )
-
-
-@pytest.mark.parametrize("error", [Saboteur, KeyboardInterrupt], ids=lambda one: one.__name__)
-@pytest.mark.parametrize("kind", MADE)
-def test_whatever_call_fails_after_the_charge_nothing_drawn_is_lost(kind, error):
-    make = MADE[kind]
-    count = calls_after_the_charge(make)
-    assert count > 50, "the saboteur sees what it should"
-    tried = range(1, count + 1, max(1, count // 60))
-    for place in tried:
-        model, ledger, drawn, caught = sabotaged(make, place, error)
-        if caught is None:
-            continue
-        assert ledger.charges, "it fails after the charge"
-        assert not is_lost(model, drawn, caught), place
-        if drawn:
-            assert any("is spent" in note for note in caught.__notes__), place
-
-
-def test_the_saboteur_catches_a_fit_that_keeps_nothing(monkeypatch):
-    monkeypatch.setattr(provenance, "_keep", lambda *nothing: None)
-    monkeypatch.setattr("mrf_matrix.estimators.training.matrix_forest.FITTED", ())
-    monkeypatch.setattr(
-        "mrf_matrix.estimators.shared.fixed_claim.keep_if_fit_fails", lambda estimator: None
-    )
-    count = calls_after_the_charge(matrix)
-    found = [sabotaged(matrix, place, Saboteur) for place in range(20, count, 20)]
-    assert any(is_lost(model, drawn, error) for model, _, drawn, error in found if error)
 
 
 @pytest.mark.parametrize(
@@ -242,37 +116,30 @@ def test_parties_are_charged_together_or_not_at_all():
     assert spent(enough) == [1, 1]
 
 
-def test_a_charge_is_taken_back_where_another_ledger_cannot_be_written(tmp_path, monkeypatch):
+def test_all_accounts_are_put_back_where_one_cannot_be_written(tmp_path, monkeypatch):
     listed = [PrivacyLedger.open(tmp_path / f"{i}.json", epsilon=1) for i in range(3)]
     one = Spending(PureDP(1), "add_remove", "exact", "a round")
-    last = min(listed, key=lambda ledger: ledger.identity)  # which is written after the others
-    monkeypatch.setattr(
-        type(last._store), "update", failing_for(last._store, type(last._store).update)
-    )
-    with pytest.raises(LedgerError, match="cannot be written"):
-        charge_together(listed, one)
-    monkeypatch.undo()
+    last, put = max(listed, key=lambda ledger: ledger.identity), FileStore._put
+
+    def failing(store, account):
+        if store is last._store and account.charges:
+            raise LedgerError("it cannot be written")
+        put(store, account)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileStore, "_put", failing)
+        with pytest.raises(LedgerError, match="cannot be written"):
+            charge_together(listed, one)
     again = [PrivacyLedger.open(tmp_path / f"{i}.json") for i in range(3)]
     assert spent(again) == [0, 0, 0]
     charge_together(again, one)
     assert spent(again) == [1, 1, 1]
 
 
-def failing_for(store, update):
-    def failing(self, write):
-        if self is store:
-            write(self.read())
-            raise LedgerError("it cannot be written")
-        return update(self, write)
-
-    return failing
-
-
 def test_a_ledger_that_is_named_twice_pays_twice():
     (one,) = ledgers(2)
     charge_together([one, one], Spending(PureDP(1), "add_remove", "exact", "a round"))
     assert (one.spent, len(one.charges)) == (2, 2)
-    assert together.charge_together is charge_together
 
 
 PART = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
@@ -288,7 +155,7 @@ def test_a_party_whose_ledger_refuses_has_dropped_out():
     assert found.release.is_private
     assert (spent(held), server.spent) == ([1, 1, 0], 1)
     held, (server,) = ledgers(1, 0.1, 0.5), ledgers(1)
-    with pytest.raises(ValueError, match=r"2 parties refuse.*Nothing was sent or spent"):
+    with pytest.raises(ValueError, match=r"ledgers of 2 parties refuse.*Nothing was spent"):
         run_federation(three(), [PART] * 3, ledgers=held, server_ledger=server)
     held = ledgers(1, 1, 1)
     with pytest.raises(ValueError, match="epsilon"):
@@ -374,8 +241,8 @@ def test_an_evaluation_is_written_before_it_is_shown(model_file, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     run("ledger", tmp_path / "l.json", "--epsilon", "3")
     done = run(*asked, "--ledger", tmp_path / "l.json")
-    assert "The budget is spent: the record is in" in done.output
-    assert list(tmp_path.glob("evaluation-*.json"))
+    (kept,) = tmp_path.glob("evaluation-*.json")
+    assert f"the evaluation is written: {kept}. Do not pay again." in done.output
 
 
 def test_a_fit_that_fails_after_its_noise_leaves_its_releases(tmp_path, monkeypatch):
@@ -421,14 +288,12 @@ def test_a_second_fit_of_one_name_replaces_nothing(tmp_path, monkeypatch):
 
 
 def test_folders_that_are_gone_do_not_end_the_search(tmp_path, monkeypatch):
-    from mrf_matrix.cli.paid_release import kept_elsewhere
-
-    def gone():
-        raise RuntimeError("no home")
+    def gone(*args):
+        raise FileNotFoundError
 
     monkeypatch.setattr(Path, "home", gone)
-    monkeypatch.setattr(Path, "cwd", lambda: (_ for _ in ()).throw(FileNotFoundError()))
-    nowhere = tmp_path / "missing" / "m.mrf"
-    place = kept_elsewhere(lambda path: path.write_bytes(b"kept"), nowhere, None)
-    assert place.read_bytes() == b"kept"
-    os.unlink(place)
+    monkeypatch.setattr(Path, "cwd", gone)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    rescue = Rescue("model", tmp_path / "missing" / "m.mrf", None)
+    place = rescue.elsewhere(lambda path: path.write_bytes(b"kept"), rescue.output)
+    assert (place.parent, place.read_bytes()) == (tmp_path, b"kept")

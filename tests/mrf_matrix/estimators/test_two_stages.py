@@ -100,7 +100,7 @@ def test_a_failing_stage_two_keeps_the_structure(monkeypatch, parts, with_ledger
     failing(monkeypatch, kind, "calibrate")
     with pytest.raises(ValueError, match="calibrate failed") as error:
         forest.fit(CODES, LABELS)
-    (note,) = error.value.__notes__
+    note = error.value.__notes__[0]
     assert f"{forest.plan_.structure} was spent on the structure" in note
     assert ("the ledger was charged PureDP(epsilon=1) for both stages" in note) == with_ledger
     assert "60" not in note
