@@ -1,7 +1,7 @@
 """What every room stands on: files written whole, words for people, checks of numbers."""
 
 from mrf_matrix.base.checks import NoiseProcessError, check_parent_process, escaped, is_plain_line
-from mrf_matrix.base.whole_file import check_writable, whole_file
+from mrf_matrix.base.files import check_writable, whole_file
 
 __all__ = [
     "NoiseProcessError",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.base.reading import hash_of
+from mrf_matrix.base.files import hash_of
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit_methods import (

@@ -56,7 +56,9 @@ def exact_number(
         parts = [number_text(part) for part in value.split("/")]
         number = Fraction(value) if len(parts) > 1 else float(parts[0])
     except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(f"{value!r}: expected a number such as 1, 0.5 or 1/3") from error
+        raise click.BadParameter(
+            f"{value!r}: expected a finite number such as 1, 0.5 or 1/3"
+        ) from error
     if not 0 < number < float("inf"):
         raise click.BadParameter(f"{value!r}: expected a positive, finite number")
     return number

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.held_signals import Holding, until_kept
+from mrf_matrix.base.kept import Holding, until_kept
 from mrf_matrix.cli.errors import line_of
 
 if TYPE_CHECKING:
-    from mrf_matrix.base.drawn import DrawRecord
+    from mrf_matrix.base.kept import DrawRecord
 
 Write = Callable[[Path], None]
 
@@ -175,7 +175,7 @@ def rescued(rescue: Rescue) -> Iterator[None]:
 
     Raises click.ClickException in place of an error after the charge.
     """
-    from mrf_matrix.base.drawn import kept_draws
+    from mrf_matrix.base.kept import kept_draws
 
     rescue.reserve()
     try:

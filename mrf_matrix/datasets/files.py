@@ -14,7 +14,7 @@ from typing import IO, BinaryIO, Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
-from mrf_matrix.base.reading import opened_regular
+from mrf_matrix.base.files import opened_regular
 from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
 from mrf_matrix.domain import Domain, DomainError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import FieldError, JsonObject, list_of, object_of, parsed, versioned_of
-from mrf_matrix.base.reading import UnreadableError, content_of
+from mrf_matrix.base.files import UnreadableError, content_of
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
 

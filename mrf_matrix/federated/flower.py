@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base import escaped
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.drawn import begun, kept_draws
+from mrf_matrix.base.kept import begun, kept_draws
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.noisy_answers import noise_kind

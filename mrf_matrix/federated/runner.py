@@ -14,7 +14,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.drawn import DrawRecord, Payment, begun, kept_draws, tell_kept
+from mrf_matrix.base.kept import DrawRecord, Payment, begun, kept_draws, tell_kept
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
 from mrf_matrix.federated.local_party import Kept, LocalParty, check_before_charge, party_answer
 from mrf_matrix.federated.network import Network, RandomState

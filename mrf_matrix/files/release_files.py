@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from mrf_matrix.base.fields import FieldError, one_line
-from mrf_matrix.base.reading import opened_regular
+from mrf_matrix.base.files import opened_regular
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.container import (
     MAX_BYTES,

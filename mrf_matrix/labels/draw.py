@@ -28,7 +28,7 @@ from functools import partial
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Longs
-from mrf_matrix.base.drawn import Choice, begun
+from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut

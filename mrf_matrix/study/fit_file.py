@@ -9,7 +9,7 @@ from typing import Any
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import parsed
-from mrf_matrix.base.reading import content_of
+from mrf_matrix.base.files import content_of
 from mrf_matrix.study.comparison import Score
 
 MAX_BYTES = 256 * 1024**2

@@ -9,8 +9,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Codes, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
-from mrf_matrix.base.drawn import kept_draws
 from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
 from mrf_matrix.estimators.shared.spending import Bill, noise_stream, paid

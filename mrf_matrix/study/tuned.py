@@ -24,7 +24,7 @@ from mrf_matrix.base import whole_file
 from mrf_matrix.base.arrays import AnyInts, Array, Values, plain_array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.fields import parsed
-from mrf_matrix.base.reading import content_of
+from mrf_matrix.base.files import content_of
 from mrf_matrix.base.workers import computed
 from mrf_matrix.study.splits import Progress
 

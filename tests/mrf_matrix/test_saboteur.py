@@ -25,8 +25,8 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.base import drawn as kept_in
-from mrf_matrix.base.drawn import Choice
+from mrf_matrix.base import kept as kept_in
+from mrf_matrix.base.kept import Choice
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier

@@ -229,7 +229,7 @@ def _keep(domain: "Domain", file: Path) -> None:
 
 def _parsed(schema: Path) -> object:
     from mrf_matrix.base.fields import parsed
-    from mrf_matrix.base.reading import content_of
+    from mrf_matrix.base.files import content_of
     from mrf_matrix.domain.writing.yaml_text import yaml_value
 
     content = content_of(schema)

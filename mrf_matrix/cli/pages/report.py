@@ -8,7 +8,7 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import object_of, parsed
-from mrf_matrix.base.reading import content_of, hash_of
+from mrf_matrix.base.files import content_of, hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import FILE, NEW, ledger_option, overwrite_option
 from mrf_matrix.cli.paid_release import check_output

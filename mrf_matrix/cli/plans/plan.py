@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.base.reading import content_of
+from mrf_matrix.base.files import content_of
 from mrf_matrix.base.shown import cut
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (

@@ -6,7 +6,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.drawn import begun
+from mrf_matrix.base.kept import begun
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.base.drawn import begun
+from mrf_matrix.base.kept import begun
 from mrf_matrix.base.provenance import parts_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,

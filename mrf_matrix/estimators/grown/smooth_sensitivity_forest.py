@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.drawn import Choice, begun
+from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier

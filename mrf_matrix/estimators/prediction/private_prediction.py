@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
-from mrf_matrix.base.drawn import kept_draws
+from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report

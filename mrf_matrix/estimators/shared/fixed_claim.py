@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix.base.drawn import kept_draws
+from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain
 
 Claim = TypeVar("Claim")

@@ -10,8 +10,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.drawn import Payment, kept_draws
-from mrf_matrix.base.held_signals import held_signals
+from mrf_matrix.base.kept import Payment, held_signals, kept_draws
 from mrf_matrix.base.provenance import (
     NOTHING,
     Provenance,

@@ -22,8 +22,8 @@ from mrf_matrix.base.fields import (
     versioned_of,
     whole_numbers,
 )
+from mrf_matrix.base.files import opened_regular
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.base.reading import opened_regular
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier

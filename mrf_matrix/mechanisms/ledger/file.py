@@ -12,7 +12,7 @@ from uuid import uuid4
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import parsed
-from mrf_matrix.base.reading import UnreadableError, opened_regular
+from mrf_matrix.base.files import UnreadableError, opened_regular
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from mrf_matrix.base.checks import BudgetError
-from mrf_matrix.base.held_signals import held_signals
+from mrf_matrix.base.kept import held_signals
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger

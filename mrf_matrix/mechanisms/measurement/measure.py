@@ -6,7 +6,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.drawn import begun, tell_kept
+from mrf_matrix.base.kept import begun, tell_kept
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Longs
-from mrf_matrix.base.drawn import Choice, begun
+from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 LARGEST_GAP = 1 << 31  # gaps must stay below it, so that rate times gap fits in 62 bits

@@ -10,7 +10,7 @@ from typing import Any
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import parsed
-from mrf_matrix.base.reading import content_of
+from mrf_matrix.base.files import content_of
 from mrf_matrix.planning.plain_values import key_of
 
 SCHEMA = 1

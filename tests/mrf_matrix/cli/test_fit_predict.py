@@ -230,7 +230,7 @@ def test_the_command_line_knows_every_rule():
     ("arguments", "message"),
     [
         (["--method", "matrix", "--n-blocks", "2"], "--n-blocks: no option of --method matrix"),
-        (["--max-depth", "deep"], "not a valid integer"),
+        (["--max-depth", "deep"], "expected a whole number"),
         (["--method", "posterior", "--max-depth", "2"], "--max-depth: no option of --method post"),
         (["--voting", "loudest"], "loudest"),
     ],

@@ -141,7 +141,7 @@ def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
         (["plan", "records.csv"], "reads no records"),
         (["plan", "missing.json"], "missing.json"),
         (["plan", "monks_1", "--max-depth", "-1"], "depth"),
-        (["plan", "monks_1", "--max-features", "9"], "max_features"),
+        (["plan", "monks_1", "--max-features", "9"], "--max-features 9"),
         (["plan", "monks_1", "--epsilon", "0"], "positive"),
         (["tune", "monks_1", "--max-features", "9"], "no design was feasible"),
         (["tune", "monks_1", "--mode", "posterior", "--max-depth", "2"], "--n-blocks"),

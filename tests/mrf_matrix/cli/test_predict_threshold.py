@@ -81,7 +81,7 @@ def test_another_voting_is_cut_by_its_own_shares(tmp_path):
     [
         (["--threshold", "0"], "threshold=0.0: expected a number between 0 and 1"),
         (["--threshold", "1"], "threshold=1.0: expected a number between 0 and 1"),
-        (["--threshold", "nan"], "expected a number between 0 and 1"),
+        (["--threshold", "nan"], "expected a finite number such as 0.5"),
         (["--threshold", "half"], "half"),
         (["--threshold", "0.3", "--abstain", "0.9"], "--threshold 0.3 beside --abstain 0.9"),
     ],

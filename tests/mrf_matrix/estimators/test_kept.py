@@ -21,7 +21,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.base.held_signals import held_signals, until_kept
+from mrf_matrix.base.kept import held_signals, until_kept
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.cli import evaluate as evaluate_command
 from mrf_matrix.cli.main import main

@@ -1,10 +1,12 @@
-"""What was drawn of what was paid for is kept, whatever fails after it.
+"""What was paid for is kept, whatever fails after it, and whoever asks the program to end.
 
 A draw is entered in a record before it is made, and its outcome is put there by an assignment: no
 call stands between the noise and the place where it is kept. An error that would lose it holds all
-that was drawn as its `releases`, and says what was spent.
+that was drawn as its `releases`, and says what was spent. Signals wait until then.
 """
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,6 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
+
+ASKED = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end a program at somebody's request; not every system has all of them."""
 
 
 @dataclass(frozen=True)
@@ -132,3 +137,64 @@ def tell_kept(draw: Draw) -> None:
     if record is not None and record.keep is not None:
         with suppress(Exception):
             record.keep(draw.value)
+
+
+class Holding:
+    """Holds signals back from its start to its end, and then lets the first that came act."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self.came: list[int] = []
+
+    def start(self) -> None:
+        """Hold signals from now on; in another thread than the main one there are none."""
+        if self._before or threading.current_thread() is not threading.main_thread():
+            return
+        for name in ASKED:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
+                self._before[number] = signal.signal(number, self._hold)
+
+    def end(self) -> None:
+        """Let signals act again, and the first of those that came at once."""
+        before, self._before = self._before, {}
+        came, self.came = self.came, []
+        for number, handler in reversed(before.items()):  # the keyboard last: it may interrupt
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+    def _hold(self, number: int, frame: object) -> None:
+        self.came.append(number)
+
+
+_UNTIL_KEPT: ContextVar[Holding | None] = ContextVar("holding", default=None)
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Hold signals back within a block that pays; inside of `until_kept`, to the end of that."""
+    outer = _UNTIL_KEPT.get()
+    holding = outer or Holding()
+    holding.start()
+    try:
+        yield
+    finally:
+        if outer is None:
+            holding.end()
+
+
+@contextmanager
+def until_kept(holding: Holding | None = None) -> Iterator[None]:
+    """Hold signals back from the first payment within a block to the block's end.
+
+    What comes before it is paid, such as planning, ends at once where somebody asks. Whoever keeps
+    what was paid for earlier gives a `holding`, and ends it.
+    """
+    held = Holding() if holding is None else holding
+    token = _UNTIL_KEPT.set(held)
+    try:
+        yield
+    finally:
+        _UNTIL_KEPT.reset(token)
+        held.end()
