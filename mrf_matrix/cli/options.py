@@ -57,10 +57,10 @@ def exact_number(
         number = Fraction(value) if len(parts) > 1 else float(parts[0])
     except (ValueError, ZeroDivisionError) as error:
         raise click.BadParameter(
-            f"{value!r}: expected a finite number such as 1, 0.5 or 1/3"
+            f"{shown(value)}: expected a finite number such as 1, 0.5 or 1/3"
         ) from error
     if not 0 < number < float("inf"):
-        raise click.BadParameter(f"{value!r}: expected a positive, finite number")
+        raise click.BadParameter(f"{shown(value)}: expected a positive, finite number")
     return number
 
 

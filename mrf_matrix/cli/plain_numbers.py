@@ -27,10 +27,8 @@ class PlainNumber(click.ParamType):  # type: ignore[type-arg]  # generic since c
         """Return the number, or say what was expected."""
         if isinstance(value, str):
             if not (WHOLE if self.is_whole else NUMBER).fullmatch(value.strip()):
-                what = (
-                    "a whole number such as 10" if self.is_whole else "a finite number such as 0.5"
-                )
-                self.fail(f"{shown(value)}: expected {what}.", param, ctx)
+                what = "whole number such as 10" if self.is_whole else "finite number such as 0.5"
+                self.fail(f"{shown(value)}: expected a {what}.", param, ctx)
             if not abs(float(value)) <= LARGEST:
                 self.fail(f"{shown(value)}: expected at most 10^15 in size.", param, ctx)
         return self.kind.convert(value, param, ctx)

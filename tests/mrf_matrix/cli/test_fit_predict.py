@@ -335,8 +335,8 @@ def test_an_overdraft_is_refused_before_the_records_are_read(files):
     [
         (["--epsilon", "0"], "positive"),
         (["--epsilon", "inf"], "finite"),
-        (["--epsilon", "1/0"], "expected a number"),
-        (["--epsilon", "much"], "expected a number"),
+        (["--epsilon", "1/0"], "expected a finite number"),
+        (["--epsilon", "much"], "expected a finite number"),
         (["--epsilon", "1", "--rho", "1"], "exactly one"),
         (["--target", "nothing"], "nothing"),
         (["--strategy", "magic"], "magic"),
