@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.cli.plain_numbers import number_text
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
