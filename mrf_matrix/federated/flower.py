@@ -149,8 +149,14 @@ def _charge(design: FederatedDesign, session: Session, ledger: PrivacyLedger | N
     if ledger is not None:
         made = design.mechanism
         identity = session.identity_of_charge
-        kind = noise_kind(design, "exact")
-        ledger.charge(made.budget, session.label, made.neighboring, noise=kind, identity=identity)
+        ledger.charge(
+            made.budget,
+            session.label,
+            made.neighboring,
+            noise=noise_kind(design, "exact"),
+            rests_on=design.provenance,
+            identity=identity,
+        )
 
 
 def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, list[int]]:

@@ -91,7 +91,8 @@ def contribution(
             f"noise={noise!r} with generator={generator!r}: expected 'exact' without a generator, "
             f"or 'research' with one."
         )
-    check_claims(counts.provenance, ledger)
+    rests_on = counts.provenance | design.provenance
+    check_claims(rests_on, ledger)
     answers = checked_answers(design, counts)
     if ledger is not None:
         mechanism = design.mechanism
@@ -101,7 +102,7 @@ def contribution(
             what,
             mechanism.neighboring,
             noise=kind,
-            rests_on=counts.provenance,
+            rests_on=rests_on,
             identity=identity,
         )
     drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
