@@ -288,7 +288,18 @@ class Domain:
         return cls(*domain_from_dict(data))
 
     def save(self, path: "str | PathLike[str]") -> None:
-        """Write the domain as a JSON file."""
+        """Write the domain as a JSON file.
+
+        Raises
+        ------
+        DomainError
+            If a private choice picked its attributes: the file could not say what that cost.
+        """
+        if self.provenance.released:
+            raise DomainError(
+                "The domain follows from a private choice, whose cost a domain file does not hold: "
+                "expected one that is public. Save the model that was fitted over it instead."
+            )
         save_domain(self.to_dict(), path)
 
     @classmethod
