@@ -36,6 +36,16 @@ def plain_array(name: str, values: object) -> Values:
     return checked(name, values)
 
 
+def owned(array: Values) -> Values:
+    """Return an array in memory that nobody can write to, also not through a copy's pickle.
+
+    The one rule of both packages: `strategies.operators.base.validation.owned`.
+    """
+    from strategies.operators.base.validation import owned as kept  # loads SciPy
+
+    return kept(array)
+
+
 def plain_floats(name: str, values: object) -> Array:
     """Return an array of real numbers as floats, or refuse by name what is masked, or no numbers.
 

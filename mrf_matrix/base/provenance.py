@@ -14,12 +14,15 @@ from operator import or_
 from typing import Any, Self
 from uuid import uuid4
 
-from mrf_matrix.base.checks import is_plain_line
+from mrf_matrix.base.checks import is_plain_line, one_word
+from mrf_matrix.base.shown import shown
 
 WORST_FIRST = ("none", "research", "claimed", "shares", "exact")
 """Kinds of noise, by what they protect. "claimed" is that of a law that its author vouches for."""
 
-LONGEST_WORD = 200
+RELATIONS = ("add_remove", "replace_one")
+
+LONGEST_WORD, LONGEST_NAME = 200, 500
 
 
 def new_identity() -> str:
@@ -53,6 +56,12 @@ class Spending:
     condition: str = ""
     identity: str = field(default_factory=new_identity)
 
+    def __post_init__(self) -> None:
+        if not hasattr(self.budget, "is_infinite"):
+            raise TypeError(f"budget={shown(self.budget)}: expected PureDP(...) or ZCDP(...).")
+        one_word("neighboring", self.neighboring, RELATIONS)
+        one_word("noise", self.noise, WORST_FIRST)
+
     def covers(self, budget: Any, neighboring: str, noise: str) -> bool:
         """Tell whether a release of this budget, relation and noise is a part of it."""
         return (
@@ -74,16 +83,24 @@ class Spending:
 
 
 def _quoted(what: str, word: str) -> str:
-    if (
-        not isinstance(word, str)
-        or len(word) > LONGEST_WORD
-        or not (not word or is_plain_line(word))
-    ):
+    if not isinstance(word, str) or len(word) > LONGEST_WORD or not is_plain_line(word):
         raise ValueError(
             f"word has {len(str(word))} characters: expected one line of at most {LONGEST_WORD} "
             f"that says why, or none."
         )
     return f'{what} ("{word}", in the caller\'s words)' if word else what
+
+
+def _check_names(name: str, named: object) -> None:
+    """Refuse names of parts that are none: they stand in statements."""
+    if not isinstance(named, frozenset) or not all(
+        isinstance(one, str) and one.strip() and len(one) <= LONGEST_NAME and is_plain_line(one)
+        for one in named
+    ):
+        raise ValueError(
+            f"{name}: expected a frozenset of names such as 'forest', each one line of 1 to "
+            f"{LONGEST_NAME} characters."
+        )
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,14 @@ class Provenance:
     unknown: frozenset[str] = frozenset()
     released: frozenset[Spending] = frozenset()
 
+    def __post_init__(self) -> None:
+        for name in ("declared", "read_off", "unknown"):
+            _check_names(name, getattr(self, name))
+        if not isinstance(self.released, frozenset) or not all(
+            isinstance(one, Spending) for one in self.released
+        ):
+            raise ValueError("released: expected a frozenset of Spending, from Provenance.spent.")
+
     @classmethod
     def public(cls, what: str = "forest", word: str = "") -> Self:
         """Return that of what a caller declares to be public; `word`: why, quoted in claims."""
@@ -137,9 +162,8 @@ class Provenance:
         The budget is added to every claim that rests on it. That the noise was drawn is the
         caller's word, so such a claim is unverified.
         """
-        one = Spending(
-            budget, neighboring, "claimed", what, _quoted(f"whoever made the {what}", word)
-        )
+        noise = "none" if getattr(budget, "is_infinite", False) else "claimed"
+        one = Spending(budget, neighboring, noise, what, _quoted(f"whoever made the {what}", word))
         return cls(released=frozenset({one}))
 
     @classmethod
@@ -196,10 +220,15 @@ class Chosen(tuple[Any, ...]):
     provenance: Provenance
 
     def __new__(cls, values: Iterable[Any], provenance: Provenance) -> Self:
-        """Return the values as a tuple of this provenance."""
-        made = super().__new__(cls, values)
+        """Return the values as a tuple of this provenance, and so are lists and tuples in it."""
+        whole = (cls(one, provenance) if isinstance(one, list | tuple) else one for one in values)
+        made = super().__new__(cls, whole)
         made.provenance = provenance
         return made
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return type(self)(found, self.provenance) if isinstance(index, slice) else found
 
     def __getnewargs__(self) -> tuple[tuple[Any, ...], Provenance]:
         return tuple(self), self.provenance

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit import domain_of
+from mrf_matrix.cli.fit import check_is_public, domain_of
 from mrf_matrix.cli.options import (
     NEW,
     budget_options,
@@ -94,6 +94,8 @@ def simulate(
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
     note_ignored(data, records.domain)
+    if output is not None:
+        check_is_public(records.domain, output)
     parts, names = split_by(records, by)
     made = plan_for(records.domain, len(parts), settings)
     network = network_of(len(parts), settings)

@@ -147,6 +147,7 @@ def command(
         reads=(data, domain_file, ledger_file),
     )
     domain = domain_of(domain_file, target)
+    check_is_public(domain, output)
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
     if ledger is not None and (asked := budget_before(model, settings, domain)) is not None:
@@ -225,6 +226,15 @@ def fit_from(
 
             records = load_dataset(data, domain, extra="ignore")
             model.set_params(domain=records.domain).fit(records.X, records.y)
+
+
+def check_is_public(domain: "Domain | None", output: Path) -> None:
+    """Refuse a domain over which nothing is private, before anything is drawn for a file."""
+    if domain is not None and domain.is_read_off:
+        raise click.ClickException(
+            f"--domain: it was read off records, so nothing over it is private and {output} would "
+            f"not be written. Expected a domain that was known before: `mrf-matrix domain new`."
+        )
 
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":

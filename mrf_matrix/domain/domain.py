@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.provenance import Provenance, join
+from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance, join
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -214,8 +214,13 @@ class Domain:
         return decode_labels(self.required_target(), labels)
 
     def select(self, which: Iterable[str | int]) -> "Domain":
-        """Return the domain of some attributes, by name or position, in the order given."""
-        return self.of(chosen_attributes(self.attributes, which))
+        """Return the domain of some attributes, by name or position, in the order given.
+
+        Where a private choice picked them, the domain carries what the choice cost.
+        """
+        known = which.provenance if isinstance(which, Chosen) else NOTHING
+        found = chosen_attributes(self.attributes, which)
+        return self.of(replace(one, _provenance=one.provenance | known) for one in found)
 
     def of(self, attributes: Iterable[Attribute]) -> "Domain":
         """Return the domain of attributes made of these, with its target."""
@@ -283,7 +288,18 @@ class Domain:
         return cls(*domain_from_dict(data))
 
     def save(self, path: "str | PathLike[str]") -> None:
-        """Write the domain as a JSON file."""
+        """Write the domain as a JSON file.
+
+        Raises
+        ------
+        DomainError
+            If a private choice picked its attributes: the file could not say what that cost.
+        """
+        if self.provenance.released:
+            raise DomainError(
+                "The domain follows from a private choice, whose cost a domain file does not hold: "
+                "expected one that is public. Save the model that was fitted over it instead."
+            )
         save_domain(self.to_dict(), path)
 
     @classmethod

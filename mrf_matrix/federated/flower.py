@@ -16,7 +16,7 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.kept import begun, kept_draws
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
-from mrf_matrix.federated.noisy_answers import noise_kind
+from mrf_matrix.federated.noisy_answers import check_charged_once, noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError
@@ -149,8 +149,15 @@ def _charge(design: FederatedDesign, session: Session, ledger: PrivacyLedger | N
     if ledger is not None:
         made = design.mechanism
         identity = session.identity_of_charge
-        kind = noise_kind(design, "exact")
-        ledger.charge(made.budget, session.label, made.neighboring, noise=kind, identity=identity)
+        check_charged_once(ledger, identity, session.label)
+        ledger.charge(
+            made.budget,
+            session.label,
+            made.neighboring,
+            noise=noise_kind(design, "exact"),
+            rests_on=design.provenance,
+            identity=identity,
+        )
 
 
 def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, list[int]]:

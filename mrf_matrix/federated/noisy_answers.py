@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import ProtocolError
+from mrf_matrix.federated.sums.messages import ProtocolError, ReplayedMessageError
 from mrf_matrix.mechanisms import (
     CellCounts,
     LeafCounts,
@@ -85,14 +85,18 @@ def contribution(
         If the counts have other classes than the design, or a generator comes with exact noise.
     BudgetError
         If the ledger does not cover it.
+    ReplayedMessageError
+        If the ledger was charged under this identity already.
     """
     if noise not in ("exact", "research") or (generator is None) != (noise == "exact"):
         raise ValueError(
             f"noise={noise!r} with generator={generator!r}: expected 'exact' without a generator, "
             f"or 'research' with one."
         )
-    check_claims(counts.provenance, ledger)
+    rests_on = counts.provenance | design.provenance
+    check_claims(rests_on, ledger)
     answers = checked_answers(design, counts)
+    check_charged_once(ledger, identity, what)
     if ledger is not None:
         mechanism = design.mechanism
         kind = noise_kind(design, noise)
@@ -101,12 +105,24 @@ def contribution(
             what,
             mechanism.neighboring,
             noise=kind,
-            rests_on=counts.provenance,
+            rests_on=rests_on,
             identity=identity,
         )
     drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
     layers = np.stack([part.ravel() for part in drawn])
     return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
+
+
+def check_charged_once(ledger: PrivacyLedger | None, identity: str | None, what: str) -> None:
+    """Refuse a sum that a ledger was charged for: two releases of one identity count as one.
+
+    Raises ReplayedMessageError.
+    """
+    if ledger is not None and identity is not None and ledger.has_charged(identity):
+        raise ReplayedMessageError(
+            f"the ledger was charged for {what!r} already: expected a session that was not run "
+            f"before, under a label of its own."
+        )
 
 
 def checked_answers(design: FederatedDesign, counts: CellCounts | LeafCounts) -> Longs:

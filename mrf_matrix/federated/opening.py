@@ -84,13 +84,14 @@ def release_of(
         "" if quorum is None else quorum.condition,
         new_identity() if session is None else session.identity_of_charge,
     )
+    known = STRATEGY | design.provenance | rests_on
     with parts_of(spending):
         return drawn_release(
             design.released(contributors, revealing),
             answers.reshape(design.shape),
             kind,
             tuple(sizes),
-            STRATEGY | rests_on | (DOMAIN if domain is None else domain.provenance),
+            known | (DOMAIN if domain is None else domain.provenance),
             domain=domain,
             quorum=quorum,
         )

@@ -172,9 +172,8 @@ def run_federation(
         raise ProtocolError(
             f"parts has {len(parts)} tables: expected {design.quorum.parties}, one for each party."
         )
-    rests_on = join(
-        [*(one.provenance for one in parts), NOTHING if domain is None else domain.provenance]
-    )
+    known = [design.provenance, NOTHING if domain is None else domain.provenance]
+    rests_on = join([*known, *(one.provenance for one in parts)])
     check_claims(rests_on, server_ledger, *(ledgers or ()))
     payers = _Payers(design, tuple(ledgers or ()), server_ledger, noise, label, rests_on)
     net = payers.without_refusals(network or Network())

@@ -155,7 +155,7 @@ def again_released(
 
     Raises FieldError if no charge in its provenance does.
     """
-    drawn = Drawn.of(answers, provenance)
+    drawn = Drawn(answers, provenance, mechanism, noise, said.get("quorum"))
     release = Release(mechanism, drawn.answers, noise, sizes, _drawn=drawn, **said)
     check_covered(release.claim, mechanism.budget, mechanism.neighboring, noise)
     return release

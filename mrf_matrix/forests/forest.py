@@ -1,14 +1,14 @@
 """A forest over a public domain, as parallel arrays."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints, plain_array
-from mrf_matrix.base.provenance import NOTHING, Provenance
+from mrf_matrix.base.arrays import Codes, Ints, owned, plain_array
+from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
@@ -116,9 +116,15 @@ class Forest(Nodes):
             )
         before = NOTHING if self._carried is None else self._carried
         known = before | self.provenance
-        found = (UNSTATED if known == NOTHING else known) | self.domain.provenance
+        if replace(known, declared=known.declared - DOMAIN.declared) == NOTHING:
+            known |= UNSTATED  # that of a domain says nothing of a forest over it
+        found = known | self.domain.provenance
         object.__setattr__(self, "provenance", found)
         object.__setattr__(self, "_carried", found)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the arrays of a copy or a pickle, which nobody can write to either."""
+        vars(self).update(state, **{name: owned(state[name]) for name in ARRAYS})
 
     @property
     def is_data_dependent(self) -> bool:
@@ -219,9 +225,7 @@ def _read_only(name: str, array: object) -> Ints:
         )
     if given.size and (given.max() > np.iinfo(np.int32).max or given.min() < -1):
         raise ForestError(f"{name} has entries outside -1..2**31-1, the range of node numbers.")
-    copy = given.astype(np.int32)
-    copy.flags.writeable = False
-    return copy
+    return owned(given.astype(np.int32, copy=False))
 
 
 class LearnedStructureError(ValueError):

@@ -29,6 +29,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.kept import Choice, begun
+from mrf_matrix.base.provenance import chosen_here
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
@@ -150,7 +151,8 @@ def draw_tree(
             below += [lower.at(place), upper.at(place)]
         nodes = below
     labels.extend(rules.draw(partial(_of_each_label, cell)) for cell in nodes)
-    tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
+    known = chosen_here()
+    tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64), provenance=known)
     return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
 
 

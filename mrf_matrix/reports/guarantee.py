@@ -30,9 +30,20 @@ class Facts:
         return PUBLIC_NUMBER in self.public
 
     @property
+    def has_public_base(self) -> bool:
+        """Whether nothing that it rests on was read off records, or is of unknown origin."""
+        return not self.claim.provenance.read_off | self.claim.provenance.unknown
+
+    @property
     def counts_rows(self) -> bool:
         """Whether neighbours differ by a row more or less."""
         return self.claim.neighboring == "add_remove"
+
+    @property
+    def declared(self) -> list[str]:
+        """What was declared public, without what was read off records for some part."""
+        known = self.claim.provenance
+        return sorted(known.declared - known.read_off - known.unknown)
 
     @property
     def rests_on_others(self) -> bool:
@@ -87,12 +98,14 @@ GUARANTEED: Sentences = (
 """What is guaranteed, for somebody who knows no mathematics."""
 
 WAS_PUBLIC: Sentences = (
-    (lambda f: bool(f.public), lambda f: f"Taken for public: {'; '.join(f.public)}."),
     (
-        lambda f: bool(f.claim.provenance.declared),
+        lambda f: bool(f.public) and f.has_public_base,
+        lambda f: f"Taken for public: {'; '.join(f.public)}.",
+    ),
+    (
+        lambda f: bool(f.declared),
         lambda f: (
-            f"Declared public, and vouched for by whoever declared it: "
-            f"{', '.join(sorted(f.claim.provenance.declared))}."
+            f"Declared public, and vouched for by whoever declared it: {', '.join(f.declared)}."
         ),
     ),
     (
@@ -109,7 +122,7 @@ WAS_PUBLIC: Sentences = (
         ),
     ),
     (
-        lambda f: f.follows_choices,
+        lambda f: f.follows_choices and _private(f),
         lambda f: (
             "What was chosen from the records, privately and within the claim, is not public "
             "knowledge, and may be published: it was paid for."

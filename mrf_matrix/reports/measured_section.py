@@ -37,7 +37,9 @@ def measured_section(report: PrivacyReport, facts: Facts) -> Section:
     """Return a row for each measurement, and the errors that are known without data."""
     words = []
     when = "Expected before any record was read"
-    if facts.follows_choices or facts.rests_on_others:
+    if not facts.has_public_base:
+        when = "Expected before it was measured"
+    elif facts.follows_choices or facts.rests_on_others:
         when = "Expected before it was measured, given what was chosen before"
     for error, what in (
         (report.expected_rms_per_leaf, "value of a leaf"),
@@ -101,7 +103,7 @@ def shares_section(report: PrivacyReport, facts: Facts) -> Section | None:
     if len(costs) < 2 or not total:
         return None
     parts = sorted(((name, cost / total) for name, cost in costs.items()), key=lambda one: -one[1])
-    known = "before any record was read"
+    known = "before any record was read" if facts.has_public_base else "before it was measured"
     if facts.follows_choices:
         known = "by public rules: shares that follow a choice follow from what it came to"
     words = f"{report.budget} in all, shared out {known}."

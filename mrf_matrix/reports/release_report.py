@@ -35,7 +35,7 @@ def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: floa
     """
     leaf, used = plan.weights[0], sum(map(len, plan.blocks))
     tables = f"tables of {len(plan.blocks)} blocks of {used} attributes, and class totals"
-    return report_of_releases(
+    report = report_of_releases(
         [release], [Measurement.of(release, tables, weight=leaf)], delta,
         expected_rms_per_leaf=sqrt(release.variance) / (leaf * float(release.scale)),
         notes=(
@@ -44,6 +44,8 @@ def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: floa
             "known without data",
         ),
     )  # fmt: skip
+    paid = plan.forest.is_data_dependent
+    return report.with_structure_that_was_paid_for() if paid else report
 
 
 def root_mean(squares: float, count: int) -> float:

@@ -5,7 +5,10 @@ from dataclasses import replace
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.errors import name_some
 from mrf_matrix.mechanisms.statement import Claim
-from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.reports.privacy_report import STRUCTURE, PrivacyReport
+
+OF_TABLES = "the structure of the tables"
+"""Public beside a tree that was chosen, where there is no other forest."""
 
 
 def fewer_codes(given: Domain, seen: Domain) -> tuple[str, ...]:
@@ -32,10 +35,11 @@ def pooled_report(
         notes.append(
             f"tables count neighbouring codes of {name_some(fewer)} as one; the tree does not"
         )
+    of_tables = (OF_TABLES if one == STRUCTURE else one for one in tables.public)
     return replace(
         tables,
         claim=Claim(known, tuple(one.law for one in made), delta),
         measurements=made,
-        public=tuple(dict.fromkeys((*tree.public, *tables.public))),
+        public=tuple(dict.fromkeys((*tree.public, *of_tables))),
         notes=tuple(dict.fromkeys(notes)),
     )

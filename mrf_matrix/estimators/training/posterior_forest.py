@@ -162,4 +162,4 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             return f"{self.n_blocks} blocks of all attributes were asked for"
         known = self.n_records
         reckoned = "hundreds to ten thousand" if known is None else f"the public number of {known}"
-        return f"blocks were chosen without data, for {reckoned} records"
+        return f"blocks were chosen by the domain alone, for {reckoned} records"

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.federated.shares.coarse import LARGEST_SHARED_SCALE, coarse_mechanism
 from mrf_matrix.federated.shares.gaussian_sums import gaussian_share
 from mrf_matrix.mechanisms import (
@@ -45,6 +46,8 @@ class FederatedDesign:
         What one trusted party would measure, whose noise is shared here.
     ratio : float
         Loss of the coarse integers over that of the strategy; 1 where nothing was rounded.
+    provenance : Provenance
+        What the strategy follows from, where it is a plan's: forest, blocks and domain.
     """
 
     mechanism: Mechanism
@@ -53,6 +56,7 @@ class FederatedDesign:
     layers: tuple[NoiseLaw, ...]
     central: Mechanism
     ratio: float = 1.0
+    provenance: Provenance = NOTHING
 
     largest_scale: ClassVar[int] = LARGEST_SHARED_SCALE
 
@@ -141,7 +145,8 @@ class FederatedDesign:
 
     def sharing(self, central: Mechanism, workload: object = None) -> "FederatedDesign":
         """Return the design in which the same parties share another mechanism's noise."""
-        return share_noise(central, self.quorum, self.n_classes, workload, self.removes_excess)
+        made = share_noise(central, self.quorum, self.n_classes, workload, self.removes_excess)
+        return replace(made, provenance=self.provenance)
 
     @cached_property
     def digest(self) -> bytes:

@@ -95,7 +95,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     check_covered(claimed.claim, plan.budget, plan.neighboring, noise)
     known = claimed.provenance | domain.provenance
     report = check_follows(claimed, label_report(plan, known))
-    tree = LabelTree(cuts, np.array(labels, dtype=np.int64), counts)
+    tree = LabelTree(cuts, np.array(labels, dtype=np.int64), counts, known)
     return ReleasedLabelTreeClassifier(replace(plan, cuts=own), tree, domain, report)
 
 

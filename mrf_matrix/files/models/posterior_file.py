@@ -5,6 +5,8 @@ compares it with the release's, so that no file can pass other answers off as ta
 report must be the one that follows from the release; only its notes are the writer's word.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
@@ -62,6 +64,8 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     measured = _measurement(domain, release, data)
     claimed = report_of(data["report"])
     report = check_follows(claimed, posterior_report(measured, release, "", claimed.delta))
+    forest = replace(measured.forest, provenance=report.provenance)  # blocks may follow from it
+    measured = replace(measured, ensemble=replace(measured.ensemble, forest=forest))
     model = ReleasedPosteriorForestClassifier(measured, release, domain, report)
     _check_finite(model)
     return model

@@ -17,6 +17,7 @@ from mrf_matrix.base.fields import (
     versioned_of,
     whole_numbers,
 )
+from mrf_matrix.base.provenance import Chosen
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.trusted import is_of_tables
@@ -116,11 +117,13 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     inside = part_of(data, "forest")
     forest = _forest(container.under(inside), inside.get("format"))
     choices = _choices(data["choices"], forest)
-    screened = _screened(data["screened"], forest, choices)
+    claimed, screened = report_of(data["report"]), _screened(data["screened"], forest, choices)
+    if screened is not None:
+        screened = Chosen(screened, claimed.provenance)
     last, trust = _trust(data["trust"], forest)
     if last is not None and screened is not None:
         raise FieldError("trust: expected no screened attributes beside it.")
-    claimed, made = report_of(data["report"]), (*choices, *(() if last is None else (last,)))
+    made = (*choices, *(() if last is None else (last,)))
     of_forest = forest.privacy_report_
     whole = _whole(forest, made)
     check_covered(claimed.claim, whole, of_forest.neighboring, of_forest.noise)

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
-from mrf_matrix.base.provenance import FOREST
+from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, subset_patterns
 from mrf_matrix.forests.forest import Forest
@@ -32,11 +32,14 @@ class LabelTree:
         The classes of the cells, from the lowest sides to the uppermost.
     counts : ndarray of int64, shape (n_cells, k), or None
         Noisy records of the cells by class, where they are released too.
+    provenance : Provenance
+        Of cuts and labels: the charge that they were drawn under.
     """
 
     cuts: tuple[Cut, ...]
     labels: Longs
     counts: Longs | None = None
+    provenance: Provenance = NOTHING
 
     @property
     def n_cells(self) -> int:
@@ -69,7 +72,9 @@ class LabelTree:
         """Return this tree with others in place of its cells, of one depth, and their labels."""
         levels = range(trees[0].depth)
         below = [cut for level in levels for tree in trees for cut in tree._level(level)]
-        return LabelTree((*self.cuts, *below), np.concatenate([tree.labels for tree in trees]))
+        labels = np.concatenate([tree.labels for tree in trees])
+        known = join([self.provenance, *(tree.provenance for tree in trees)])
+        return LabelTree((*self.cuts, *below), labels, provenance=known)
 
     def _level(self, level: int) -> tuple[Cut, ...]:
         """Return the cuts of all nodes so many levels below the root."""
@@ -150,7 +155,7 @@ class LabelTree:
             [np.array(level) for level in attributes],
             [np.array([0 if i < 0 else next(patterns) for i in level]) for level in attributes],
             pool,
-            provenance=FOREST,
+            provenance=self.provenance,
             source="a tree of labels",
         )
         return forest, [cell for cell, _ in self.boxes]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.provenance import FOREST
+from mrf_matrix.base.provenance import Chosen, carried
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth
 from mrf_matrix.forests.forest import Forest
@@ -56,7 +56,7 @@ class BlockTrees:
                 f"blocks={self.blocks!r}: expected at least one block, none of them empty, and "
                 f"each attribute's position in one block only."
             )
-        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "blocks", Chosen(blocks, carried(self.blocks, "forest")))
 
     def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
         """Return the trees, in the order of the blocks; nothing is random.
@@ -84,11 +84,12 @@ class BlockTrees:
         if self.class_totals:
             paths.append(np.full((1, domain.n_attributes), -1, dtype=np.int32))
         trees = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+        known = carried(self.blocks, "forest")
         names = " ".join(map(str, map(list, self.blocks[:4])))
         more = " ..." if len(self.blocks) > 4 else ""
         source = f"tables of blocks {names}{more}"
         return forest_from_paths(
-            np.concatenate(paths), trees, domain, provenance=FOREST, source=source
+            np.concatenate(paths), trees, domain, provenance=known, source=source
         )
 
 

@@ -48,6 +48,11 @@ class Budget:
     parameter: ClassVar[str]
     norm: ClassVar[Norm]
 
+    def __init_subclass__(cls) -> None:
+        """Refuse kinds of a kind: they could print or calibrate as another amount."""
+        if cls.__bases__ != (Budget,):
+            raise TypeError(f"{cls.__name__}: expected PureDP or ZCDP itself, not a subclass.")
+
     def __post_init__(self) -> None:
         exact = exact_positive(self.parameter, getattr(self, self.parameter), allow_infinite=True)
         object.__setattr__(self, self.parameter, exact)

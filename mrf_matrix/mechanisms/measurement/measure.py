@@ -122,7 +122,7 @@ def release_maker(
     record = MeasurementRecord.today(noise)
 
     def release(answers: Longs) -> Release:
-        drawn = Drawn.of(answers, known)
+        drawn = Drawn(answers, known, mechanism, noise, quorum)
         return Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
 
     return release

@@ -5,12 +5,12 @@ from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mrf_matrix.base import is_plain_line
-from mrf_matrix.base.arrays import Array, Longs, plain_array
+from mrf_matrix.base.arrays import Array, Longs, owned, plain_array
 from mrf_matrix.base.display import RowDisplay, first_few, whole
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
@@ -110,17 +110,24 @@ NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one recor
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Answers with what they rest on: what other answers are put in their place does not."""
+    """Answers with how they were drawn and what they rest on.
+
+    Of what is put in the place of answers, mechanism or noise, none of it holds.
+    """
 
     answers: Longs
     provenance: Provenance
+    mechanism: Mechanism
+    noise: Noise
+    quorum: Quorum | None
 
-    @classmethod
-    def of(cls, answers: Longs, provenance: Provenance) -> "Drawn":
-        """Return answers, read-only, with what they rest on."""
-        view = answers.view()
-        view.flags.writeable = False
-        return cls(view, provenance)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", owned(self.answers))
+
+    def is_of(self, release: "Release") -> bool:
+        """Tell whether a release is of these answers, drawn in this way."""
+        same = self.answers is release.answers and self.mechanism is release.mechanism
+        return same and (self.noise, self.quorum) == (release.noise, release.quorum)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,13 +205,19 @@ class Release(OfMechanism, RowDisplay):
             self.measured.check_noise(self.noise)
         self._check_domain(answers.shape[1])
         drawn = self._drawn
-        if drawn is None or self.answers is not drawn.answers:
+        if drawn is None or not drawn.is_of(self):
             before = NOTHING if drawn is None else drawn.provenance
-            drawn = Drawn.of(answers, before | self._from_elsewhere())
+            found, how = before | self._from_elsewhere(), (self.mechanism, self.noise, self.quorum)
+            drawn = Drawn(answers, found, *how)
         if self.domain is not None:
-            drawn = Drawn(drawn.answers, drawn.provenance | self.domain.provenance)
+            drawn = replace(drawn, provenance=drawn.provenance | self.domain.provenance)
         object.__setattr__(self, "_drawn", drawn)
         object.__setattr__(self, "answers", drawn.answers)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the answers of a copy or a pickle, which nobody can write to either."""
+        drawn = replace(state["_drawn"])
+        vars(self).update(state, _drawn=drawn, answers=drawn.answers)
 
     def _from_elsewhere(self) -> Provenance:
         """Return the provenance of answers that nobody drew here: a claim that is unverified."""
@@ -268,7 +281,7 @@ class Release(OfMechanism, RowDisplay):
         """Return the release as one that rests on more."""
         assert self._drawn is not None
         found = join([self.provenance, *others])
-        return replace(self, _drawn=Drawn(self._drawn.answers, found))
+        return replace(self, _drawn=replace(self._drawn, provenance=found))
 
     @property
     def claim(self) -> Claim:

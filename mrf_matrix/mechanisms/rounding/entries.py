@@ -8,6 +8,7 @@ Sums of 64-bit integers wrap around without a word. A strategy that was rounded 
 to come near; one from a file may be made to, so that its sensitivity would be computed too small.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from math import prod
 
@@ -72,8 +73,10 @@ def is_ours(operator: Operator) -> bool:
 
     A stranger's class may answer anything where it is asked for its sensitivity or its columns.
     """
-    if not type(operator).__module__.startswith("strategies."):
-        return False
+    kind, home = type(operator), sys.modules.get(type(operator).__module__)
+    is_known = kind.__module__.startswith("strategies.") and vars(home).get(kind.__name__) is kind
+    if not is_known or any(callable(getattr(kind, name, None)) for name in vars(operator)):
+        return False  # another's class, or a method that was put over ours
     held = (
         part
         for value in vars(operator).values()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import public_records, whole_number
-from mrf_matrix.base.provenance import NOTHING, Provenance, carried
+from mrf_matrix.base.provenance import FOREST, Chosen, carried
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
@@ -45,12 +45,6 @@ class BlockPart(PlanPart):
     blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
     weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
     design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
-    given: Provenance = NOTHING  # of blocks that were given by hand
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where what is measured came from: the blocks, where they were given, and the domain."""
-        return self.forest.provenance | self.given
 
     def answers(self, release: Release) -> Array:
         """Return the leaf values, shape (o, k), the class totals last."""
@@ -136,11 +130,12 @@ def block_part(
     known = public_records(n_records)
     design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
     weights = row_weights(budget, len(design.blocks))
+    given = FOREST if choice.blocks is None else carried(choice.blocks, "blocks")
+    blocks = Chosen(design.blocks, given)
     part = weighted_blocks(
-        domain, budget, design.blocks, weights, n_classes=n_classes, neighboring=neighboring
+        domain, budget, blocks, weights, n_classes=n_classes, neighboring=neighboring
     )
-    given = NOTHING if choice.blocks is None else carried(choice.blocks, "blocks")
-    return replace(part, design=design, given=given)
+    return replace(part, design=design)
 
 
 def design_of(
@@ -197,7 +192,7 @@ def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...
 def weighted_blocks(
     domain: Domain,
     budget: PureDP | ZCDP,
-    blocks: Sequence[Block],
+    blocks: tuple[Block, ...],
     weights: tuple[int, int],
     *,
     n_classes: int,
@@ -217,7 +212,7 @@ def weighted_blocks(
     weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
     mechanism = calibrate(weighted, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-    return BlockPart(whole, workload, None, mechanism, tuple(blocks), weights)
+    return BlockPart(whole, workload, None, mechanism, blocks, weights)
 
 
 def check_block(domain: Domain, block: Block, n_classes: int) -> None:

@@ -211,7 +211,8 @@ class PlanPart:
 
     def shared_by(self, design: "FederatedDesign") -> "PlanPart":
         """Return the part with its noise shared by parties, all of whom contribute."""
-        return replace(self, mechanism=design.expected(), federation=design)
+        federation = replace(design, provenance=self.provenance)
+        return replace(self, mechanism=design.expected(), federation=federation)
 
     def at(self, budget: Budget) -> "PlanPart":
         """Return the same at another budget of the same kind, without new linear algebra."""

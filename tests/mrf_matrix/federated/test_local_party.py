@@ -102,3 +102,13 @@ def test_nothing_is_revealed_before_the_sum_is_opened(monkeypatch):
     deployed = Deployment(monkeypatch, 0)
     with pytest.raises(ProtocolError, match="another session"):
         deployed.summed(excess_session(deployed.session, range(PARTIES)), {})
+
+
+def test_a_party_that_forgot_what_it_sent_pays_for_no_second_sum_of_one_identity(monkeypatch):
+    deployed = Deployment(monkeypatch, 0)
+    deployed.summed(deployed.session, {})
+    deployed.kept = [Kept() for _ in range(PARTIES)]
+    with pytest.raises(ProtocolError, match="charged for 'a test' already"):
+        deployed.summed(deployed.session, {})
+    assert len(deployed.drawn) == PARTIES
+    assert [len(one.ledger.charges) for one in deployed.locals] == [1] * PARTIES
