@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.planning.plans.measuring import RowAim, check_strategy_names
 from mrf_matrix.planning.plans.prices import DECOMPOSED
 from strategies import Strategy, evaluate, select
-from strategies.operators import Norm, Operator, as_operator
+from strategies.operators import MemoryCapError, Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
 
 TIE = 1e-9
@@ -41,16 +41,16 @@ def least_expected_error(
     The error is ``v ||W Ã⁺||_F²`` with Ã the strategy rounded to integers and v the exact variance
     of the mechanism's law. A candidate whose loss is too large to win under any law of its budget
     is neither rounded nor calibrated: ``v`` is at least ``Δ²`` times the variance of noise for a
-    sensitivity of one unit, because a coarser law has the smaller variance for its scale.
+    sensitivity of one unit, because a coarser law has the smaller variance for its scale. One whose
+    answers do not fit in memory is no candidate, whatever the budget.
 
     `candidates`: the first is kept where others are as good; `calibrated`: returns the mechanism
     that spends the budget on a strategy; `workload` (q, n): what is asked; `aim`: of its rows'
     errors.
 
-    Raises RowSpaceError if the first does not determine the workload.
+    Raises RowSpaceError if the first does not determine the workload; MemoryCapError if none fits.
     """
-    best, *others = candidates
-    mechanism = calibrated(best)
+    best, mechanism, others = _first_that_fits(candidates, calibrated)
     if not others or mechanism.budget.is_infinite:
         return best, mechanism
     unit = _unit_variance(mechanism)
@@ -58,11 +58,27 @@ def least_expected_error(
     for other in others:
         if unit * other.loss >= least:
             continue
-        rival = calibrated(other)
-        error = _expected_square(rival, workload, aim)
+        try:
+            rival = calibrated(other)
+            error = _expected_square(rival, workload, aim)
+        except MemoryCapError:
+            continue
         if error < least * (1 - TIE):
             best, mechanism, least = other, rival, error
     return best, mechanism
+
+
+def _first_that_fits(
+    candidates: Sequence[Strategy], calibrated: Calibrated
+) -> tuple[Strategy, Mechanism, Sequence[Strategy]]:
+    """Return the first candidate whose answers fit in memory, its mechanism, and those after it."""
+    for place, one in enumerate(candidates):
+        try:
+            return one, calibrated(one), candidates[place + 1 :]
+        except MemoryCapError:
+            if place + 1 == len(candidates):
+                raise
+    raise ValueError("candidates is empty: expected at least one strategy.")
 
 
 def _unit_variance(mechanism: Mechanism) -> float:
