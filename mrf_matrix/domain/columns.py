@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
 
@@ -23,8 +23,8 @@ Records: TypeAlias = "IntoDataFrame | ArrayLike"
 Table: TypeAlias = "Mapping[str, object] | Values | nw.DataFrame[Any]"
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
+@dataclass(frozen=True, eq=False, repr=False)
+class Column(PrivateValue):
     """The values of one column, in the form that is cheapest to look up."""
 
     name: str  # name of the attribute

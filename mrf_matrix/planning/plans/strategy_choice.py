@@ -41,16 +41,19 @@ def least_expected_error(
     The error is ``v ||W Ã⁺||_F²`` with Ã the strategy rounded to integers and v the exact variance
     of the mechanism's law. A candidate whose loss is too large to win under any law of its budget
     is neither rounded nor calibrated: ``v`` is at least ``Δ²`` times the variance of noise for a
-    sensitivity of one unit, because a coarser law has the smaller variance for its scale. One whose
-    answers do not fit in memory is no candidate, whatever the budget.
+    sensitivity of one unit, because a coarser law has the smaller variance for its scale. Nor is
+    one after the first a candidate whose answers do not fit in memory: whether there is a plan does
+    not depend on the budget.
 
     `candidates`: the first is kept where others are as good; `calibrated`: returns the mechanism
     that spends the budget on a strategy; `workload` (q, n): what is asked; `aim`: of its rows'
     errors.
 
-    Raises RowSpaceError if the first does not determine the workload; MemoryCapError if none fits.
+    Raises RowSpaceError if the first does not determine the workload; MemoryCapError if it does not
+    fit.
     """
-    best, mechanism, others = _first_that_fits(candidates, calibrated)
+    best, *others = candidates
+    mechanism = calibrated(best)
     if not others or mechanism.budget.is_infinite:
         return best, mechanism
     unit = _unit_variance(mechanism)
@@ -66,19 +69,6 @@ def least_expected_error(
         if error < least * (1 - TIE):
             best, mechanism, least = other, rival, error
     return best, mechanism
-
-
-def _first_that_fits(
-    candidates: Sequence[Strategy], calibrated: Calibrated
-) -> tuple[Strategy, Mechanism, Sequence[Strategy]]:
-    """Return the first candidate whose answers fit in memory, its mechanism, and those after it."""
-    for place, one in enumerate(candidates):
-        try:
-            return one, calibrated(one), candidates[place + 1 :]
-        except MemoryCapError:
-            if place + 1 == len(candidates):
-                raise
-    raise ValueError("candidates is empty: expected at least one strategy.")
 
 
 def _unit_variance(mechanism: Mechanism) -> float:
