@@ -1,7 +1,6 @@
 """From records to codes and back, every attribute by its own rule."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf, nan
 from typing import Any, cast
 
@@ -15,8 +14,10 @@ from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, as_any_column, read_columns
 from mrf_matrix.domain.dates import dates_of_days, day_of, days_of_times
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
-from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
+from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories
+from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 
+MARKS = ", ".join(repr(mark) for mark in sorted(MISSING_MARKS))
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
@@ -59,7 +60,7 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
     Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
     it.
     """
-    column = without_marks(attribute, column)
+    column = read_column(attribute, column)
     codes = (
         find_bins(attribute, column) if attribute.is_binned else find_categories(attribute, column)
     )
@@ -80,21 +81,6 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
     elif unlisted.any():
         raise unlisted_values(attribute, column, unlisted)
     return codes
-
-
-def without_marks(attribute: Attribute, column: Column) -> Column:
-    """Return a column in which the declared marks of missing values are missing."""
-    if not attribute.missing_values:
-        return column
-    marks = Attribute(attribute.name, categories=attribute.missing_values)
-    marked = find_categories(marks, column) >= 0
-    if column.levels is not None:
-        return replace(column, values=np.where(marked, -1, column.values))
-    if column.values.dtype == object:
-        kept = column.values.copy()
-        kept[marked] = None
-        return replace(column, values=kept)
-    return replace(column, missing=marked if column.missing is None else marked | column.missing)
 
 
 def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
@@ -118,8 +104,8 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
             values=picked,
         )
     return DomainError(
-        f"{where} that are not in the categories {expected}. Strings, numbers and booleans differ: "
-        f"convert the column, add the category, or declare unknown='other'. {SEE_VALUES}",
+        f"{where} that are not in the categories {expected}. Correct the column, add the category, "
+        f"or declare unknown='other'. {SEE_VALUES}",
         values=picked,
     )
 
@@ -180,17 +166,16 @@ def numbers(attribute: Attribute, column: Column) -> Values:
         used[-1] = False
         found[used] = floats_of_objects(attribute, levels[used], column.source)
         return np.asarray(found[column.values])
-    if column.values.dtype == object:
-        return floats_of_objects(attribute, column.values, "object")
     raise not_numbers(attribute, column.source, column.values[:5].tolist())
 
 
 def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
     """Say that a numeric attribute met something else."""
+    what = "holds text" if source == "text" else f"({source}) holds values"
     return DomainError(
-        f"Column {shown(attribute.name)} ({source}) holds values where numbers are expected (edges "
-        f"{name_some(attribute.edges or ())}) that are none. Convert the column to numbers. "
-        f"{SEE_VALUES}",
+        f"Column {shown(attribute.name)} {what} where numbers are expected (edges "
+        f"{name_some(attribute.edges or ())}). Correct them, or declare missing='category' with "
+        f"missing_values; {MARKS} are missing already. {SEE_VALUES}",
         values=values,
     )
 
