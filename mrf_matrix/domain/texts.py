@@ -90,7 +90,9 @@ def _read_numbers(attribute: Attribute, column: Column) -> Column:
     if values.dtype.kind == "f" and values.dtype.itemsize != 8:
         distinct, places = np.unique(values, return_inverse=True)
         values = np.array([float(str(one)) for one in distinct])[places.ravel()]
-    if any(isinstance(one, str) for one in listed_categories(attribute)):
+    if attribute.groups is not None or any(
+        isinstance(one, str) for one in listed_categories(attribute)
+    ):
         distinct, places = np.unique(values, return_inverse=True)
         levels = tuple(map(meanings(attribute), distinct.tolist()))
         return replace(column, values=places.ravel(), levels=levels)
@@ -190,13 +192,14 @@ def _of_dates(attribute: Attribute) -> Meaning:
 
 
 def _of_groups(attribute: Attribute) -> Meaning:
-    group_of, (marks, _) = GroupOfCode(attribute.groups or ()), _marks(attribute)
+    """Return what finds declared marks first, then codes, which may begin with NA, then NA."""
+    group_of, (marks, marked) = GroupOfCode(attribute.groups or ()), _marks(attribute)
 
     def meaning(value: object) -> object:
         text = value.strip() if isinstance(value, str) else value
-        if is_missing(value) or group_of(text) >= 0:  # codes may begin with NA
-            return None if is_missing(value) else text
-        return None if text in marks else text
+        if is_missing(value) or text in marks - MISSING_MARKS or number_of(value) in marked:
+            return None
+        return None if text in marks and group_of(text) < 0 else text
 
     return meaning
 
@@ -215,15 +218,13 @@ def _of_categories(attribute: Attribute) -> Meaning:
         if isinstance(value, bool | np.bool_):
             return booleans.get(bool(value), value)
         text = value.strip() if isinstance(value, str) else None
-        if text is not None:
-            if text in texts:
-                return text
-            if text in marks:
-                return None
         number = number_of(value)
+        spelled = str(number) if text is None else text
+        if spelled in texts:
+            return spelled
+        if text in marks or number in marked:
+            return None
         if number is not None:
-            if number in marked:
-                return None
             return number if isinstance(known, range) else numbers.get(number, value)
         return value if text is None else booleans.get(BOOLEANS.get(text.lower()), text)
 

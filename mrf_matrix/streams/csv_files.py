@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -55,13 +55,14 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     if absent:
         raise lacking(path, absent, names)
     raw = {one.name: header[places[one.name]] for one in attributes}
-    after_blanks = quotes_after_blanks(path)
-    with csv_errors(path), opened(path) as file:
-        CsvRecords(file, path, skips_blanks=after_blanks).check_quotes()
-    if not after_blanks:
+    quotes = quoting(path)
+    if quotes != "none":
+        with csv_errors(path), opened(path) as file:
+            CsvRecords(file, path, skips_blanks=quotes == "after blanks").check_quotes()
+    if quotes != "after blanks":
         if find_spec("pyarrow"):
             return _by_arrow(path, attributes, raw)
-        if find_spec("polars") and all_records_end(path, header[-1]):
+        if find_spec("polars") and quotes == "none" and all_records_end(path, header[-1]):
             return _by_polars(path, attributes, raw)
     return _by_python(path, attributes)
 
@@ -80,22 +81,24 @@ def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainEr
     )
 
 
-def quotes_after_blanks(path: Path) -> bool:
-    """Whether a quote may stand after a blank, which Python's reader takes for a quoted field.
+def quoting(path: Path) -> Literal["none", "fields", "after blanks"]:
+    """Return where quotes stand; after a blank Python's reader alone takes a field for quoted.
 
     Raises DomainError if a line is longer than a record may be.
     """
     last, line = "", 0
+    found: Literal["none", "fields"] = "none"
     with csv_errors(path), opened(path) as file:
         while block := file.read(2**20):
             if ' "' in last + block:
-                return True
+                return "after blanks"
+            found = "fields" if '"' in block else found
             last, ends = block[-1], block.replace("\r", "\n")
             line += ends.find("\n") if "\n" in ends else len(ends)
             if line > LONGEST_RECORD:
                 raise too_long(path)
             line = len(ends) - 1 - ends.rfind("\n") if "\n" in ends else line
-    return False
+    return found
 
 
 def all_records_end(path: Path, last: str) -> bool:

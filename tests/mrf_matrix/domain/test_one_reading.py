@@ -1,0 +1,204 @@
+"""A record is read alike wherever it stands, and decides nothing about another."""
+
+import csv
+import datetime as dt
+import io
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrf_matrix import Attribute, Domain, count_stream, load_dataset
+from mrf_matrix.domain import DomainError
+from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.streams import csv_files
+
+TEXTS = ["0", "1", "2", "1.0", "2.00", "-3", "99", "99.0", "1e1", ".5", "7.", "inf", "nan", "NaN",
+         "NA", "", "?", ".", "null", "low", " low ", "high", "true", "TRUE", "False", "2020-01-02",
+         "2020-01-02T03:00", "2020-01-01T23:30+02:00", "01", "NA12", "E10", "E14.9", "5more",
+         "x y", "0.4", "0.7", "17 "]  # fmt: skip
+MARKS = st.lists(st.sampled_from([99, "99", ".", -3, "low", 0.5]), max_size=2, unique_by=str)
+
+
+@st.composite
+def attributes(draw, name):
+    kind = draw(st.sampled_from(["size", "numbers", "texts", "mixed", "edges", "dates", "groups"]))
+    missing = draw(st.sampled_from(["error", "category"]))
+    more = {"missing": missing}
+    if missing == "category":
+        more["missing_values"] = draw(MARKS)
+    if kind == "edges":
+        more["outside"] = draw(st.sampled_from(["error", "open"]))
+        edges = draw(st.sampled_from([[0, 1, 50, 100], [0, 0.4, 0.7, 0.8], [-5, 2]]))
+        return Attribute(name, edges=edges, **more)
+    if kind == "dates":
+        return Attribute(name, edges=["2020-01-01", "2020-01-02", "2020-01-03"], **more)
+    more["unknown"] = draw(st.sampled_from(["error", "other"]))
+    if kind == "groups":
+        return Attribute(name, groups={"e": ["E10-E14"], "n": ["NA", "9"]}, **more)
+    if kind == "size":
+        return Attribute(name, size=3, **more)
+    known = {
+        "numbers": [0, 1, 2, 0.5, 10],
+        "texts": ["low", "high", "1", "NA", "01"],
+        "mixed": ["5more", 2, 3, True, "false", "99"],
+    }[kind]
+    return Attribute(name, categories=known, **more)
+
+
+def codes_of(read):
+    """Return codes, or that they are refused."""
+    try:
+        return read().tolist()
+    except DomainError:
+        return "refused"
+
+
+def written(names, rows):
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([names, *rows])
+    return file.getvalue()
+
+
+def readers(domain, rows):
+    """Return every way to hand over records of text."""
+    names = domain.names
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    frame = pd.DataFrame(columns, dtype=object)
+    return {
+        "columns": columns,
+        "rows": [list(row) for row in rows],
+        "objects": np.array(rows, dtype=object),
+        "fixed text": np.array(rows, dtype=str),
+        "pandas objects": frame,
+        "pandas text": frame.astype("string"),
+        "pandas categories": frame.astype("category"),
+        "polars": pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)),
+        "polars categories": pl.DataFrame(columns, schema=dict.fromkeys(names, pl.Categorical)),
+        "arrow": pa.table({name: pa.array(one, pa.string()) for name, one in columns.items()}),
+    }
+
+
+DOMAINS = st.tuples(attributes("a"), attributes("b"))
+ROWS = st.lists(st.tuples(st.sampled_from(TEXTS), st.sampled_from(TEXTS)), min_size=1, max_size=4)
+
+
+@given(DOMAINS, ROWS)
+def test_records_of_text_are_read_alike_by_all(parts, rows):
+    domain = Domain(list(parts))
+    truth = codes_of(lambda: domain.encode(readers(domain, rows)["columns"]))
+    for name, records in readers(domain, rows).items():
+        assert codes_of(lambda records=records: domain.encode(records)) == truth, name
+    alone = [codes_of(lambda row=row: domain.encode([list(row)])) for row in rows]
+    assert ("refused" if "refused" in alone else [one for (one,) in alone]) == truth
+
+
+@given(DOMAINS, ROWS, st.sampled_from(["pyarrow", "polars", "python", "load"]))
+def test_files_are_read_as_columns_are(tmp_path_factory, parts, rows, engine):
+    domain = Domain(list(parts), target=Attribute("y", size=1))
+    codes = codes_of(lambda: domain.encode(readers(domain, rows)["columns"]))
+    path = tmp_path_factory.mktemp("one") / "x.csv"
+    path.write_text(written(["a", "b", "y"], [(*row, 0) for row in rows]))
+    if engine == "load":
+        assert codes_of(lambda: domain.encode(load_dataset(path, domain).X)) == codes
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(csv_files, "find_spec", lambda name: name == engine)
+        try:
+            found = count_stream(path, domain)
+        except DomainError:
+            assert codes == "refused"
+            return
+    truth = count_cells(np.array(codes, np.int32), np.zeros(len(rows), int), domain.sizes, 1)
+    np.testing.assert_array_equal(found.codes, truth.codes)
+    np.testing.assert_array_equal(found.counts, truth.counts)
+
+
+NUMBERS = st.lists(st.sampled_from([0, 1, 2, 99, -3, 10]), min_size=1, max_size=5)
+
+
+@given(attributes("a"), NUMBERS)
+def test_numbers_are_read_as_their_texts_are(attribute, values):
+    if attribute.is_date:
+        return
+    domain = Domain([attribute])
+    truth = codes_of(lambda: domain.encode({"a": [str(one) for one in values]}))
+    for kind in (int, np.int8, float, np.float32, object):
+        held = np.array(values).astype(kind)
+        assert codes_of(lambda held=held: domain.encode(held[:, None])) == truth, kind
+    for kind in ("Int64", "Float64", "category"):
+        frame = pd.DataFrame({"a": pd.Series(values).astype(kind)})
+        assert codes_of(lambda frame=frame: domain.encode(frame)) == truth, kind
+
+
+def test_a_mark_that_is_a_number_is_that_number_whatever_lies_beside(tmp_path):
+    bins = Attribute(
+        "a", edges=range(0, 101, 20), missing="category", missing_values=["99", "."]
+    )  # fmt: skip
+    domain = Domain([bins], target=Attribute("y", categories=["n", "p"]))
+    path = tmp_path / "x.csv"
+    for last in ("", ".,n\n"):
+        path.write_text("a,y\n" + "99,n\n" * 1000 + last)
+        found = count_stream(path, domain)
+        assert found.codes.tolist() == [[5]]
+        assert found.counts.tolist() == [[1000 + bool(last), 0]]
+    for marked in (99, 99.0, "99", "99.0", np.float32(99), ".", " . ", None, "NA"):
+        assert domain.encode({"a": np.array([marked], dtype=object)}).tolist() == [[5]]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("step", [0.1, 0.05])
+def test_short_floats_are_the_decimals_they_are_written_as(kind, step):
+    values = [round(step * i, 2) for i in range(int(1 / step) + 1)]
+    domain = Domain([Attribute("a", edges=values)])
+    truth = domain.encode({"a": values}).tolist()
+    assert domain.encode({"a": np.array(values, dtype=kind)}).tolist() == truth
+    listed = Domain([Attribute("a", categories=values)])
+    assert listed.encode({"a": np.array(values, kind)}).ravel().tolist() == list(range(len(values)))
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "polars", "python"])
+@pytest.mark.parametrize(
+    "stray", ['1,1,"5 inch\n', '1,1,5 inch"\n1,1,"x\n', '1,1,"5 inch\n2,1,7"\n', '"1,1,x\n']
+)
+def test_a_stray_quote_swallows_no_record(stray, engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_files, "find_spec", lambda name: name == engine)
+    domain = Domain([Attribute("a", size=3)], target=Attribute("y", size=2))
+    path = tmp_path / "x.csv"
+    good = "a,y,comment\n" + "0,0,fine\n" * 9
+    for text in (good + stray + "2,1,fine\n" * 9, good + stray):
+        path.write_text(text)
+        for read in (lambda: count_stream(path, domain), lambda: load_dataset(path, domain)):
+            with pytest.raises(DomainError, match="not a CSV file"):
+                read()
+    path.write_text(good + '1,1,"a, ""quoted""\nfield"\n1,1,5" and 6"\n')
+    assert count_stream(path, domain).counts.sum() == 11
+
+
+def test_dates_are_those_on_the_wall_with_and_without_zones():
+    domain = Domain([Attribute("t", edges=["2020-01-01", "2020-01-02", "2020-01-03"])])
+    texts = ["2020-01-01T00:30+02:00", "2020-01-02T23:30+02:00", "2020-01-02"]
+    times = [dt.datetime.fromisoformat(one) for one in texts[:2]]
+    aware = pd.Series(pd.to_datetime(pd.Series(texts[:2])))
+    assert domain.encode({"t": texts}).ravel().tolist() == [0, 1, 1]
+    for held in (times, aware, aware.dt.tz_localize(None), pl.Series(aware), pa.array(aware)):
+        assert domain.encode({"t": held}).ravel().tolist() == [0, 1]
+
+
+def test_classes_come_in_every_container():
+    domain = Domain([Attribute("a", size=3)], target=Attribute("y", categories=["no", "yes"]))
+    y = ["no", "yes", "no"]
+    series = pd.Series(y)
+    for held in (
+        y, tuple(y), series, series.values, series.array, pd.Index(y), pd.Categorical(y),
+        series.to_frame(), pa.array(y), pa.chunked_array([y]), pa.table({"y": y}),
+        pa.array(y).dictionary_encode(), pl.Series(y), pl.DataFrame({"y": y}), np.array(y),
+        np.array(y, dtype=object)[:, None],
+    ):  # fmt: skip
+        assert domain.encode_target(held).tolist() == [0, 1, 0], type(held)
+    with pytest.raises(DomainError, match="frame of 2 columns; expected one"):
+        domain.encode_target(pd.DataFrame({"y": y, "z": y}))
