@@ -198,6 +198,10 @@ def _arrow_column(attribute: Attribute, texts: "DictionaryArray | StringArray") 
     import pyarrow
     from pyarrow import compute
 
+    try:
+        return Column(attribute.name, compute.cast(texts, pyarrow.float64()).to_numpy())
+    except pyarrow.ArrowInvalid:  # some are no numbers to Arrow: text by text then
+        pass
     is_plain = compute.match_substring_regex(texts, PLAIN_NUMBER)
     known = compute.if_else(is_plain, texts, None)
     found = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
