@@ -12,7 +12,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, as_any_column, read_columns
-from mrf_matrix.domain.dates import dates_of_days, day_of, days_of_times
+from mrf_matrix.domain.dates import dates_of_days, day_or_none, days_of_times
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories
 from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
@@ -135,6 +135,8 @@ def days(attribute: Attribute, column: Column) -> Values:
         return days_of_times(column.values)
     held = column.values.tolist() if column.levels is None else list(column.levels)
     found = [nan if is_missing(value) else day_or_none(value) for value in held]
+    if None in found and attribute.unreadable == "missing":
+        found = [nan if day is None else day for day in found]
     if None in found:
         wrong = [value for value, day in zip(held, found, strict=True) if day is None]
         raise DomainError(
@@ -145,14 +147,6 @@ def days(attribute: Attribute, column: Column) -> Values:
         )
     array = np.array(found, dtype=np.float64)
     return array if column.levels is None else np.append(array, nan)[column.values]
-
-
-def day_or_none(value: object) -> float | None:
-    """Return a value's days since 1970, None if it is no date."""
-    try:
-        return day_of(value)
-    except ValueError:
-        return None
 
 
 def numbers(attribute: Attribute, column: Column) -> Values:

@@ -17,10 +17,14 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.code_groups import GroupOfCode
 from mrf_matrix.domain.columns import Column
+from mrf_matrix.domain.dates import day_or_none
 from mrf_matrix.domain.errors import DomainError, name_some
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}
+UNREADABLE = object()
+"""Stands for a value that is of no kind expected, where such values have a code."""
+
 Meaning = Callable[[object], object]
 
 
@@ -117,6 +121,9 @@ def distinct_values(attribute: Attribute, values: Sequence[object]) -> tuple[Lon
 
     Raises DomainError if one is no scalar.
     """
+    if attribute.unreadable != "error":
+        instead = None if attribute.unreadable == "missing" else UNREADABLE
+        values = [one if isinstance(one, Hashable) else instead for one in values]
     try:
         first: dict[tuple[type, Hashable], int] = {}
         places = [first.setdefault((type(one), one), len(first)) for one in values]
@@ -143,9 +150,21 @@ def meanings(attribute: Attribute) -> Meaning:
     """
     if attribute.groups is not None:
         return _of_groups(attribute)
-    if attribute.is_date:
-        return _of_dates(attribute)
-    return _of_numbers(attribute) if attribute.is_binned else _of_categories(attribute)
+    if not attribute.is_binned:
+        return _of_categories(attribute)
+    meaning = _of_dates(attribute) if attribute.is_date else _of_numbers(attribute)
+    return _or_missing(meaning, attribute) if attribute.unreadable == "missing" else meaning
+
+
+def _or_missing(meaning: Meaning, attribute: Attribute) -> Meaning:
+    """Return a meaning by which what is no number, or no date, is missing."""
+
+    def readable(value: object) -> object:
+        found = None if is_missing(value) else meaning(value)
+        known = number_of(found) if attribute.is_numeric else day_or_none(found)
+        return None if known is None else found
+
+    return readable
 
 
 def _marks(attribute: Attribute) -> tuple[frozenset[str], frozenset[float]]:

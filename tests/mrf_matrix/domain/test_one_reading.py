@@ -202,3 +202,32 @@ def test_classes_come_in_every_container():
         assert domain.encode_target(held).tolist() == [0, 1, 0], type(held)
     with pytest.raises(DomainError, match="frame of 2 columns; expected one"):
         domain.encode_target(pd.DataFrame({"y": y, "z": y}))
+
+
+ODD = ["n/k", True, [1], {"a": 1}, dt.timedelta(1), b"7"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_what_cannot_be_read_has_a_code_where_that_is_declared(odd):
+    options = {"missing": "category", "unreadable": "missing"}
+    bins = Attribute("a", edges=[0, 5, 9], **options)
+    days = Attribute("a", edges=["2020-01-01", "2020-01-02"], **options)
+    known = Attribute("a", categories=["low"], unknown="other", unreadable="other")
+    for attribute, good in ((bins, 7), (days, "2020-01-01"), (known, "low")):
+        domain = Domain([attribute])
+        records = {"a": [good, odd]}
+        codes = domain.encode(records).ravel()
+        assert codes.tolist() == [domain.encode({"a": [good]}).item(), attribute.size - 1]
+        assert Domain.from_dict(domain.to_dict()) == domain
+    for strict in (Attribute("a", edges=[0, 5, 9]), Attribute("a", categories=["low"])):
+        with pytest.raises(DomainError):
+            Domain([strict]).encode({"a": [odd]})
+
+
+def test_codes_of_what_cannot_be_read_are_declared():
+    with pytest.raises(DomainError, match="add missing='category'"):
+        Attribute("a", edges=[0, 1], unreadable="missing")
+    with pytest.raises(DomainError, match="add unknown='other'"):
+        Attribute("a", edges=[0, 1], unreadable="other")
+    with pytest.raises(DomainError, match="unreadable"):
+        Attribute("a", size=2, unreadable="no")
