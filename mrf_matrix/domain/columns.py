@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Records: TypeAlias = "IntoDataFrame | ArrayLike"
 """Records as users hold them: a frame of any library, or an array."""
+
+Outside: TypeAlias = Literal["refuse", "clip", "missing"]  # what becomes of values without a code
 
 Table: TypeAlias = "Mapping[str, object] | Values | nw.DataFrame[Any]"
 

@@ -18,33 +18,51 @@ from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories
 from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 
 MARKS = ", ".join(repr(mark) for mark in sorted(MISSING_MARKS))
+OUTSIDE = ("refuse", "clip", "missing")
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
-def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:
+def encode_records(
+    attributes: Sequence[Attribute], records: object, extra: str, outside: str = "refuse"
+) -> Codes:
     """Return the codes of records, shape (N, d), C-contiguous.
 
     Raises DomainError as `encode_columns`.
     """
-    columns = encode_columns(attributes, records, extra)
+    columns = encode_columns(attributes, records, extra, outside)
     codes = np.empty((len(attributes), len(columns[0])), dtype=np.int32)
     for row, column in zip(codes, columns, strict=True):
         row[:] = column
     return np.ascontiguousarray(codes.T)
 
 
-def encode_columns(attributes: Sequence[Attribute], records: object, extra: str) -> list[Codes]:
+def encode_columns(
+    attributes: Sequence[Attribute], records: object, extra: str, outside: str = "refuse"
+) -> list[Codes]:
     """Return the codes of records, one array of shape (N,) for each attribute.
 
     Raises DomainError if columns are missing, repeated or unwanted, their lengths differ, or a
-    value has no code.
+    value has no code: of all columns at once.
     """
+    if outside not in OUTSIDE:
+        raise DomainError(f"outside={shown(outside)}; expected one of {OUTSIDE}.")
     columns = read_columns(records, tuple(attribute.name for attribute in attributes), extra)
     lengths = {len(column.values) for column in columns}
     if len(lengths) != 1:
         raise DomainError("Columns differ in length; expected one value a record in each.")
-    pairs = zip(attributes, columns, strict=True)
-    return [encode_column(attribute, column) for attribute, column in pairs]
+    found, problems = [], []
+    for attribute, column in zip(attributes, columns, strict=True):
+        try:
+            found.append(encode_column(attribute, column, outside))
+        except DomainError as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise DomainError(
+            "\n".join(map(str, problems)), values=[one for each in problems for one in each.values]
+        )
+    return found
 
 
 def encode_labels(target: Attribute, labels: object) -> Codes:
@@ -54,8 +72,11 @@ def encode_labels(target: Attribute, labels: object) -> Codes:
     return encode_column(target, as_any_column(target.name, labels))
 
 
-def encode_column(attribute: Attribute, column: Column) -> Codes:
+def encode_column(attribute: Attribute, column: Column, outside: str = "refuse") -> Codes:
     """Return the codes of a column, shape (N,).
+
+    `outside`: what becomes of values that were read and have no code: refused; "clip": numbers and
+    dates get the nearest bin; "missing": they get the code of missing values.
 
     Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
     it.
@@ -76,11 +97,21 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
             f"Column {shown(attribute.name)} has missing values. Drop or fill them, or declare the "
             "attribute with missing='category'."
         )
-    if attribute.other_code is not None:
+    if attribute.is_binned and outside == "clip":
+        codes[unlisted] = np.where(is_below(attribute, column), 0, attribute.n_known - 1)[unlisted]
+    elif outside == "missing" and attribute.missing_code is not None:
+        codes[unlisted] = attribute.missing_code
+    elif attribute.other_code is not None:
         codes[unlisted] = attribute.other_code
     elif unlisted.any():
         raise unlisted_values(attribute, column, unlisted)
     return codes
+
+
+def is_below(attribute: Attribute, column: Column) -> Bools:
+    """Return which numbers, or dates, lie below all bins."""
+    values = (days if attribute.is_date else numbers)(attribute, column)
+    return np.asarray(values < attribute.numeric_edges[0])
 
 
 def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
@@ -92,8 +123,8 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
     if attribute.edges is not None:
         low, high = attribute.edges[0], attribute.edges[-1]
         return DomainError(
-            f"{where} outside [{low!s}, {high!s}]. Widen the public edges, clip the values, or "
-            f"declare outside='open'. {SEE_VALUES}",
+            f"{where} outside [{low!s}, {high!s}]. Widen the public edges, or declare "
+            f"outside='open', before a fit; in predict give outside='clip'. {SEE_VALUES}",
             values=picked,
         )
     expected = name_some(cast(Sequence[Scalar], attribute.categories))

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import Attribute, Domain, count_stream, load_dataset
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    PrivateNaiveBayesClassifier,
+    count_stream,
+    load_dataset,
+)
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
 from mrf_matrix.streams import csv_files
@@ -231,3 +237,34 @@ def test_codes_of_what_cannot_be_read_are_declared():
         Attribute("a", edges=[0, 1], unreadable="other")
     with pytest.raises(DomainError, match="unreadable"):
         Attribute("a", size=2, unreadable="no")
+
+
+NEXT_YEAR = {"day": ["2020-06-01", "2021-02-03", "2019-01-01"], "a": [-1.0, 50.0, 99.0]}
+
+
+def test_queries_beyond_the_edges_take_the_nearest_bin_or_are_missing():
+    days = ["2020-01-01", "2020-07-01", "2021-01-01"]
+    domain = Domain(
+        [Attribute("day", edges=days, missing="category"), Attribute("a", edges=[0, 10, 60])],
+        target=Attribute("y", categories=["no", "yes"]),
+    )
+    with pytest.raises(DomainError) as caught:
+        domain.encode(NEXT_YEAR)
+    assert all(name in str(caught.value) for name in ("'day'", "'a'", "outside='clip'"))
+    clipped = [[0, 0], [1, 1], [0, 1]]
+    assert domain.encode(NEXT_YEAR, outside="clip").tolist() == clipped
+    with pytest.raises(DomainError, match="'a'"):
+        domain.encode(NEXT_YEAR, outside="missing")
+    only = {"day": NEXT_YEAR["day"], "a": [1, 50, 60]}
+    assert domain.encode(only, outside="missing")[:, 0].tolist() == [0, 2, 2]
+    with pytest.raises(DomainError, match="expected one of"):
+        domain.encode(only, outside="error")
+    X = {"day": ["2020-02-01", "2020-08-01"] * 20, "a": [1, 20] * 20}
+    model = PrivateNaiveBayesClassifier(domain, epsilon=9).fit(X, ["no", "yes"] * 20)
+    inside = domain.within(NEXT_YEAR, "clip")
+    assert domain.encode(inside).tolist() == clipped
+    np.testing.assert_array_equal(model.predict(NEXT_YEAR, outside="clip"), model.predict(inside))
+    shares = model.predict_proba(NEXT_YEAR, outside="clip")
+    np.testing.assert_array_equal(shares, model.predict_proba(inside))
+    with pytest.raises(DomainError, match="'day'"):
+        model.predict(NEXT_YEAR)
