@@ -40,8 +40,9 @@ class Attribute:
     size : int, optional
         The attribute holds the integers ``0 .. size-1``, which are their own codes.
     categories : sequence of str, int, float or bool, optional
-        Code ``i`` stands for ``categories[i]``. Numbers match by value (``1`` and ``1.0`` are
-        the same), strings and booleans only match strings and booleans.
+        Code ``i`` stands for ``categories[i]``. Texts match by their spelling, without blanks
+        around them, else by the number or boolean that they spell, as a CSV file has them:
+        ``1``, ``1.0`` and ``"1"`` are the same, and True is not 1.
     edges : sequence of float, or of dates, optional
         Strictly increasing bin edges, outer edges included: ``k + 1`` edges make ``k`` bins
         ``[e_i, e_{i+1})``, of which the last is closed. Dates may be ISO texts.
