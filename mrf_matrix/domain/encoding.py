@@ -69,7 +69,28 @@ def encode_labels(target: Attribute, labels: object) -> Codes:
     """Return the class codes of labels, shape (N,); an array of shape (N, 1) is taken too."""
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    return encode_column(target, as_any_column(target.name, labels))
+    column = as_any_column(target.name, labels)
+    try:
+        return encode_column(target, column)
+    except DomainError as error:
+        raise positions_for_classes(target, column, error) from None
+
+
+def positions_for_classes(target: Attribute, column: Column, error: DomainError) -> DomainError:
+    """Return an error, with the remedy where positions stand for classes that are text."""
+    values, known = column.values, target.labels
+    if column.levels is not None or values.dtype.kind not in "iu" or not len(values):
+        return error
+    is_text = all(isinstance(one, str) for one in known)
+    if not is_text or values.min() < 0 or values.max() >= len(known):
+        return error
+    return DomainError(
+        f"{error} They are numbers from 0, as VotingClassifier, BaggingClassifier, "
+        f"StackingClassifier and cross_val_predict of scikit-learn make them of text, in an order "
+        f"of their own. Give these domain.encode_target(y), and the classifier a domain with "
+        f"target=Attribute({target.name!r}, size={len(known)}).",
+        values=error.values,
+    )
 
 
 def encode_column(attribute: Attribute, column: Column, outside: str = "refuse") -> Codes:

@@ -74,9 +74,11 @@ def _header(path: Path) -> list[str]:
 
 def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
     """Return the error of a file without some columns."""
+    parted = len(names) == 1 and any(mark in names[0] for mark in ";\t|")
+    hint = " Its first line has no comma: part its fields by commas." if parted else ""
     return DomainError(
-        f"{path} lacks the columns {name_some(absent)}. What it has is in the error's attribute "
-        "values: in a file without a header, names are a record.",
+        f"{path} lacks the columns {name_some(absent)}.{hint} What it has is in the error's "
+        "attribute values: in a file without a header, names are a record.",
         values=names,
     )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import VotingClassifier
 
 from mrf_matrix import (
     Attribute,
@@ -268,3 +269,18 @@ def test_queries_beyond_the_edges_take_the_nearest_bin_or_are_missing():
     np.testing.assert_array_equal(shares, model.predict_proba(inside))
     with pytest.raises(DomainError, match="'day'"):
         model.predict(NEXT_YEAR)
+
+
+def test_positions_in_place_of_classes_of_text_are_refused_with_the_remedy():
+    domain = Domain([Attribute("a", size=3)], target=Attribute("y", categories=["yes", "no"]))
+    with pytest.raises(DomainError, match=r"VotingClassifier.*target=Attribute\('y', size=2\)"):
+        domain.encode_target(np.array([0, 1, 1]))
+    with pytest.raises(DomainError) as caught:
+        domain.encode_target(np.array([0, 7]))
+    assert "VotingClassifier" not in str(caught.value)
+    coded = Domain(domain.attributes, target=Attribute("y", size=2))
+    X, y = np.array([[0], [2]] * 30), np.array(["yes", "no"] * 30)
+    model = PrivateNaiveBayesClassifier(coded, epsilon=9)
+    voting = VotingClassifier([("one", model)], voting="soft")
+    found = voting.fit(X, domain.encode_target(y)).predict(X)
+    np.testing.assert_array_equal(domain.decode_target(found), y)

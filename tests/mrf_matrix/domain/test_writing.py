@@ -362,3 +362,12 @@ def test_every_vocabulary_is_a_domain_and_short_forms_clash_with_kinds():
     for name in VOCABULARIES:
         assert Domain.from_dict({"attributes": [{"name": "x", "vocabulary": name}]}).size > 1
     assert written_out({"name": "x", "size": 3}) == {"name": "x", "size": 3}
+
+
+@pytest.mark.parametrize("prefix", ["1-99", "E14-E10", "E9-E10", "99-1", "E14-E9"])
+def test_what_looks_like_a_range_of_codes_and_is_none_is_refused(prefix):
+    if prefix == "99-1":  # a code of its own, as 1234-5
+        assert checked_groups("code", {"a": [prefix]}) == (("a", (prefix,)),)
+        return
+    with pytest.raises(DomainError, match=r"no range of codes; expected two ends of one length"):
+        checked_groups("code", {"a": [prefix]})
