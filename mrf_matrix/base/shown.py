@@ -1,10 +1,11 @@
-"""A public value in a message: short, on one line, and never a reason to fail."""
+"""What a message shows: a public value, short and on one line; a private one by its kind alone."""
 
 import sys
 import warnings
 from decimal import Decimal
 from fractions import Fraction
 from reprlib import Repr
+from typing import NoReturn
 
 MOST = 100
 MOST_SAID = 3000  # characters of a whole message
@@ -46,6 +47,26 @@ def shown(value: object) -> str:
         text = f"<{type(value).__name__}>"
     half = (MOST - 3) // 2
     return text if len(text) <= MOST else f"{text[:half]}...{text[-half:]}"
+
+
+class PrivateDataError(TypeError):
+    """Records, or counts of them, were about to leave the process."""
+
+
+class PrivateValue:
+    """What holds records or counts of them: it shows its kind alone, and never leaves the process.
+
+    A dataclass of this kind is declared with ``repr=False``.
+    """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(private)"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateDataError(
+            f"{type(self).__name__} holds raw private counts or records: it is not pickled, copied "
+            f"or sent to another process. Release it with measure(...), and share the Release."
+        )
 
 
 def cut(text: str, most: int = MOST_SAID) -> str:

@@ -18,6 +18,7 @@ from mrf_matrix.cli.screen import note, note_ignored
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
+    from mrf_matrix.domain.columns import Outside
 
 
 @click.command(name="predict")
@@ -58,6 +59,14 @@ if TYPE_CHECKING:
     help="Probability above which the second of two classes is said, as in evaluate: it costs no "
     "budget. [default: the more probable class]",
 )
+@click.option(
+    "--outside",
+    type=click.Choice(["refuse", "clip", "missing"]),
+    default="refuse",
+    show_default=True,
+    help="What becomes of values without a code, dates after the last edge say: clip takes the "
+    "nearest bin, missing the code of missing values. It costs no budget.",
+)
 @user_errors
 def command(
     model: Path,
@@ -69,6 +78,7 @@ def command(
     voting: str | None,
     abstain: float | None,
     threshold: float | None,
+    outside: "Outside",
 ) -> None:
     """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
 
@@ -98,7 +108,7 @@ def command(
     made = [target, *(f"{target}={label}" for label in forest.classes_.tolist() if proba)]
     kept = kept_columns(data, keep or [], made)
     note_ignored(data, forest.domain_)
-    records = columns_of(data, forest.domain_)
+    records = forest.domain_.within(columns_of(data, forest.domain_), outside)
     shares: Any = forest.predict_proba(records) if proba or threshold is not None else None
     if threshold is not None:
         labels = forest.classes_[(shares[:, 1] > threshold).astype(int)].tolist()

@@ -75,7 +75,7 @@ def note_ignored(data: str, domain: "Domain") -> None:
         return
     known = [*domain.names, *([domain.target.name] if domain.target else [])]
     header = header_of(Path(data))
-    ignored = [name for name in header if name not in known]
+    ignored = [name or "one without a name" for name in header if name not in known]
     if ignored and set(domain.names) <= set(header):
         note(f"Ignored columns: {', '.join(ignored)}.")
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from mrf_matrix.base.fields import FieldError, list_of
 from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.files import PARQUET_ENDINGS, csv_chunks, header_of, read_parquet
-from mrf_matrix.datasets.text import typed_column
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import as_any_column
 from mrf_matrix.domain.encoding import encode_column
@@ -64,7 +63,7 @@ def record_problems(path: "str | PathLike[str]", domain: Domain) -> list[str]:
     try:
         for columns in _parts(file):
             for attribute in present:
-                problem = _problem(attribute, columns[attribute.name], str(file))
+                problem = _problem(attribute, columns[attribute.name])
                 if problem is not None:
                     problems[problem] = None
     except DomainError as error:  # of the file itself: nothing after it can be read
@@ -80,10 +79,8 @@ def _parts(file: Path) -> Iterator[dict[str, object]]:
             yield dict(texts)
 
 
-def _problem(attribute: Attribute, values: object, where: str) -> str | None:
+def _problem(attribute: Attribute, values: object) -> str | None:
     try:
-        if isinstance(values, tuple | list):  # text of a CSV file
-            values = typed_column(attribute, values, where)
         encode_column(attribute, as_any_column(attribute.name, values))
     except DomainError as error:
         return str(error).removesuffix(SEE_VALUES).strip()

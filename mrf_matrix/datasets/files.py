@@ -124,7 +124,7 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
             if domain is None:
                 values = np.array(texts, dtype=object)
             elif name in known:
-                values = typed_column(known[name], texts, str(path))
+                values = typed_column(known[name], texts)
             else:
                 values = np.empty(0)  # the domain has no use for it
             parts.setdefault(name, []).append(values)
@@ -161,28 +161,55 @@ class CsvRecords:
     def __init__(self, file: IO[str], path: Path, *, skips_blanks: bool = True) -> None:
         self._file, self._path = file, path
         self._record = self._part = 0  # characters of this record, and of the part read last
+        self._lines: list[str] = []  # of this record
+        self._width: int | None = None  # fields of a record, once the header is known
+        self._ahead = ""  # a line that was read, and is yet to be parted
         self._rows = csv.reader(
             self, delimiter=delimiter_of(path), skipinitialspace=skips_blanks, strict=True
         )
 
     def __iter__(self) -> Iterator[str]:
-        while line := self._file.readline(LONGEST_RECORD + 1):
+        while line := self._ahead or self._file.readline(LONGEST_RECORD + 1):
+            self._ahead = ""
             self._record += len(line)
             self._part += len(line)
             if self._record > LONGEST_RECORD:
                 raise too_long(self._path)
+            self._lines.append(line)
             yield line
 
     def next(self) -> list[str] | None:
-        """Return the next record, None at the end."""
+        """Return the next record, None at the end.
+
+        A quoted field may run over lines, but over none that is a record by itself: a stray quote
+        would swallow the records that follow.
+        """
         self._record = 0
-        return next(self._rows, None)
+        self._lines = []
+        found = next(self._rows, None)
+        if self._width is not None and len(self._lines) > 1:
+            parts = delimiter_of(self._path)
+            if any(line.count(parts) == self._width - 1 for line in self._lines[1:]):
+                raise csv.Error(
+                    "a quote is opened and closed around a line that looks like another record; "
+                    "close it, or write two quotes for one"
+                )
+        return found
 
     def header(self) -> list[str]:
         """Return the names in the first line."""
         names = [name.strip() for name in self.next() or []]
         check_header(names, self._path)
+        self._width = len(names)
         return names
+
+    def check_quotes(self) -> None:
+        """Read the records that hold quotes, and refuse one whose quotes are not closed."""
+        self.header()
+        while line := self._file.readline(LONGEST_RECORD + 1):
+            if '"' in line:
+                self._ahead = line
+                self.next()
 
     def part(self) -> list[list[str]]:
         """Return some records, as many as memory suits; none at the end."""

@@ -1,38 +1,27 @@
-"""From columns of text, as CSV has them, to the values that a domain speaks of."""
+"""From columns of text, as CSV has them, to values: those a domain speaks of, or a guess."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Values
-from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Attribute, DomainError
-from mrf_matrix.domain.encoding import value_array
-from mrf_matrix.domain.errors import SEE_VALUES
-
-MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
-BOOLEANS = {"true": True, "false": False}
+from mrf_matrix.domain import Attribute
+from mrf_matrix.domain.encoding import numbers, value_array
+from mrf_matrix.domain.texts import MISSING_MARKS, parsed_number, read_column, text_column
 
 
-def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> Values:
+def typed_column(attribute: Attribute, texts: Sequence[str]) -> Values:
     """Return the values of a text column in the types of an attribute, missing ones None or NaN.
 
-    Surrounding blanks are dropped. A text that is a category stays that category, even if it looks
-    like a number or a mark of missing values; texts without a meaning stay as they are, so that
-    encoding judges them.
+    Texts without a meaning stay as they are, so that encoding judges them.
 
-    Raises DomainError if a bin edge attribute meets a text that is no number.
+    Raises DomainError if bins of numbers meet a text that is no number.
     """
+    column = read_column(attribute, text_column(attribute, texts))
     if attribute.is_numeric:
-        try:
-            return np.fromiter(map(float, texts), np.float64, len(texts))
-        except ValueError:  # a mark of missing values, or a mistake
-            pass
-    positions, distinct = positions_of(texts)
-    values = [typed_value(attribute, text, where) for text in distinct]
-    if attribute.is_numeric:
-        return np.array([np.nan if value is None else value for value in values])[positions]
-    return np.asarray(value_array(values)[positions])
+        values = numbers(attribute, column).astype(np.float64)
+        return values if column.missing is None else np.where(column.missing, np.nan, values)
+    return np.asarray(value_array(column.levels or ())[column.values])
 
 
 def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
@@ -40,52 +29,6 @@ def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
     distinct = list(dict.fromkeys(texts))
     place = {text: position for position, text in enumerate(distinct)}
     return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
-
-
-def typed_value(attribute: Attribute, text: str, where: str) -> str | int | float | None:
-    """Return what one text stands for."""
-    text = text.strip()
-    if isinstance(attribute.categories, tuple) and text in attribute.categories:
-        return text
-    if text in MISSING_MARKS or text in map(str, attribute.missing_values):
-        return None
-    if attribute.is_date or attribute.groups is not None:
-        return text
-    if attribute.is_numeric:
-        try:
-            return float(text)
-        except ValueError:
-            raise DomainError(
-                f"{where}: column {shown(attribute.name)} holds text where numbers are expected. "
-                f"Correct the file; marks of missing values are {sorted(MISSING_MARKS)}. "
-                f"{SEE_VALUES}",
-                values=[text],
-            ) from None
-    number = parsed_number(text)
-    for candidate in (BOOLEANS.get(text.lower()), number):
-        if candidate is not None and is_category(attribute, candidate):
-            return candidate
-    return text
-
-
-def is_category(attribute: Attribute, value: int | float | bool) -> bool:
-    """Whether a number or boolean is listed, as that type."""
-    if isinstance(attribute.categories, range):
-        return not isinstance(value, bool) and value in attribute.categories
-    return any(
-        known == value and isinstance(known, bool) == isinstance(value, bool)
-        for known in attribute.categories or ()
-        if not isinstance(known, str)
-    )
-
-
-def parsed_number(text: str) -> int | float | None:
-    """Return a text as a number, an integer where it is one."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else number
 
 
 def guessed_column(texts: Sequence[str]) -> Values:

@@ -40,8 +40,9 @@ class Attribute:
     size : int, optional
         The attribute holds the integers ``0 .. size-1``, which are their own codes.
     categories : sequence of str, int, float or bool, optional
-        Code ``i`` stands for ``categories[i]``. Numbers match by value (``1`` and ``1.0`` are
-        the same), strings and booleans only match strings and booleans.
+        Code ``i`` stands for ``categories[i]``. Texts match by their spelling, without blanks
+        around them, else by the number or boolean that they spell, as a CSV file has them:
+        ``1``, ``1.0`` and ``"1"`` are the same, and True is not 1.
     edges : sequence of float, or of dates, optional
         Strictly increasing bin edges, outer edges included: ``k + 1`` edges make ``k`` bins
         ``[e_i, e_{i+1})``, of which the last is closed. Dates may be ISO texts.
@@ -55,6 +56,10 @@ class Attribute:
         ``"category"`` gives None, NaN and null one further code, always the last.
     missing_values : sequence of str, int or float, optional
         Values that stand for a missing one, 999 or "unknown" say: they get its code.
+    unreadable : {"error", "missing", "other"}
+        What becomes of a value that is of no kind expected, "n/k" among numbers say. It refuses
+        all records by default, which tells that it is there; or it gets the code of missing values,
+        or of values that are not listed.
 
     Raises
     ------
@@ -82,6 +87,7 @@ class Attribute:
     missing: Literal["error", "category"]
     groups: Groups | None
     missing_values: tuple[Scalar, ...]
+    unreadable: Literal["error", "missing", "other"]
     _provenance: Provenance = field(default=DOMAIN, repr=False)
 
     def __init__(
@@ -96,6 +102,7 @@ class Attribute:
         unknown: Literal["error", "other"] = "error",
         outside: Literal["error", "open"] = "error",
         missing: Literal["error", "category"] = "error",
+        unreadable: Literal["error", "missing", "other"] = "error",
         _provenance: Provenance = DOMAIN,
     ) -> None:
         check_name(name)
@@ -107,6 +114,7 @@ class Attribute:
             ("unknown", unknown, ("error", "other")),
             ("outside", outside, ("error", "open")),
             ("missing", missing, ("error", "category")),
+            ("unreadable", unreadable, ("error", "missing", "other")),
         ):
             if got not in allowed:
                 raise DomainError(
@@ -122,6 +130,14 @@ class Attribute:
                 f"Attribute {name!r}: unknown='other' is for categories; bin edges take "
                 "outside='open'."
             )
+        for said, needs, has in (
+            ("missing", "missing='category'", missing == "category"),
+            ("other", "unknown='other'", unknown == "other"),
+        ):
+            if unreadable == said and not has:
+                raise DomainError(
+                    f"Attribute {name!r}: unreadable={said!r} needs a code; add {needs}."
+                )
         values: dict[str, object] = {
             "name": name,
             # A plain size is the categories 0 .. size-1, kept as a range.
@@ -132,6 +148,7 @@ class Attribute:
             "missing": missing,
             "groups": grouped,
             "missing_values": checked_missing_values(name, missing_values, missing),
+            "unreadable": unreadable,
             "_provenance": _provenance,
         }
         if grouped is not None:
@@ -244,7 +261,8 @@ class Attribute:
             what = f"categories=[{name_some(cast(Sequence[Scalar], self.categories))}]"
         else:
             what = f"edges=[{name_some(map(str, self.edges) if self.is_date else self.edges)}]"
-        options = [("unknown", self.unknown), ("outside", self.outside), ("missing", self.missing)]
+        names = ("unknown", "outside", "missing", "unreadable")
+        options = [(name, getattr(self, name)) for name in names]
         told = "".join(f", {key}={value!r}" for key, value in options if value != "error")
         return f"Attribute({self.name!r}, {what}{told})"
 

@@ -30,6 +30,8 @@ def checked_groups(name: str, groups: object) -> Groups:
         prefixes = tuple(listed) if isinstance(listed, Iterable) else ()
         if not prefixes or not all(isinstance(one, str) and one.strip() for one in prefixes):
             raise _unfit(name)
+        for one in prefixes:
+            _check_range(name, one.strip())
         found.append((pair[0], tuple(one.strip() for one in prefixes)))
     for (low, high, _), (following, _, _) in pairwise(intervals(found)):
         if following[: len(high)] <= high:
@@ -38,6 +40,21 @@ def checked_groups(name: str, groups: object) -> Groups:
                 f"{low!r} to {high!r} as well; expected every code in one group only."
             )
     return tuple(found)
+
+
+def _check_range(name: str, prefix: str) -> None:
+    """Refuse what is written as a range and is none: ``1-99``, ``E14-E10``."""
+    low, dash, high = prefix.replace("\u2013", "-").partition("-")
+    if not dash or not low or not high or "-" in high:
+        return
+    alike = low[:1].isalpha() == high[:1].isalpha() and high[-1].isdigit() and low[-1].isdigit()
+    if len(low) > len(high) and not (low[:1].isalpha() and high[:1].isalpha()):
+        return  # one code, such as 1234-5
+    if alike and (len(low) != len(high) or low > high):
+        raise DomainError(
+            f"Attribute {name!r}: {prefix!r} is no range of codes; expected two ends of one "
+            f"length, the smaller first, such as 'E10-E14' or '01-99'."
+        )
 
 
 def _unfit(name: str) -> DomainError:
@@ -50,7 +67,8 @@ def _unfit(name: str) -> DomainError:
 def intervals(groups: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[str, str, int]]:
     """Return first prefix, last prefix and group of every range, in order.
 
-    ``E10-E14`` is a range, for its ends are equally long; ``1234-5`` is one prefix.
+    ``E10-E14`` is a range, for its ends are equally long; ``1234-5`` is one prefix, and what looks
+    like a range and is none was refused.
     """
     found = []
     for group, (_, prefixes) in enumerate(groups):

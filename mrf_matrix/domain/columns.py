@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 Records: TypeAlias = "IntoDataFrame | ArrayLike"
 """Records as users hold them: a frame of any library, or an array."""
 
+Outside: TypeAlias = Literal["refuse", "clip", "missing"]  # what becomes of values without a code
+
 Table: TypeAlias = "Mapping[str, object] | Values | nw.DataFrame[Any]"
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
+@dataclass(frozen=True, eq=False, repr=False)
+class Column(PrivateValue):
     """The values of one column, in the form that is cheapest to look up."""
 
     name: str  # name of the attribute
@@ -83,6 +85,8 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     if dtype.is_decimal():
         series = series.cast(nw.Float64)
     if dtype.is_temporal():
+        if dtype == nw.Datetime and getattr(dtype, "time_zone", None):
+            series = series.dt.replace_time_zone(None)  # the day on the wall, as a text has it
         values = series.to_numpy()  # pandas' and polars' times, which objects of them are not
         return Column(name, np.asarray(values), source=type_name(dtype))
     if not (dtype.is_numeric() or dtype == nw.Boolean):
@@ -177,13 +181,35 @@ def as_frame(records: object) -> "nw.DataFrame[Any] | None":
 
 def as_any_column(name: str, values: object) -> Column:
     """Wrap an array, a list or a series."""
-    if not isinstance(values, np.ndarray):
-        import narwhals as nw
+    if isinstance(values, np.ndarray | list | tuple):
+        return as_array_column(name, values)
+    import narwhals as nw
 
-        series = nw.from_native(values, series_only=True, pass_through=True)
-        if isinstance(series, nw.Series):
-            return as_series_column(name, series)
+    series = nw.from_native(_series_of(name, values), allow_series=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return as_series_column(name, series)
     return as_array_column(name, values)
+
+
+def _series_of(name: str, values: object) -> object:
+    """Return a library's arrays, indices and frames of one column as its series."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "pandas" and not hasattr(values, "iloc"):  # an array, or an index
+        from pandas import Series
+
+        return Series(values)
+    if library == "pyarrow" and type(values).__name__ not in ("Table", "RecordBatch"):
+        from pyarrow import ChunkedArray, chunked_array
+
+        return values if isinstance(values, ChunkedArray) else chunked_array([values])
+    frame = as_frame(values)
+    if frame is None:
+        return values
+    if frame.shape[1] != 1:
+        raise DomainError(
+            f"Column {shown(name)}: got a frame of {frame.shape[1]} columns; expected one."
+        )
+    return frame.get_column(frame.columns[0]).to_native()
 
 
 def check_shape(array: Values, names: Sequence[str]) -> None:

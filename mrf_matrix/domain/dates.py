@@ -30,6 +30,14 @@ def day_of(value: object) -> float:
     raise ValueError("no date")
 
 
+def day_or_none(value: object) -> float | None:
+    """Return a value's days since 1970, None if it is no date."""
+    try:
+        return day_of(value)
+    except ValueError:
+        return None
+
+
 def days_of_times(values: Values) -> Array:
     """Return the days since 1970 of an array of datetime64; NaN of NaT."""
     return np.asarray((values - np.datetime64(0, "D")) / np.timedelta64(1, "D"), dtype=np.float64)

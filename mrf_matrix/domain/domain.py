@@ -22,6 +22,7 @@ from mrf_matrix.domain.attribute_lists import (
     chosen_attributes,
 )
 from mrf_matrix.domain.coarser import MOST_BINS, coarser_attribute
+from mrf_matrix.domain.columns import Outside
 from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
@@ -150,7 +151,13 @@ class Domain:
             )
         return self.target
 
-    def encode(self, records: object, *, extra: Literal["error", "ignore"] = "error") -> Codes:
+    def encode(
+        self,
+        records: object,
+        *,
+        extra: Literal["error", "ignore"] = "error",
+        outside: Outside = "refuse",
+    ) -> Codes:
         """Return the codes of records.
 
         Parameters
@@ -160,6 +167,10 @@ class Domain:
             by column name, in any order; a 2-D array by position.
         extra : {"error", "ignore"}
             What happens to columns that the domain does not name.
+        outside : {"refuse", "clip", "missing"}
+            What happens to values without a code, in queries say: "clip" gives numbers and dates
+            beyond the edges the nearest bin, "missing" gives all the code of missing values where
+            there is one. Where neither helps they are refused.
 
         Returns
         -------
@@ -171,7 +182,19 @@ class Domain:
         DomainError
             If columns are missing, repeated or unwanted, or a value has no code.
         """
-        return encode_records(self.attributes, records, extra)
+        return encode_records(self.attributes, records, extra, outside)
+
+    def within(self, records: object, outside: Outside) -> Any:
+        """Return records with every value inside the domain, as `encode` reads them.
+
+        Parameters
+        ----------
+        records, outside
+            As `encode`. With "refuse" nothing is changed, and nothing checked.
+        """
+        if outside == "refuse":
+            return records
+        return self.decode(self.encode(records, outside=outside), numeric="midpoint")
 
     def encode_target(self, labels: object) -> Codes:
         """Return the class codes of labels (array, series or list), shape (N,)."""

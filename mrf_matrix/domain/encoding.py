@@ -1,7 +1,6 @@
 """From records to codes and back, every attribute by its own rule."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf, nan
 from typing import Any, cast
 
@@ -13,53 +12,97 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, as_any_column, read_columns
-from mrf_matrix.domain.dates import dates_of_days, day_of, days_of_times
+from mrf_matrix.domain.dates import dates_of_days, day_or_none, days_of_times
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
-from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
+from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories
+from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 
+MARKS = ", ".join(repr(mark) for mark in sorted(MISSING_MARKS))
+OUTSIDE = ("refuse", "clip", "missing")
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
-def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:
+def encode_records(
+    attributes: Sequence[Attribute], records: object, extra: str, outside: str = "refuse"
+) -> Codes:
     """Return the codes of records, shape (N, d), C-contiguous.
 
     Raises DomainError as `encode_columns`.
     """
-    columns = encode_columns(attributes, records, extra)
+    columns = encode_columns(attributes, records, extra, outside)
     codes = np.empty((len(attributes), len(columns[0])), dtype=np.int32)
     for row, column in zip(codes, columns, strict=True):
         row[:] = column
     return np.ascontiguousarray(codes.T)
 
 
-def encode_columns(attributes: Sequence[Attribute], records: object, extra: str) -> list[Codes]:
+def encode_columns(
+    attributes: Sequence[Attribute], records: object, extra: str, outside: str = "refuse"
+) -> list[Codes]:
     """Return the codes of records, one array of shape (N,) for each attribute.
 
     Raises DomainError if columns are missing, repeated or unwanted, their lengths differ, or a
-    value has no code.
+    value has no code: of all columns at once.
     """
+    if outside not in OUTSIDE:
+        raise DomainError(f"outside={shown(outside)}; expected one of {OUTSIDE}.")
     columns = read_columns(records, tuple(attribute.name for attribute in attributes), extra)
     lengths = {len(column.values) for column in columns}
     if len(lengths) != 1:
         raise DomainError("Columns differ in length; expected one value a record in each.")
-    pairs = zip(attributes, columns, strict=True)
-    return [encode_column(attribute, column) for attribute, column in pairs]
+    found, problems = [], []
+    for attribute, column in zip(attributes, columns, strict=True):
+        try:
+            found.append(encode_column(attribute, column, outside))
+        except DomainError as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise DomainError(
+            "\n".join(map(str, problems)), values=[one for each in problems for one in each.values]
+        )
+    return found
 
 
 def encode_labels(target: Attribute, labels: object) -> Codes:
     """Return the class codes of labels, shape (N,); an array of shape (N, 1) is taken too."""
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    return encode_column(target, as_any_column(target.name, labels))
+    column = as_any_column(target.name, labels)
+    try:
+        return encode_column(target, column)
+    except DomainError as error:
+        raise positions_for_classes(target, column, error) from None
 
 
-def encode_column(attribute: Attribute, column: Column) -> Codes:
+def positions_for_classes(target: Attribute, column: Column, error: DomainError) -> DomainError:
+    """Return an error, with the remedy where positions stand for classes that are text."""
+    values, known = column.values, target.labels
+    if column.levels is not None or values.dtype.kind not in "iu" or not len(values):
+        return error
+    is_text = all(isinstance(one, str) for one in known)
+    if not is_text or values.min() < 0 or values.max() >= len(known):
+        return error
+    return DomainError(
+        f"{error} They are numbers from 0, as VotingClassifier, BaggingClassifier, "
+        f"StackingClassifier and cross_val_predict of scikit-learn make them of text, in an order "
+        f"of their own. Give these domain.encode_target(y), and the classifier a domain with "
+        f"target=Attribute({target.name!r}, size={len(known)}).",
+        values=error.values,
+    )
+
+
+def encode_column(attribute: Attribute, column: Column, outside: str = "refuse") -> Codes:
     """Return the codes of a column, shape (N,).
+
+    `outside`: what becomes of values that were read and have no code: refused; "clip": numbers and
+    dates get the nearest bin; "missing": they get the code of missing values.
 
     Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
     it.
     """
-    column = without_marks(attribute, column)
+    column = read_column(attribute, column)
     codes = (
         find_bins(attribute, column) if attribute.is_binned else find_categories(attribute, column)
     )
@@ -75,26 +118,21 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
             f"Column {shown(attribute.name)} has missing values. Drop or fill them, or declare the "
             "attribute with missing='category'."
         )
-    if attribute.other_code is not None:
+    if attribute.is_binned and outside == "clip":
+        codes[unlisted] = np.where(is_below(attribute, column), 0, attribute.n_known - 1)[unlisted]
+    elif outside == "missing" and attribute.missing_code is not None:
+        codes[unlisted] = attribute.missing_code
+    elif attribute.other_code is not None:
         codes[unlisted] = attribute.other_code
     elif unlisted.any():
         raise unlisted_values(attribute, column, unlisted)
     return codes
 
 
-def without_marks(attribute: Attribute, column: Column) -> Column:
-    """Return a column in which the declared marks of missing values are missing."""
-    if not attribute.missing_values:
-        return column
-    marks = Attribute(attribute.name, categories=attribute.missing_values)
-    marked = find_categories(marks, column) >= 0
-    if column.levels is not None:
-        return replace(column, values=np.where(marked, -1, column.values))
-    if column.values.dtype == object:
-        kept = column.values.copy()
-        kept[marked] = None
-        return replace(column, values=kept)
-    return replace(column, missing=marked if column.missing is None else marked | column.missing)
+def is_below(attribute: Attribute, column: Column) -> Bools:
+    """Return which numbers, or dates, lie below all bins."""
+    values = (days if attribute.is_date else numbers)(attribute, column)
+    return np.asarray(values < attribute.numeric_edges[0])
 
 
 def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
@@ -106,8 +144,8 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
     if attribute.edges is not None:
         low, high = attribute.edges[0], attribute.edges[-1]
         return DomainError(
-            f"{where} outside [{low!s}, {high!s}]. Widen the public edges, clip the values, or "
-            f"declare outside='open'. {SEE_VALUES}",
+            f"{where} outside [{low!s}, {high!s}]. Widen the public edges, or declare "
+            f"outside='open', before a fit; in predict give outside='clip'. {SEE_VALUES}",
             values=picked,
         )
     expected = name_some(cast(Sequence[Scalar], attribute.categories))
@@ -118,8 +156,8 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
             values=picked,
         )
     return DomainError(
-        f"{where} that are not in the categories {expected}. Strings, numbers and booleans differ: "
-        f"convert the column, add the category, or declare unknown='other'. {SEE_VALUES}",
+        f"{where} that are not in the categories {expected}. Correct the column, add the category, "
+        f"or declare unknown='other'. {SEE_VALUES}",
         values=picked,
     )
 
@@ -149,6 +187,8 @@ def days(attribute: Attribute, column: Column) -> Values:
         return days_of_times(column.values)
     held = column.values.tolist() if column.levels is None else list(column.levels)
     found = [nan if is_missing(value) else day_or_none(value) for value in held]
+    if None in found and attribute.unreadable == "missing":
+        found = [nan if day is None else day for day in found]
     if None in found:
         wrong = [value for value, day in zip(held, found, strict=True) if day is None]
         raise DomainError(
@@ -159,14 +199,6 @@ def days(attribute: Attribute, column: Column) -> Values:
         )
     array = np.array(found, dtype=np.float64)
     return array if column.levels is None else np.append(array, nan)[column.values]
-
-
-def day_or_none(value: object) -> float | None:
-    """Return a value's days since 1970, None if it is no date."""
-    try:
-        return day_of(value)
-    except ValueError:
-        return None
 
 
 def numbers(attribute: Attribute, column: Column) -> Values:
@@ -180,17 +212,16 @@ def numbers(attribute: Attribute, column: Column) -> Values:
         used[-1] = False
         found[used] = floats_of_objects(attribute, levels[used], column.source)
         return np.asarray(found[column.values])
-    if column.values.dtype == object:
-        return floats_of_objects(attribute, column.values, "object")
     raise not_numbers(attribute, column.source, column.values[:5].tolist())
 
 
 def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
     """Say that a numeric attribute met something else."""
+    what = "holds text" if source == "text" else f"({source}) holds values"
     return DomainError(
-        f"Column {shown(attribute.name)} ({source}) holds values where numbers are expected (edges "
-        f"{name_some(attribute.edges or ())}) that are none. Convert the column to numbers. "
-        f"{SEE_VALUES}",
+        f"Column {shown(attribute.name)} {what} where numbers are expected (edges "
+        f"{name_some(attribute.edges or ())}). Correct them, or declare missing='category' with "
+        f"missing_values; {MARKS} are missing already. {SEE_VALUES}",
         values=values,
     )
 

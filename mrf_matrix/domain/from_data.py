@@ -9,7 +9,7 @@ from mrf_matrix.base.shown import shown, warn_caller
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
-from mrf_matrix.domain.matching import is_missing
+from mrf_matrix.domain.texts import is_missing
 
 REMEDY = (
     "The domain was taken from the records, so nothing that uses it is differentially private. "

@@ -5,52 +5,26 @@ from typing import cast
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Codes, Values, Words
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar, match_key
 from mrf_matrix.domain.code_groups import GroupOfCode, Groups
 from mrf_matrix.domain.columns import Column
-from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.domain.texts import is_missing
 
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
 DENSE_RANGE = 2**16  # integer categories within so wide a range are looked up in a table
 
 
-def is_missing(value: object) -> bool:
-    """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
-    if value is None:
-        return True
-    if isinstance(value, str):
-        return False
-    return type(value).__name__ in ("NAType", "NaTType") or (
-        isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
-        and bool(value != value)
-    )
-
-
 def find_categories(attribute: Attribute, column: Column) -> Codes:
-    """Look every value up among the categories by the cheapest exact route."""
+    """Look every value up among the categories: levels in a table, numbers by search."""
     categories = cast(Sequence[Scalar], attribute.categories)
     if attribute.groups is not None:
         return find_groups(attribute.groups, column)
     if column.levels is not None:
         found = match_objects(categories, column.levels)
         return np.append(found, np.int32(ABSENT))[column.values]  # position -1 is the appended one
-    kind = column.values.dtype.kind
-    if kind in "iuf":
-        return match_numbers(categories, column.values)
-    if kind == "b":
-        return match_objects(categories, [False, True])[column.values.astype(np.int8)]
-    if kind == "U":
-        return match_text(categories, column.values)
-    try:
-        return match_objects(categories, column.values.tolist())
-    except TypeError:  # whose text is the values' own
-        raise DomainError(
-            f"Column {shown(attribute.name)} holds values that are not scalars. Expected "
-            f"{name_some(categories)}."
-        ) from None
+    return match_numbers(categories, column.values)
 
 
 def find_groups(groups: Groups, column: Column) -> Codes:
@@ -152,31 +126,3 @@ def search_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
         return table[offsets(values, int(known[0]), len(table) - 1)]
     place = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[place] == values, code_of[place], np.int32(UNLISTED))
-
-
-def match_text(categories: Sequence[Scalar], values: Values) -> Codes:
-    """Match fixed-width text: search by a hash of its characters, then compare exactly."""
-    texts = [(value, code) for code, value in enumerate(categories) if isinstance(value, str)]
-    if not texts or not len(values):
-        return np.full(len(values), UNLISTED, dtype=np.int32)
-    width = max(values.dtype.itemsize // 4, *(len(text) for text, _ in texts), 1)
-    known = np.array([text for text, _ in texts], dtype=f"U{width}")
-    hashes = character_hash(known, width)
-    order = np.argsort(hashes)
-    if np.any(np.diff(hashes[order]) == 0):
-        return match_objects(categories, values.tolist())
-    codes = np.array([code for _, code in texts], dtype=np.int32)[order]
-    found = np.searchsorted(
-        hashes[order], character_hash(values.astype(f"U{width}", copy=False), width)
-    )
-    found = np.minimum(found, len(order) - 1)
-    return np.where(known[order][found] == values, codes[found], np.int32(UNLISTED))
-
-
-def character_hash(texts: Values, width: int) -> Words:
-    """Hash fixed-width text by a polynomial in its characters, modulo 2**64."""
-    characters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
-    result = np.zeros(len(texts), dtype=np.uint64)
-    for i in range(width):
-        result = result * np.uint64(1_000_003) + characters[:, i]
-    return result

@@ -22,7 +22,7 @@ DomainParts = tuple[list[Attribute], Attribute | None]
 
 READ_OFF_KEY = "is_read_off"
 DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target", READ_OFF_KEY}
-OPTIONS = ("unknown", "outside", "missing")
+OPTIONS = ("unknown", "outside", "missing", "unreadable")
 KINDS = ("size", "categories", "edges", "groups")
 ATTRIBUTE_KEYS = {"name", *KINDS, *OPTIONS, "missing_values"}
 SHORTHAND = ("boolean", "range", "step", "vocabulary")

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.forests.sources.cuts import Cut
 from strategies.operators import check_allocation
 
@@ -18,8 +19,8 @@ SINGLE = 2**24  # single precision holds whole numbers up to it
 Reals = NDArray[np.floating]
 
 
-@dataclass(frozen=True, eq=False)
-class JointCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class JointCounts(PrivateValue):
     """Counts of a node's records, by class: of all of them, and of those above several cuts.
 
     Attributes

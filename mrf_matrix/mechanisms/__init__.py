@@ -6,6 +6,7 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import BudgetError as BudgetError
+    from mrf_matrix.base.shown import PrivateDataError as PrivateDataError
     from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.budgets.claim import squared_factor as squared_factor
     from mrf_matrix.mechanisms.budgets.shares import budget_shares as budget_shares
     from mrf_matrix.mechanisms.counts.counts import CellCounts as CellCounts
-    from mrf_matrix.mechanisms.counts.counts import PrivateDataError as PrivateDataError
     from mrf_matrix.mechanisms.counts.counts import count_cells as count_cells
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts as LeafCounts

@@ -1,16 +1,16 @@
 """CSV files, read a part at a time by pyarrow or polars, or by Python where neither is there.
 
-All read text, and one rule turns text into values: that of `mrf_matrix.datasets.text`. A domain's
+All read text, and one rule says what a text means: that of `mrf_matrix.domain.texts`. A domain's
 categories are looked up once for each distinct text of a part, not once a record.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrf_matrix.datasets.files import (
     LONGEST_RECORD,
@@ -22,16 +22,19 @@ from mrf_matrix.datasets.files import (
     opened,
     too_long,
 )
-from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
 from mrf_matrix.domain import Attribute, DomainError
-from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
+from mrf_matrix.domain.columns import Column, as_any_column
 from mrf_matrix.domain.errors import name_some
+from mrf_matrix.domain.texts import meanings, text_column
 
 if TYPE_CHECKING:
     from polars import LazyFrame, Series
     from pyarrow import DictionaryArray, StringArray
 
 PART_BYTES = 2**23  # bytes of text in memory at a time
+
+PLAIN_NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
+"""Texts that Arrow reads as Python does."""
 
 PART_RECORDS = 2**16  # records in memory at a time, where a reader counts records
 
@@ -52,10 +55,14 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     if absent:
         raise lacking(path, absent, names)
     raw = {one.name: header[places[one.name]] for one in attributes}
-    if not quotes_after_blanks(path):
+    quotes = quoting(path)
+    if quotes != "none":
+        with csv_errors(path), opened(path) as file:
+            CsvRecords(file, path, skips_blanks=quotes == "after blanks").check_quotes()
+    if quotes != "after blanks":
         if find_spec("pyarrow"):
             return _by_arrow(path, attributes, raw)
-        if find_spec("polars") and all_records_end(path, header[-1]):
+        if find_spec("polars") and quotes == "none" and all_records_end(path, header[-1]):
             return _by_polars(path, attributes, raw)
     return _by_python(path, attributes)
 
@@ -67,29 +74,33 @@ def _header(path: Path) -> list[str]:
 
 def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
     """Return the error of a file without some columns."""
+    parted = len(names) == 1 and any(mark in names[0] for mark in ";\t|")
+    hint = " Its first line has no comma: part its fields by commas." if parted else ""
     return DomainError(
-        f"{path} lacks the columns {name_some(absent)}. What it has is in the error's attribute "
-        "values: in a file without a header, names are a record.",
+        f"{path} lacks the columns {name_some(absent)}.{hint} What it has is in the error's "
+        "attribute values: in a file without a header, names are a record.",
         values=names,
     )
 
 
-def quotes_after_blanks(path: Path) -> bool:
-    """Whether a quote may stand after a blank, which Python's reader takes for a quoted field.
+def quoting(path: Path) -> Literal["none", "fields", "after blanks"]:
+    """Return where quotes stand; after a blank Python's reader alone takes a field for quoted.
 
     Raises DomainError if a line is longer than a record may be.
     """
     last, line = "", 0
+    found: Literal["none", "fields"] = "none"
     with csv_errors(path), opened(path) as file:
         while block := file.read(2**20):
             if ' "' in last + block:
-                return True
+                return "after blanks"
+            found = "fields" if '"' in block else found
             last, ends = block[-1], block.replace("\r", "\n")
             line += ends.find("\n") if "\n" in ends else len(ends)
             if line > LONGEST_RECORD:
                 raise too_long(path)
             line = len(ends) - 1 - ends.rfind("\n") if "\n" in ends else line
-    return False
+    return found
 
 
 def all_records_end(path: Path, last: str) -> bool:
@@ -117,10 +128,7 @@ def _polars_records(path: Path) -> "LazyFrame":
 
 def _by_python(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     for columns in csv_chunks(path):
-        yield [
-            as_array_column(one.name, typed_column(one, columns[one.name], str(path)))
-            for one in attributes
-        ]
+        yield [text_column(one, columns[one.name]) for one in attributes]
 
 
 def _by_arrow(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterator[list[Column]]:
@@ -146,8 +154,7 @@ def _by_arrow(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterat
         ) as reader:
             for batch in reader:
                 yield [
-                    _arrow_column(one, batch.column(place), str(path))
-                    for place, one in enumerate(attributes)
+                    _arrow_column(one, batch.column(place)) for place, one in enumerate(attributes)
                 ]
     except pyarrow.ArrowInvalid as error:
         raise _unreadable(path, error) from None
@@ -161,17 +168,15 @@ def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Itera
     lazy = _polars_records(path).fill_null("")
     try:
         for part in lazy.select(columns).collect_batches(chunk_size=PART_RECORDS):
-            yield [_text_column(one, part[raw[one.name]], str(path)) for one in attributes]
+            yield [_polars_column(one, part[raw[one.name]]) for one in attributes]
     except polars.exceptions.ComputeError as error:
         raise _unreadable(path, error) from None
 
 
-def _text_column(attribute: Attribute, texts: "Series", where: str) -> Column:
+def _polars_column(attribute: Attribute, texts: "Series") -> Column:
     if attribute.is_numeric:
-        return as_array_column(attribute.name, typed_column(attribute, texts.to_list(), where))
-    column = as_any_column(attribute.name, texts)
-    levels = tuple(typed_value(attribute, str(text), where) for text in column.levels or ())
-    return Column(attribute.name, column.values, levels, source="text")
+        return text_column(attribute, texts.to_list())
+    return replace(as_any_column(attribute.name, texts), source="text")
 
 
 def _unreadable(path: Path, error: Exception) -> DomainError:
@@ -184,30 +189,34 @@ def _unreadable(path: Path, error: Exception) -> DomainError:
     return DomainError(f"{path} is not a CSV file in UTF-8 with a header row.")
 
 
-def _arrow_column(attribute: Attribute, values: "DictionaryArray", where: str) -> Column:
-    if attribute.is_numeric:
-        return as_array_column(attribute.name, _numbers(attribute, values, where))
-    levels = tuple(
-        typed_value(attribute, str(text), where) for text in values.dictionary.to_pylist()
-    )
-    return Column(attribute.name, values.indices.to_numpy(), levels, source="text")
+def _arrow_column(attribute: Attribute, texts: "DictionaryArray | StringArray") -> Column:
+    """Return positions among distinct texts; of plain numbers themselves.
 
-
-def _numbers(attribute: Attribute, texts: "StringArray", where: str) -> NDArray[np.generic]:
-    """Return texts as floats, marks of missing values as NaN; Python judges what Arrow cannot."""
+    Which is which is told text by text, so that no record decides how another is read.
+    """
+    if not attribute.is_numeric:
+        levels = tuple(texts.dictionary.to_pylist())
+        return Column(attribute.name, texts.indices.to_numpy(), levels, source="text")
     import pyarrow
     from pyarrow import compute
 
-    trimmed = compute.utf8_trim_whitespace(texts)
     try:
-        found = compute.cast(trimmed, pyarrow.float64()).to_numpy(zero_copy_only=False)
-        return np.asarray(found, dtype=np.float64)
-    except pyarrow.ArrowInvalid:
+        return Column(attribute.name, compute.cast(texts, pyarrow.float64()).to_numpy())
+    except pyarrow.ArrowInvalid:  # some are no numbers to Arrow: text by text then
         pass
-    marks = compute.is_in(trimmed, value_set=pyarrow.array(sorted(MISSING_MARKS)))
-    try:
-        known = compute.if_else(marks, None, trimmed)
-        found = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
-        return np.asarray(found, dtype=np.float64)
-    except pyarrow.ArrowInvalid:
-        return typed_column(attribute, texts.to_pylist(), where)
+    is_plain = compute.match_substring_regex(texts, PLAIN_NUMBER)
+    known = compute.if_else(is_plain, texts, None)
+    found = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    rest = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
+    values = np.array(found, dtype=np.float64)
+    if not len(rest):
+        return Column(attribute.name, values)
+    others = texts.take(pyarrow.array(rest)).to_pylist()
+    meaning = meanings(attribute)
+    known_of: dict[str, object] = {}
+    for one in others:
+        known_of.setdefault(one, meaning(one))
+    if not all(one is None or isinstance(one, int | float) for one in known_of.values()):
+        return text_column(attribute, texts.to_pylist())  # which encoding refuses
+    values[rest] = np.array([known_of[one] for one in others], dtype=np.float64)
+    return Column(attribute.name, values)

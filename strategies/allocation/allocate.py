@@ -36,10 +36,12 @@ from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.objective import checked_weights
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
+from strategies.problem.units import out_of_unit
 from strategies.search.assessment import assess
 from strategies.search.smallest_budget import checked_targets
 
 Minimised = Literal["total", "max", "budget"]
+APART = 1e3  # ratio of the rows' largest entries up to which least squares takes them as they are
 FAINT = 1e-12
 """Share of the largest entry of B below which one is rounding."""
 CLOSE = 1e-6
@@ -110,7 +112,8 @@ def allocate(
         ``constraints(spent, total)`` returns affine cvxpy constraints on the rows' budgets, shape
         (m,), and on the budget of all together.
     recovery : ndarray or scipy sparse of shape (q, m), optional
-        B with ``W = B N``; ``W N⁺`` when not given.
+        B with ``W = B N``; ``W N⁺`` when not given. Rows whose largest entries are over a thousand
+        times apart are taken over them first, for N⁺ would follow the large ones alone.
     weights, groups : array-like of shape (q,), optional
         As in `strategies.evaluate`; not for "budget".
 
@@ -155,36 +158,40 @@ def allocate(
     if least and limits is not None:
         weights = (limits.min() / limits) ** 2
     problem = Problem.of(asked, norm, "total" if objective == "total" else "max", weights, groups)
-    over, squares = recovered_squares(asked, measured, recovery)
-    costs = np.unique(np.abs(over.T) ** (1 if norm == "l1" else 2), axis=0)
-    if not costs.max(axis=0).min() > 0:
-        raise ValueError("rows has a row of zeros: expected every row to measure something.")
+    over, squares, largest = recovered_squares(asked, measured, recovery)
+    power = 1 if norm == "l1" else 2
+    costs = np.unique(np.abs(over.T) ** power, axis=0)
     programme = Programme.scaled(
         np.zeros((0, len(over))) if least else _summed(problem, squares, weights),
         _within(squares, limits, norm),
         costs,
         norm,
         constraints,
+        largest**power,
     )
     x, bound = programme.solve()
     spent, value = programme.unit * x, programme.value(x)
     roots = spent if norm == "l1" else np.sqrt(spent)
     return Allocation(
         spent=spent,
-        budget=programme.unit * float((np.asarray(costs) @ x).max()),
+        budget=float((costs @ (largest**power * spent)).max()),
         value=value,
         bound=min(bound, value) if bound <= value * (1 + CLOSE) else bound,
-        strategy=assess(problem, RowScaled(roots, measured), "allocated"),
+        strategy=out_of_unit(
+            assess(problem, RowScaled(roots, measured), "allocated"), problem.power
+        ),
         objective=objective,
     )
 
 
 def recovered_squares(
     workload: Operator, rows: Operator, recovery: MatrixLike | None
-) -> tuple[Array, Array]:
-    """Return N over the cells that it tells apart (m, g), and the squares of B (q, m).
+) -> tuple[Array, Array, Array]:
+    """Return N over the cells that it tells apart (m, g), the squares of B (q, m), and units.
 
-    Raises RowSpaceError if W is not B N.
+    Every row of N is over its largest entry, the units (m,), and B is for such rows.
+
+    Raises RowSpaceError if W is not B N; ValueError if a row is all zeros.
     """
     q, m = workload.shape[0], rows.shape[0]
     if workload.shape[1] != rows.shape[1]:
@@ -196,17 +203,23 @@ def recovered_squares(
     merging = merge_columns(rows)
     check_allocation("rows, workload and recovery", (q + m, merging.n_groups + m), 2)
     over, wanted = (merging.apply(one).to_dense() for one in (rows, workload))
+    largest = np.abs(over).max(axis=1, initial=0.0)
+    if not largest.min() > 0:
+        raise ValueError("rows has a row of zeros: expected every row to measure something.")
+    over = over / largest[:, None]
     if recovery is None:
-        found = linalg.lstsq(over.T, wanted.T, cond=1e-12)[0].T
+        unit = largest / (largest.max() if largest.max() <= APART * largest.min() else largest)
+        found = linalg.lstsq((unit[:, None] * over).T, wanted.T, cond=1e-12)[0].T * unit
     else:
         found = as_operator(recovery, "recovery").to_dense()
         if found.shape != (q, m):
             raise ValueError(f"recovery has shape {found.shape}: expected {(q, m)}.")
+        found = found * largest
     found = np.where(np.abs(found) > FAINT * np.abs(found).max(initial=0.0), found, 0.0)
     check_contained(
         float(np.sum((wanted - found @ over) ** 2)), float(np.sum(wanted**2)), which=" rows"
     )
-    return np.asarray(over, dtype=np.float64), np.asarray(found**2)
+    return over, np.asarray(found**2), largest
 
 
 def _summed(problem: Problem, squares: Array, weights: ArrayLike | None) -> Array:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
+STEPS = (0.99, 0.9)
+"""Shares of the way to the boundary: where long steps run in circles, shorter ones end."""
+
+
 def solve_conic(programme: "cp.Problem", *, certified: bool = False) -> None:
     """Solve a programme by Clarabel, an interior-point method (Goulart and Chen, 2024).
 
@@ -22,12 +26,15 @@ def solve_conic(programme: "cp.Problem", *, certified: bool = False) -> None:
     """
     import cvxpy as cp
 
-    try:
-        with catch_warnings():
-            filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
-            programme.solve(solver=cp.CLARABEL)
-    except cp.SolverError as failure:
-        raise RuntimeError(f"Clarabel failed: {failure}") from failure
+    for share in STEPS:
+        try:
+            with catch_warnings():
+                filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+                programme.solve(solver=cp.CLARABEL, max_step_fraction=share)
+        except cp.SolverError as failure:
+            raise RuntimeError(f"Clarabel failed: {failure}") from failure
+        if programme.status != cp.USER_LIMIT:
+            break
     if programme.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         raise ValueError("constraints: nothing meets all of them. Expected fewer or weaker ones.")
     enough = {cp.OPTIMAL, cp.OPTIMAL_INACCURATE} if certified else {cp.OPTIMAL}

@@ -36,9 +36,9 @@ class Programme:
     targets: Array  # (L, m): T
     costs: Array  # (cells, m): C, of distinct rows
     power: int  # 2 for Laplace noise, 1 for Gaussian noise: ``φ(x) = x^-power``
-    # unit, top, scale: a user's ``spent`` is unit · x, his total top · τ, and what he minimises
-    # scale times that
-    unit: float
+    # unit, top, scale: a user's ``spent`` is unit · x, row by row, his total top · τ, and what he
+    # minimises scale times that
+    unit: Array  # (m,)
     top: float
     scale: float
     # ``constraints(spent, total)`` returns a list of affine cvxpy constraints
@@ -52,10 +52,11 @@ class Programme:
         costs: Array,
         norm: Norm,
         constraints: Constraints | None,
+        units: Array,
     ) -> "Programme":
         """Return the programme of M, T and C as they are, with equal budgets near 1 in its units.
 
-        `errors`, `targets`, `costs`: in a user's units; see `Programme`.
+        `errors`, `targets`, `costs`: of budgets times `units`, shape (m,); see `Programme`.
         """
         power, even = (2 if norm == "l1" else 1), float(costs.sum(axis=1).max())
         if len(errors):
@@ -63,11 +64,14 @@ class Programme:
             scale = float(errors.sum(axis=1).max()) / unit**power
             aimed = errors / (scale * unit**power)
             return cls(
-                aimed, targets / unit**power, costs / even, power, unit, 1.0, scale, constraints
-            )
+                aimed, targets / unit**power, costs / even, power, unit / units, 1.0, scale,
+                constraints,
+            )  # fmt: skip
         unit = float(targets.sum(axis=1).max()) ** (1.0 / power)
         top = unit * even
-        return cls(errors, targets / unit**power, costs / even, power, unit, top, top, constraints)
+        return cls(
+            errors, targets / unit**power, costs / even, power, unit / units, top, top, constraints
+        )
 
     def met(self, x: Array) -> Array:
         """Return x scaled to meet what a solver's tolerance leaves open: targets, or costs."""
@@ -97,7 +101,7 @@ class Programme:
         kept = [self.targets[:, used] @ noise <= 1] if len(self.targets) else []
         paid = [self.costs @ x <= total]
         fixed = [total == 1] if aimed else []
-        asked = self.constraints and self.constraints(self.unit * x, self.top * total)
+        asked = self.constraints and self.constraints(cp.multiply(self.unit, x), self.top * total)
         own = checked_affine(asked) if self.constraints else []
         programme = cp.Problem(
             cp.Minimize(largest if aimed else total), [*aimed, *kept, *paid, *fixed, *own]

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Numbers
+from strategies.operators.base.arrays import Array, Integers, Numbers, as_columns
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
@@ -171,7 +171,9 @@ class Kronecker(Operator):
         """Return ``A⁺ @ answers``, factor by factor."""
         answers = self.checked_answers(answers)
         solvers = [factor.least_squares for factor in self.factors]
-        cells = along_axes(solvers, self._rows, answers.reshape(self.shape[0], -1))
+        columns = as_columns(answers)
+        check_allocation("the estimate of every cell", (self.shape[1], max(columns.shape[1], 1)))
+        cells = along_axes(solvers, self._rows, columns)
         return cells[:, 0] if answers.ndim == 1 else cells
 
     def row_errors(self, workload: Operator) -> Array | None:
@@ -257,9 +259,9 @@ def along_axes(
     tensor = block.reshape(*sizes, width)
     for axis, action in enumerate(actions):
         moved = np.moveaxis(tensor, axis, 0)
-        result = action(moved.reshape(moved.shape[0], -1))
-        tensor = np.moveaxis(result.reshape(-1, *moved.shape[1:]), 0, axis)
-    return tensor.reshape(-1, width)
+        result = action(moved.reshape(moved.shape[0], prod(moved.shape[1:])))
+        tensor = np.moveaxis(result.reshape(result.shape[0], *moved.shape[1:]), 0, axis)
+    return tensor.reshape(prod(tensor.shape[:-1]), width)
 
 
 @rows_product.register
@@ -276,7 +278,9 @@ def kronecker_rows_product(outer: Kronecker, other: Operator) -> Array | None:
     result = np.ones((1, other.shape[0]))
     for i, factor in enumerate(outer.factors):
         part = factor.matmat(other.masks(i).T)
-        result = (result[:, None, :] * part[None, :, :]).reshape(-1, other.shape[0])
+        result = (result[:, None, :] * part[None, :, :]).reshape(
+            len(result) * len(part), other.shape[0]
+        )
     return result
 
 

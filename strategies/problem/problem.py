@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
 from strategies.problem.merging import Merging, can_merge, merge_columns
 from strategies.problem.objective import Aim, Objective, weighted
+from strategies.problem.units import in_unit, is_float, times
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
@@ -34,12 +35,15 @@ class Problem:
         Groups of equal columns; None when the domain is too large to enumerate.
     aim : Aim
         What the loss adds up over the rows.
+    power : int
+        The workload is over ``2**power``; 0 but where its squares would be no floats.
     """
 
     workload: Operator
     norm: Norm
     merging: Merging | None
     aim: Aim = field(default_factory=Aim)
+    power: int = 0
 
     @classmethod
     def of(
@@ -68,18 +72,17 @@ class Problem:
         aim = Aim.of(operator, objective, groups)
         if weights is not None:
             operator = weighted(operator, weights)
+        operator, power = in_unit(operator)
         merging = merge_columns(operator) if can_merge(operator) else None
-        problem = cls(operator, norm, merging, aim)
+        problem = cls(operator, norm, merging, aim, power)
         try:
             with np.errstate(over="ignore"):
                 total = problem.merged_total
         except OverflowError:  # sums of exact integers
             total = inf
         if not total > 0:
-            raise ValueError(
-                "workload is all zeros, or as good as: expected at least one query to answer."
-            )
-        if not isfinite(total):
+            raise ValueError("workload is all zeros: expected at least one query to answer.")
+        if not is_float(times(total, 2 * power)):
             raise ValueError(
                 f"workload has entries or sums whose squares are no floats. {SCALE_IT}"
             )

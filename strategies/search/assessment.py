@@ -19,12 +19,10 @@ How a structure plugs in
 3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
 """
 
-from math import inf
-
 import numpy as np
 
 from strategies.bounds.lower_bound import Certificate
-from strategies.operators import Norm, Operator, as_operator, error_trace
+from strategies.operators import Norm, Operator, RowSpaceError, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import factored_trace
 from strategies.operators.dense import Dense
@@ -32,8 +30,9 @@ from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_gram import ordered_error
 from strategies.operators.product import Product
 from strategies.problem.objective import Objective
-from strategies.problem.problem import SCALE_IT, Problem
+from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
+from strategies.problem.units import in_unit, is_float, out_of_unit, times
 from strategies.search.worst_error import worst_error
 
 BY_TRIANGLE = 1000
@@ -88,7 +87,7 @@ def evaluate(
     """
     problem = Problem.of(workload, norm, objective, weights, groups)
     operator = as_operator(matrix, "matrix")
-    return assess(problem, operator, "given")
+    return out_of_unit(assess(problem, operator, "given"), problem.power)
 
 
 def assess(
@@ -96,19 +95,26 @@ def assess(
 ) -> Strategy:
     """Return a matrix over the domain as a `Strategy` for a problem, with its certificate.
 
-    Raises RowSpaceError if the matrix does not determine the workload.
+    The loss is that of every multiple of the matrix, so it is computed of one near 1.
+
+    Raises RowSpaceError if the matrix does not determine the workload, or so faintly that its loss
+    is no float.
     """
+    unit, power = in_unit(matrix)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sensitivity = matrix.sensitivity(problem.norm)
+        sensitivity = unit.sensitivity(problem.norm)
         if not sensitivity > 0:
             raise ValueError("matrix is all zeros: expected a strategy that measures something.")
-        loss = sensitivity * sensitivity * error(problem, matrix)
-    if not 0 < loss < inf:
-        raise ValueError(f"matrix has entries whose squares are no floats. {SCALE_IT}")
+        loss = sensitivity * sensitivity * error(problem, unit)
+    if not is_float(loss):
+        raise RowSpaceError(
+            f"matrix has the loss {loss} for the workload, which is no positive float: expected "
+            f"entries whose ratios have squares below 1e308."
+        )
     return Strategy(
         matrix=matrix,
         norm=problem.norm,
-        sensitivity=sensitivity,
+        sensitivity=times(sensitivity, power),
         loss=loss,
         method=method,
         certificate=certificate or Certificate(problem),

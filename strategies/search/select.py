@@ -18,6 +18,7 @@ from strategies.operators.base.threads import one_thread
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
+from strategies.problem.units import out_of_unit
 from strategies.search.portfolio import Portfolio
 from strategies.search.progress import Report, reporting
 
@@ -111,7 +112,8 @@ def select(
         able = requested_families(method, problem)
         limit = default_limit(problem) if given is None else given
         with reporting(progress) as report, one_thread():
-            return Portfolio(problem, able, generator, limit, report, method == "auto").run()
+            found = Portfolio(problem, able, generator, limit, report, method == "auto").run()
+    return out_of_unit(found, problem.power)
 
 
 def default_limit(problem: Problem) -> float:

@@ -54,6 +54,9 @@ def new(
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
     names = header_of(header) if header is not None else list(answers)
+    if "" in names:
+        names = [name for name in names if name]
+        note("A column has no name, as an index of rows: it is left out.")
     if header is not None and is_a_record(names):
         raise click.ClickException(
             f"{header}: its first line has numbers where names are expected, as a record has, and "

@@ -82,5 +82,9 @@ def _properties() -> JsonObject:
         "unknown": {"enum": ["error", "other"], "description": "Values that are not listed."},
         "outside": {"enum": ["error", "open"], "description": "Numbers beyond the edges."},
         "missing": {"enum": ["error", "category"], "description": "Missing values."},
+        "unreadable": {
+            "enum": ["error", "missing", "other"],
+            "description": "Values of no kind expected.",
+        },
         "missing_values": listed(scalars, 1, "Values that stand for a missing one."),
     }  # fmt: skip

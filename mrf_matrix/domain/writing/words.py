@@ -16,16 +16,18 @@ codes E10-E14, I2          groups of codes by their first characters
 {", ".join(VOCABULARIES)}
                            public lists
 and after any of them: +missing, or +missing=999 where a value means that; +other for
-values that are not listed; +open for values outside the bins
+values that are not listed; +open for values outside the bins; +unreadable where what is no
+number, or no date, counts as missing
 skip                       leave the column out: it is ignored"""
 """What may be typed."""
 
-OPTION = re.compile(r"\s*\+(?:(other|open)|(missing)(?:=([^+]*))?)\s*$")
+OPTION = re.compile(r"\s*\+(?:(other|open|unreadable)|(missing)(?:=([^+]*))?)\s*$")
 STRAY = re.compile(r"\s\+\w.*")
 OPTIONS: dict[str, JsonObject] = {
     "missing": {"missing": "category"},
     "other": {"unknown": "other"},
     "open": {"outside": "open"},
+    "unreadable": {"missing": "category", "unreadable": "missing"},
 }
 
 
@@ -40,19 +42,23 @@ def described(name: str, text: str) -> JsonObject | None:
     {'name': 'smoker', 'categories': ['yes', 'no'], 'missing': 'category', 'missing_values': [9]}
     """
     options: JsonObject = {}
+    marks: list[object] = []
     while found := OPTION.search(text):
         option, value = found[1] or found[2], found[3]
         text = text[: found.start()]
-        marks = {} if value is None else {"missing_values": _values(value)}
-        options = OPTIONS[option] | marks | options
+        if value is not None:
+            marks = [*_values(value), *marks]
+        options = OPTIONS[option] | options
     text = text.strip()
     if (stray := STRAY.search(text)) is not None:
         raise DomainError(
             f"{name}: {stray[0].strip()[:80]!r} is no option. Expected +missing, +missing=999, "
-            f"+other or +open."
+            f"+unreadable, +other or +open."
         )
     if text == "skip":
         return None
+    if marks:
+        options["missing_values"] = marks
     return {"name": name, **_kind(name, text), **options}
 
 

@@ -5,7 +5,7 @@ from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.estimators.shared.parameters import Outside, Records
 from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
 
@@ -22,20 +22,22 @@ class ResidualVotes(VoteIntervals, BaseForestClassifier):
     posterior_: ResidualPosterior | SeveralPosterior
     _learned = "posterior_"
 
-    def predict_proba(self, X: Records) -> Array:
+    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
         """Return class probabilities, those of the posterior means of all effects.
 
         Parameters
         ----------
         X : frame or array of shape (b, d)
             Records in the domain's terms.
+        outside : {"refuse", "clip", "missing"}
+            As `predict`.
 
         Returns
         -------
         ndarray of shape (b, k)
             Probabilities, in the order of `classes_`.
         """
-        codes = self._codes(X)  # tells first whether there is a posterior
+        codes = self._codes(self._within(X, outside))  # tells first whether there is a posterior
         return self.posterior_.probabilities(codes)
 
     def decision_function(self, X: Records) -> Array:

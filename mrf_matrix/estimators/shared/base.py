@@ -27,7 +27,7 @@ from mrf_matrix.estimators.shared.given_data import (
     needs_records,
     tables_for,
 )
-from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
+from mrf_matrix.estimators.shared.parameters import DomainParameters, Outside, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
     Budget,
@@ -104,24 +104,34 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
             X = validated_queries(self, X)
         return domain.encode(X)
 
+    def _within(self, X: Records, outside: Outside) -> Records:
+        """Return queries with every value inside the domain, or as they are."""
+        if outside == "refuse":
+            return X
+        check_is_fitted(self, self._learned)
+        found: Records = self.domain_.within(X, outside)
+        return found
+
     def _votes(self, X: Records) -> Array:
         """Return the votes of every record, shape (b, k), in the order of `classes_`."""
         raise TypeError(f"{type(self).__name__} has no votes: use one of its subclasses.")
 
-    def predict(self, X: Records) -> Values:
+    def predict(self, X: Records, *, outside: Outside = "refuse") -> Values:
         """Return the class with the most votes for each record; ties go to the first class.
 
         Parameters
         ----------
         X : frame or array of shape (b, d)
             Records in the domain's terms.
+        outside : {"refuse", "clip", "missing"}
+            What becomes of values that have no code, dates of next year say: see `Domain.encode`.
 
         Returns
         -------
         ndarray of shape (b,)
             Predicted classes.
         """
-        votes = self._votes(X)
+        votes = self._votes(self._within(X, outside))
         labels: Values = self.classes_[votes.argmax(axis=1)]
         return labels
 
@@ -134,15 +144,17 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
             plain_array("y", y)
         return float(super().score(X, y, sample_weight))
 
-    def predict_proba(self, X: Records) -> Array:
+    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
         """Return each class's share of the votes, (b, k): shares, not calibrated probabilities.
 
         Parameters
         ----------
         X : frame or array of shape (b, d)
             Records in the domain's terms.
+        outside : {"refuse", "clip", "missing"}
+            As `predict`.
         """
-        return vote_shares(self._votes(X))
+        return vote_shares(self._votes(self._within(X, outside)))
 
     def predict_log_proba(self, X: Records) -> Array:
         """Return the logarithms of `predict_proba`, shape (b, k); of 0 minus infinity."""

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.domain.coarser import coarser_codes
 from mrf_matrix.estimators.shared.given_data import needs_records
@@ -22,8 +22,8 @@ from mrf_matrix.streams.blocks import Progress
 from strategies.operators import Operator
 
 
-@dataclass(frozen=True, eq=False)
-class CountedTables:
+@dataclass(frozen=True, eq=False, repr=False)
+class CountedTables(PrivateValue):
     """Tables that were counted already."""
 
     # under the attributes of each; those of the whole domain answer all others
@@ -83,8 +83,8 @@ def _coarser_counts(
     return CellCounts(*cells, sizes, _provenance=counts.provenance)
 
 
-@dataclass(frozen=True, eq=False)
-class GivenCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenCounts(PrivateValue):
     """Counts that were made elsewhere, over a known domain."""
 
     domain: Domain
@@ -136,8 +136,8 @@ class GivenCounts:
         return CountedTables({whole: self.counts}, whole)
 
 
-@dataclass(frozen=True, eq=False)
-class GivenStream:
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenStream(PrivateValue):
     """Batches that are read once, when it is known which tables they are counted into."""
 
     domain: Domain

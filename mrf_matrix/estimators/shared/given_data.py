@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
@@ -68,8 +69,8 @@ MeasuredPlan = tuple[Plan, tuple[Release, ...]]
 """A plan, and what was released of it."""
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedRecords:
+@dataclass(frozen=True, eq=False, repr=False)
+class EncodedRecords(PrivateValue):
     """Records in memory, as codes."""
 
     domain: Domain
@@ -99,8 +100,8 @@ class EncodedRecords:
         return seen_columns(self.codes, features)
 
 
-@dataclass(frozen=True, eq=False)
-class GivenRecords:
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenRecords(PrivateValue):
     """Records and classes as the user gave them; they are encoded when tables are asked for."""
 
     domain: Domain

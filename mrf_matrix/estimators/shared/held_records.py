@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import coarser_codes
 from mrf_matrix.estimators.shared.given_counts import (
@@ -56,8 +57,8 @@ class Serving:
 ALL = Serving(True, True)
 
 
-@dataclass(frozen=True, eq=False)
-class HeldData:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldData(PrivateValue):
     """Data that were read, and may be asked for tables again and again."""
 
     domain: Domain

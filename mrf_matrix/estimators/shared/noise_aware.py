@@ -11,7 +11,7 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.estimators.shared.parameters import Outside, Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
@@ -123,7 +123,7 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
         parts = [(one.features, one.leaves) for one in self.ensembles_]
         return ensemble_votes(parts, codes, *self.voting_and_shrinkage())
 
-    def predict_proba(self, X: Records) -> Array:
+    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
         """Return each class's probability, or its share of the votes, by the voting rule.
 
         Shape (b, k), in the order of `classes_`. Posterior probabilities under the known noise for
@@ -131,7 +131,7 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
         average, which are less sure than they may be; for "hard" and "weight" shares of votes,
         which are no probabilities.
         """
-        votes = self._votes(X)
+        votes = self._votes(self._within(X, outside))
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])
 
     def _known_ensembles(self) -> Sequence[ReleasedEnsemble]:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Seed as Seed
 from mrf_matrix.domain import DomainOrPath
+from mrf_matrix.domain.columns import Outside as Outside
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
 from strategies import Strategy

@@ -5,7 +5,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.estimators.shared.parameters import Outside, Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
@@ -43,9 +43,9 @@ class NaiveBayesVotes(BaseForestClassifier):
         votes = forest_votes(self.forest_, codes, np.where(absent, 0.0, logs))
         return np.where(absent, -np.inf, votes)
 
-    def predict_proba(self, X: Records) -> Array:
+    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
         """Return the posterior of each class under independence, (b, k), from the noisy counts."""
-        return posterior_shares(self._votes(X))
+        return posterior_shares(self._votes(self._within(X, outside)))
 
 
 LEAST_ALPHA, LARGEST_ALPHA = 1e-100, 1e100

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Array, Codes
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.estimators.shared.parameters import Outside, Records
 from mrf_matrix.posterior import ProductPosterior
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
 from mrf_matrix.voting.voting import log_shares, once_a_cell
@@ -73,9 +73,9 @@ class ProbabilityVotes(VoteIntervals, BaseForestClassifier):
     posterior_: Posterior
     _learned = "posterior_"
 
-    def predict_proba(self, X: Records) -> Array:
+    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
         """Return class probabilities (b, k), averaged over what noise leaves unknown."""
-        codes = self._codes(X)  # tells first whether there is a posterior
+        codes = self._codes(self._within(X, outside))  # tells first whether there is a posterior
         return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 
     def decision_function(self, X: Records) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.base.workers import bounded_jobs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels, threshold_pattern
@@ -101,8 +102,8 @@ def tree_blocks(n_trees: int, n_records: int) -> list[int]:
     return [len(part) for part in np.array_split(np.arange(n_trees), n_blocks)]
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+@dataclass(frozen=True, eq=False, repr=False)
+class Level(PrivateValue):
     """Splits of a level's nodes (attribute -1: a leaf) and their estimation points by class."""
 
     tree: Ints

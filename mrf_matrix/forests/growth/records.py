@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, plain_array
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.growth.items import Items
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
+@dataclass(frozen=True, eq=False, repr=False)
+class Records(PrivateValue):
     """Codes by attribute, records sorted by class.
 
     Records of one class follow each other, so that points listed by tree and record are sorted

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.forests.growth.cuts import IMPOSSIBLE, Cuts, Found, find_cuts
 from mrf_matrix.forests.growth.items import Items
 from mrf_matrix.forests.growth.records import Records
@@ -77,8 +78,8 @@ def find_code_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1)
 Finder = Callable[[Items, NDArray[Any], int, int], Found | CodeCuts]
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
+@dataclass(frozen=True, eq=False, repr=False)
+class Search(PrivateValue):
     """Nodes, their items, and the rules for their cuts.
 
     Attributes

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.base.shown import PrivateValue
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+@dataclass(frozen=True, eq=False, repr=False)
+class Level(PrivateValue):
     """The points of some nodes, in the order of their nodes."""
 
     values: Array  # (r, m): points in the attributes that their node has drawn

@@ -6,11 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.forests.oblique.axis_cuts import Level
 
 
-@dataclass(frozen=True, eq=False)
-class ClassMoments:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassMoments(PrivateValue):
     """What a node's hyperplane is made of."""
 
     counts: Longs  # (nodes, k)

@@ -99,7 +99,7 @@ def central_cut_probability(n_parts: int, b2: float) -> float:
 
 
 def expected_side_bound(
-    depth: int, n_attributes: int, b1: float, b2: float, n_parts: int = 3
+    depth: int, n_attributes: int, b1: float, b2: float, n_parts: int = 4
 ) -> float:
     r"""Bound the expected side of a record's cell after so many splits (the same proof, C.3).
 
@@ -112,11 +112,12 @@ def expected_side_bound(
     n_attributes, b1
         As `attribute_probability_bounds`, whose lower bound is :math:`P_1`.
     b2, n_parts
-        As `central_cut_probability`, which is :math:`P_2`; four parts make the bound least.
+        As `central_cut_probability`, which is :math:`P_2`. Four parts, the default, make the bound
+        least: :math:`(N - 2) / N^2` is largest there.
 
     Examples
     --------
-    >>> round(expected_side_bound(100, 2, 0.0, 0.0, n_parts=4), 4)
+    >>> round(expected_side_bound(100, 2, 0.0, 0.0), 4)
     0.0016
     """
     check_integer("depth", depth, 0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +11,7 @@ from scipy import sparse
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import (
     check_private_allocation,
     checked_codes,
@@ -28,12 +29,8 @@ BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""
 
 
-class PrivateDataError(TypeError):
-    """Raw private counts were about to leave the process."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class CellCounts:
+class CellCounts(PrivateValue):
     """How many records of each class lie in each occupied cell: **private**, never released.
 
     Only `measure` may read it. It refuses to be pickled or copied, and prints no counts, not
@@ -168,15 +165,9 @@ class CellCounts:
     def __repr__(self) -> str:
         return f"CellCounts(private, {len(self.sizes)} attributes, {self.n_classes} classes)"
 
-    def __reduce__(self) -> NoReturn:
-        raise PrivateDataError(
-            "CellCounts holds raw private counts: it is not pickled, copied or sent to another "
-            "process. Release it with measure(...), and share the Release."
-        )
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReadyCounts:
+class ReadyCounts(PrivateValue):
     """Exact answers ``A D`` to one strategy, worked out before anything is paid: **private**.
 
     They take the place of the counts in `measure`, so that nothing of the data can fail between
@@ -206,11 +197,6 @@ class ReadyCounts:
 
     def __repr__(self) -> str:
         return f"ReadyCounts(private, {self.n_classes} classes)"
-
-    def __reduce__(self) -> NoReturn:
-        raise PrivateDataError(
-            "ReadyCounts holds exact answers: it is not pickled, copied or sent to another process."
-        )
 
 
 class Answering(Protocol):

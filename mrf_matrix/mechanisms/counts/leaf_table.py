@@ -1,22 +1,21 @@
 """The private leaf counts C = T D of a public forest, where D itself is out of reach."""
 
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.provenance import NOTHING, Provenance
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import checked_counts
-from mrf_matrix.mechanisms.counts.counts import PrivateDataError
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
 from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
 from strategies.operators.masks.components import mask_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeafCounts:
+class LeafCounts(PrivateValue):
     """How many records of each class reach each leaf of a public forest: **private**.
 
     It takes the place of `CellCounts` in `measure` wherever every row of the strategy is a
@@ -105,12 +104,6 @@ class LeafCounts:
 
     def __repr__(self) -> str:
         return f"LeafCounts(private, {self.paths.shape[0]} leaves, {self.n_classes} classes)"
-
-    def __reduce__(self) -> NoReturn:
-        raise PrivateDataError(
-            "LeafCounts holds raw private counts: it is not pickled, copied or sent to another "
-            "process. Release it with measure(...), and share the Release."
-        )
 
 
 def _weighted_rows(operator: Operator) -> tuple[AnyInts, Operator]:

@@ -7,13 +7,13 @@ merged with what is there once it has grown to its size, so that every key is so
 
 from collections.abc import Sequence
 from math import prod
-from typing import NoReturn
 
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
+from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation, checked_sizes
-from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateDataError
+from mrf_matrix.mechanisms.counts.counts import CellCounts
 from mrf_matrix.mechanisms.counts.keyed_counts import (
     Columns,
     Keyed,
@@ -45,7 +45,7 @@ def merged_tables(tables: Sequence[Table]) -> Table:
     return total
 
 
-class CellTally:
+class CellTally(PrivateValue):
     """Counts of records in cells: **private**, and never pickled.
 
     Parameters
@@ -152,12 +152,6 @@ class CellTally:
             fresh = counted_keys(np.concatenate(self._pending, axis=1))
             self._pending = []
             self._counted = [merged_keys([*self._counted, fresh])]
-
-    def __reduce__(self) -> NoReturn:
-        raise PrivateDataError(
-            "CellTally holds raw private counts: it is not pickled, copied or sent to another "
-            "process."
-        )
 
     def __repr__(self) -> str:
         return f"CellTally(private, {len(self._sizes)} attributes, {self._n_classes} classes)"

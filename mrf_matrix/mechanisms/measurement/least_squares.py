@@ -108,6 +108,8 @@ def _gram_solve(factors: Factors, right: Array) -> Array:
 PROBES = 4
 TOLERANCE = 1e-6
 """Relative distance of a row from the row space that counts as inside."""
+ROUNDED = 1e-4
+"""The same where a strategy was rounded entry by entry: rows that hang on lost digits are out."""
 
 
 def checked_workload(workload: object) -> Operator:
@@ -121,10 +123,13 @@ def checked_workload(workload: object) -> Operator:
     return queries
 
 
-def check_determined(workload: Operator, matrix: Operator) -> None:
+def check_determined(
+    workload: Operator, matrix: Operator, measured: Operator | None = None
+) -> None:
     """Refuse a workload with rows outside the row space of a matrix, naming them.
 
-    Raises RowSpaceError if ``w_r A⁺ A`` is not ``w_r`` for some row r.
+    Raises RowSpaceError if ``w_r A⁺ Ã`` is not ``w_r`` for some row r. `measured`: Ã, A itself by
+    default; see `RoundedStrategy`.
 
     A structure that decides it by a rule of its own (marginals: by attribute sets) estimates
     nothing, so its price does not depend on the cells.
@@ -132,13 +137,15 @@ def check_determined(workload: Operator, matrix: Operator) -> None:
     _check_columns(workload, matrix)
     if not matrix.has_rule_for(workload):
         nothing = np.zeros((matrix.shape[0], 0))
-        determined_estimate(workload, matrix, nothing)
+        determined_estimate(workload, matrix, nothing, measured)
 
 
-def determined_estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
+def determined_estimate(
+    workload: Operator, matrix: Operator, answers: Array, measured: Operator | None = None
+) -> Array:
     """Return ``W A⁺ @ answers``, refusing rows of W outside the row space of A by number.
 
-    A row is inside if ``w A⁺ A z = w z`` for random vectors z, carried along as more answers. For
+    A row is inside if ``w A⁺ Ã z = w z`` for random vectors z, carried along as more answers. For
     a row at a relative distance δ from the row space the difference is normal with deviation
     ``δ |w|`` for each of `PROBES` vectors, so a distance of 1000 times the tolerance passes with
     a probability below 1e-11. A structure's own rule goes first; where n is out of reach and
@@ -154,8 +161,11 @@ def determined_estimate(workload: Operator, matrix: Operator, answers: Array) ->
     if ruled or matrix.has_rule_for(workload):
         return _estimate(workload, matrix, answers)
     probes = np.random.default_rng(0).standard_normal((n, PROBES))
-    results = _estimate(workload, matrix, np.hstack([answers, matrix.matmat(probes)]))
-    _check_rows(workload, results[:, answers.shape[1] :] - workload.matmat(probes))
+    is_rounded = measured is not None and measured is not matrix
+    probed = (measured if measured is not None else matrix).matmat(probes)
+    results = _estimate(workload, matrix, np.hstack([answers, probed]))
+    differences = results[:, answers.shape[1] :] - workload.matmat(probes)
+    _check_rows(workload, differences, ROUNDED if is_rounded else TOLERANCE)
     return results[:, : answers.shape[1]]
 
 
@@ -176,9 +186,9 @@ def _estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
     return estimate(workload, matrix, answers) if cells is None else workload.matmat(cells)
 
 
-def _check_rows(workload: Operator, differences: Array) -> None:
+def _check_rows(workload: Operator, differences: Array, tolerance: float) -> None:
     distance = np.abs(differences).max(axis=1, initial=0.0)
-    outside = np.flatnonzero(distance > TOLERANCE * np.sqrt(_row_squares(workload)))
+    outside = np.flatnonzero(distance > tolerance * np.sqrt(_row_squares(workload)))
     if len(outside):
         raise RowSpaceError(
             f"the strategy does not determine {len(outside)} of the workload's {workload.shape[0]} "

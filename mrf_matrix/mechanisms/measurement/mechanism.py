@@ -132,7 +132,7 @@ class Mechanism:
         norm = float(self.rounded.column_sum)
         if self.rounded.norm == "l2":
             norm = sqrt(norm)
-        return norm * sqrt(self.squared_factor) / float(self.rounded.scale)
+        return float(Fraction(norm * sqrt(self.squared_factor)) / self.rounded.scale)
 
     def check_memory(self, n_classes: int) -> None:
         """Refuse a measurement whose answers would not fit, before anything is spent on it.
@@ -222,7 +222,7 @@ def calibrate(
     matrix, method = _matrix_and_method(strategy, budget)
     rounded = _rounded(matrix, budget.norm)
     if workload is not None:
-        check_determined(as_operator(workload, "workload"), rounded.recovery)
+        check_determined(as_operator(workload, "workload"), rounded.recovery, rounded.matrix)
     elif rounded.is_lossy:
         raise RowSpaceError(
             "rows of the strategy are too faint beside the largest to be measured: expected "

@@ -49,7 +49,8 @@ def reconstruct(release: Release, workload: object) -> Array:
     checked_release(release)
     queries = checked_workload(workload)
     answers = release.answers.astype(np.float64)
-    estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
+    rounded = release.mechanism.rounded
+    estimates = determined_estimate(queries, rounded.recovery, answers, rounded.matrix)
     if release.noise == "none" and is_integral(queries):
         return np.rint(estimates)
     return estimates
@@ -81,7 +82,7 @@ def row_variances(release: Release, workload: object) -> Array:
     array([2., 3.])
     """
     checked_release(release)
-    queries, recovery = checked_workload(workload), release.mechanism.rounded.recovery
+    queries, rounded = checked_workload(workload), release.mechanism.rounded
     # row by row: sums over all rows would pass a faint one outside beside the others
-    check_determined(queries, recovery)
-    return release.variance * recovered_squares(queries, recovery)
+    check_determined(queries, rounded.recovery, rounded.matrix)
+    return release.variance * recovered_squares(queries, rounded.recovery)

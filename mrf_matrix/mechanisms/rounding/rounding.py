@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Longs, Values
+from mrf_matrix.base.arrays import Bools, Longs, Values
 from mrf_matrix.mechanisms.rounding.entries import defining_numbers, is_integral
 from strategies.operators import (
     Dense,
@@ -32,6 +32,7 @@ from strategies.operators import (
 )
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import is_explicit
+from strategies.problem.units import in_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class IntegerForm:
     """Whether its row space may be slightly off that of A, because an explicit matrix without full
     column rank was rounded entry by entry."""
     is_lossy: bool = False
-    """Whether a weight was rounded to zero, so that its rows are no longer measured."""
+    """Whether a weight or a row was rounded to zero, so that it is no longer measured."""
 
 
 def integer_form(operator: Operator, factor: float) -> IntegerForm:
@@ -108,7 +109,15 @@ def _kronecker_form(operator: Kronecker, factor: float) -> IntegerForm:
 def _explicit_form(operator: Operator, integer: Operator, is_exact: bool) -> IntegerForm:
     """Return a matrix rounded entry by entry: not tilted if both determine every workload."""
     kept = is_exact or (has_full_column_rank(operator) and has_full_column_rank(integer))
-    return IntegerForm(integer, is_exact, not kept)
+    lost = not is_exact and bool((_has_entries(operator) & ~_has_entries(integer)).any())
+    return IntegerForm(integer, is_exact, not kept, lost)
+
+
+def _has_entries(operator: Operator) -> Bools:
+    """Tell of every row of an explicit matrix whether it measures something."""
+    if isinstance(operator, Sparse):
+        return np.asarray(abs(operator.matrix).max(axis=1).toarray()).ravel() > 0
+    return np.asarray(operator.to_dense().any(axis=1))
 
 
 def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:
@@ -228,7 +237,9 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
     >>> kept.scale, kept.column_sum
     (Fraction(4, 1), 4)
     """
-    inner, weight = _without_weight(matrix)
+    inner, power = in_unit(matrix)
+    inner, weight = _without_weight(inner)
+    weight *= Fraction(2) ** power
     size = inner.sensitivity(norm)
     if not size > 0:
         raise ValueError("matrix is all zeros: expected a strategy that measures something.")

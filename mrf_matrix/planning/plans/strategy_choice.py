@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.planning.plans.measuring import RowAim, check_strategy_names
 from mrf_matrix.planning.plans.prices import DECOMPOSED
 from strategies import Strategy, evaluate, select
-from strategies.operators import Norm, Operator, as_operator
+from strategies.operators import MemoryCapError, Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
 
 TIE = 1e-9
@@ -41,13 +41,16 @@ def least_expected_error(
     The error is ``v ||W Ã⁺||_F²`` with Ã the strategy rounded to integers and v the exact variance
     of the mechanism's law. A candidate whose loss is too large to win under any law of its budget
     is neither rounded nor calibrated: ``v`` is at least ``Δ²`` times the variance of noise for a
-    sensitivity of one unit, because a coarser law has the smaller variance for its scale.
+    sensitivity of one unit, because a coarser law has the smaller variance for its scale. Nor is
+    one after the first a candidate whose answers do not fit in memory: whether there is a plan does
+    not depend on the budget.
 
     `candidates`: the first is kept where others are as good; `calibrated`: returns the mechanism
     that spends the budget on a strategy; `workload` (q, n): what is asked; `aim`: of its rows'
     errors.
 
-    Raises RowSpaceError if the first does not determine the workload.
+    Raises RowSpaceError if the first does not determine the workload; MemoryCapError if it does not
+    fit.
     """
     best, *others = candidates
     mechanism = calibrated(best)
@@ -58,8 +61,11 @@ def least_expected_error(
     for other in others:
         if unit * other.loss >= least:
             continue
-        rival = calibrated(other)
-        error = _expected_square(rival, workload, aim)
+        try:
+            rival = calibrated(other)
+            error = _expected_square(rival, workload, aim)
+        except MemoryCapError:
+            continue
         if error < least * (1 - TIE):
             best, mechanism, least = other, rival, error
     return best, mechanism

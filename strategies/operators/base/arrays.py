@@ -22,3 +22,8 @@ Real: TypeAlias = Array | Longs  # checked entries: integers stay exact
 
 Form: TypeAlias = Real | sparse.csr_array | sparse.csc_array
 """A matrix given entry by entry, dense or sparse."""
+
+
+def as_columns(values: Array) -> Array:
+    """Return a vector as one column, and columns, none of them included, as they are."""
+    return values[:, None] if values.ndim == 1 else values

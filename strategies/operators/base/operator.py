@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, Real
+from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, Real, as_columns
 from strategies.operators.base.exact_integers import exact_column_sums, integer_form
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
@@ -97,7 +97,7 @@ class Operator(ABC):
         self, action: Callable[[Array], Array], operand: Numbers, length: int, name: str
     ) -> Array:
         checked = of_length(length, name, operand, self.shape)
-        result: Array = action(checked.reshape(length, -1))
+        result: Array = action(as_columns(checked))
         return result[:, 0] if checked.ndim == 1 else result
 
     @overload

@@ -41,6 +41,8 @@ def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Ar
     Raises ValueError if the matrix is not finite.
     """
     check_finite(matrix)
+    if not right.size:  # which LAPACK refuses
+        return np.zeros((matrix.shape[1], *right.shape[1:]))
     try:
         return np.asarray(linalg.lstsq(matrix, right, cond=cond)[0])
     except linalg.LinAlgError:

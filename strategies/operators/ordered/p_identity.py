@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Numbers, Real
+from strategies.operators.base.arrays import Array, Numbers, Real, as_columns
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Operator
@@ -113,7 +113,7 @@ class PIdentity(Operator):
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``."""
         checked = self.checked_answers(answers)
-        block = checked.reshape(len(checked), -1)
+        block = as_columns(checked)
         n = len(self.diagonal)
         joint = block[:n] + self._bent.T @ block[n:]
         cells = (joint - self._bent.T @ self._without_rows(joint)) / self.diagonal[:, None]

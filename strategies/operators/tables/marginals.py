@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Numbers
+from strategies.operators.base.arrays import Array, Bools, Integers, Numbers, as_columns
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Operator
@@ -97,7 +97,7 @@ class Marginals(WeightedTables):
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
-        tables = self.split(checked.reshape(len(checked), -1))
+        tables = self.split(as_columns(checked))
         raw = residual_answers(self.domain_sizes, self.attribute_sets, self.weights, tables)
         sets = np.array(list(raw), dtype=bool).reshape(len(raw), -1)
         values = self.eigenvalues(sets)

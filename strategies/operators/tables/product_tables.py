@@ -8,7 +8,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from strategies.operators.base.arrays import Array, Bools, Numbers
+from strategies.operators.base.arrays import Array, Bools, Numbers, as_columns
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
@@ -66,9 +66,9 @@ class ProductTables(Operator):
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
-        answers = np.asarray(answers, dtype=np.float64)
-        n, k = self.shape[1], answers.reshape(len(answers), -1).shape[1]
-        check_allocation("the estimate of every cell", (n, k))
+        answers = self.checked_answers(answers)
+        n, k = self.shape[1], as_columns(answers).shape[1]
+        check_allocation("the estimate of every cell", (n, max(k, 1)))
         result = np.zeros((*self.domain_sizes, k))
         for key, table in self.residuals(answers).items():
             kept = [size if used else 1 for used, size in zip(key, self.domain_sizes, strict=True)]

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers, as_columns
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm
 from strategies.operators.masks.attribute_sets import unique_rows
@@ -157,7 +157,7 @@ class ResidualMarginals(WeightedTables):
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
-        tables = self.split(checked.reshape(len(checked), -1))
+        tables = self.split(as_columns(checked))
         result: Residuals = {}
         for chosen, weight, key, scale, table in zip(
             self.attribute_sets, self.weights, self.set_table, self._scales, tables, strict=True

@@ -106,8 +106,8 @@ class WeightedTables(ProductTables):
         parts = zip(self.attribute_sets, self.weights, self.split(left), strict=True)
         for chosen, weight, answers in parts:
             kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += weight * self.spread(chosen, answers).reshape(*kept, -1)
-        return result.reshape(-1, left.shape[1])
+            result += weight * self.spread(chosen, answers).reshape(*kept, left.shape[1])
+        return result.reshape(self.shape[1], left.shape[1])
 
     def split(self, answers: Array) -> list[Array]:
         """Cut an array with one entry a row into the tables' parts."""

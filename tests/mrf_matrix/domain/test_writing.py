@@ -71,7 +71,7 @@ def test_what_is_no_date_is_refused_without_its_value(value):
 def test_codes_fall_into_groups_by_prefix():
     domain = Domain([Attribute("code", groups=GROUPS, unknown="other", missing="category")])
     records = {"code": ["E10", "E14.9", "E15", "I50.1", "I25", "heart", "", None]}
-    assert domain.encode(records).ravel().tolist() == [0, 0, 2, 1, 1, 1, 2, 3]
+    assert domain.encode(records).ravel().tolist() == [0, 0, 2, 1, 1, 1, 3, 3]
     assert Domain.from_dict(json.loads(json.dumps(domain.to_dict()))) == domain
     strict = Domain([Attribute("code", groups=GROUPS)])
     with pytest.raises(DomainError, match="in none of the groups"):
@@ -362,3 +362,12 @@ def test_every_vocabulary_is_a_domain_and_short_forms_clash_with_kinds():
     for name in VOCABULARIES:
         assert Domain.from_dict({"attributes": [{"name": "x", "vocabulary": name}]}).size > 1
     assert written_out({"name": "x", "size": 3}) == {"name": "x", "size": 3}
+
+
+@pytest.mark.parametrize("prefix", ["1-99", "E14-E10", "E9-E10", "99-1", "E14-E9"])
+def test_what_looks_like_a_range_of_codes_and_is_none_is_refused(prefix):
+    if prefix == "99-1":  # a code of its own, as 1234-5
+        assert checked_groups("code", {"a": [prefix]}) == (("a", (prefix,)),)
+        return
+    with pytest.raises(DomainError, match=r"no range of codes; expected two ends of one length"):
+        checked_groups("code", {"a": [prefix]})

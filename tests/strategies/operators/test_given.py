@@ -131,8 +131,6 @@ def test_repeated_entries_are_summed_and_matrices_of_numpy_are_matrices() -> Non
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
-def test_entries_whose_squares_are_no_floats_are_refused(scale: float) -> None:
-    with pytest.raises(ValueError, match="matrix has entries whose squares are no floats"):
-        strategies.evaluate(EYE, scale * EYE)
-    with pytest.raises(ValueError, match="workload"):
+def test_a_workload_whose_loss_is_no_float_is_refused(scale: float) -> None:
+    with pytest.raises(ValueError, match="workload has entries or sums whose squares"):
         strategies.evaluate(scale * EYE, EYE)

@@ -153,3 +153,9 @@ def test_lemma_2_improves_on_the_rate_near_its_constant_and_not_far_from_it():
 def test_nonsense_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("b2", [0.0, 0.7])
+def test_the_bound_of_a_side_is_the_least_over_its_parts(b2):
+    least = min(expected_side_bound(9, 3, 0.4, b2, n_parts=parts) for parts in range(3, 30))
+    assert expected_side_bound(9, 3, 0.4, b2) == least

@@ -116,3 +116,10 @@ def test_shipped_sets_are_planned_where_rows_stand_alone():
     assert made.parts[0].stands_alone
     assert figures["rms_per_vote"] == pytest.approx(figures["rms_per_leaf"] * np.sqrt(128))
     assert figures["seconds"] < 60
+
+
+@pytest.mark.parametrize("epsilon", [1, 20])
+def test_whether_a_plan_can_be_computed_does_not_depend_on_the_budget(epsilon):
+    domain = Domain.from_sizes([4] * 15, n_classes=2)
+    made = plan(domain, epsilon=epsilon, n_trees=8, max_depth=3, random_state=0)
+    assert made.rms_per_leaf > 0

@@ -1,0 +1,274 @@
+"""What a value means for an attribute: one reading, in whatever it was handed over.
+
+A text means the same in a CSV file, a frame, an array or a list, whatever stands beside it. So a
+column is read value by value, each distinct one once, by `meaning`: blanks around it are dropped;
+a category's own spelling is that category; a mark of missing values is a missing one; what is
+spelled as a number is that number. Numbers, in turn, mean the category that is spelled as they are.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.code_groups import GroupOfCode
+from mrf_matrix.domain.columns import Column
+from mrf_matrix.domain.dates import day_or_none
+from mrf_matrix.domain.errors import DomainError, name_some
+
+MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
+BOOLEANS = {"true": True, "false": False}
+UNREADABLE = object()
+"""Stands for a value that is of no kind expected, where such values have a code."""
+
+Meaning = Callable[[object], object]
+
+
+def parsed_number(text: str) -> int | float | None:
+    """Return a text as a number, a whole one where it is; None if it is none, or not a number.
+
+    >>> parsed_number("7.0"), parsed_number(" 1e3 "), parsed_number("seven")
+    (7, 1000, None)
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if isnan(number) else int(number) if number.is_integer() else number
+
+
+def is_missing(value: object) -> bool:
+    """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    return type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
+        and bool(value != value)
+    )
+
+
+def read_column(attribute: Attribute, column: Column) -> Column:
+    """Return a column whose values are what they mean for an attribute, missing ones marked.
+
+    Texts and objects become positions among their distinct meanings. Short floats become the
+    decimals that they are written as: the float32 that prints as 0.4 is 0.4.
+
+    Raises DomainError if a value is no scalar.
+    """
+    kind = column.values.dtype.kind
+    if column.levels is not None:
+        return replace(column, levels=tuple(map(meanings(attribute), column.levels)))
+    if kind == "b":
+        both = tuple(map(meanings(attribute), (False, True)))
+        return replace(column, values=column.values.astype(np.int64), levels=both)
+    if kind in "iuf":
+        return _read_numbers(attribute, column)
+    if kind == "M" and attribute.is_date:
+        return column
+    places, distinct = distinct_values(attribute, column.values.tolist())
+    return replace(column, values=places, levels=tuple(map(meanings(attribute), distinct)))
+
+
+def text_column(attribute: Attribute, texts: Sequence[str]) -> Column:
+    """Return a column of text as positions among its distinct texts, or as numbers at once."""
+    name = attribute.name
+    if attribute.is_numeric:
+        try:
+            return Column(name, np.fromiter(map(float, texts), np.float64, len(texts)))
+        except ValueError:  # a mark of missing values, or a mistake
+            pass
+    first: dict[str, int] = {}
+    places = np.array([first.setdefault(one, len(first)) for one in texts], dtype=np.int64)
+    return Column(name, places, tuple(first), source="text")
+
+
+def _read_numbers(attribute: Attribute, column: Column) -> Column:
+    """Return numbers as they are, marks missing; by their meanings where categories are text."""
+    values = column.values
+    if values.dtype.kind == "f" and values.dtype.itemsize != 8:
+        distinct, places = np.unique(values, return_inverse=True)
+        values = np.array([float(str(one)) for one in distinct])[places.ravel()]
+    if attribute.groups is not None or any(
+        isinstance(one, str) for one in listed_categories(attribute)
+    ):
+        distinct, places = np.unique(values, return_inverse=True)
+        levels = tuple(map(meanings(attribute), distinct.tolist()))
+        return replace(column, values=places.ravel(), levels=levels)
+    marks = [one for one in map(number_of, attribute.missing_values) if one is not None]
+    if not marks:
+        return replace(column, values=values)
+    marked = np.isin(values, np.array(marks, dtype=np.float64))
+    missing = marked if column.missing is None else marked | column.missing
+    return replace(column, values=values, missing=missing)
+
+
+def listed_categories(attribute: Attribute) -> Sequence[object]:
+    """Return categories that are written out, which sizes and groups are not."""
+    known = attribute.categories
+    return known if isinstance(known, tuple) and attribute.groups is None else ()
+
+
+def distinct_values(attribute: Attribute, values: Sequence[object]) -> tuple[Longs, list[object]]:
+    """Return the place of every value among the distinct ones, and these.
+
+    Values of different types are distinct: True is not 1.
+
+    Raises DomainError if one is no scalar.
+    """
+    if attribute.unreadable != "error":
+        instead = None if attribute.unreadable == "missing" else UNREADABLE
+        values = [one if isinstance(one, Hashable) else instead for one in values]
+    try:
+        first: dict[tuple[type, Hashable], int] = {}
+        places = [first.setdefault((type(one), one), len(first)) for one in values]
+    except TypeError:  # whose text is the values' own
+        raise DomainError(
+            f"Column {shown(attribute.name)} holds values that are not scalars. Expected "
+            f"{known_values(attribute)}."
+        ) from None
+    return np.array(places, dtype=np.int64), [one for _, one in first]
+
+
+def known_values(attribute: Attribute) -> str:
+    """Return what a message says of the values that an attribute knows."""
+    if attribute.is_binned:
+        kind = "dates" if attribute.is_date else "numbers"
+        return f"{kind} (edges {name_some(map(str, attribute.edges or ()))})"
+    return f"one of {name_some(attribute.labels)}"
+
+
+def meanings(attribute: Attribute) -> Meaning:
+    """Return what tells a value's meaning: a category, a number or a date's text, or None.
+
+    A value without a meaning stays as it is, so that encoding judges it.
+    """
+    if attribute.groups is not None:
+        return _of_groups(attribute)
+    if not attribute.is_binned:
+        return _of_categories(attribute)
+    meaning = _of_dates(attribute) if attribute.is_date else _of_numbers(attribute)
+    return _or_missing(meaning, attribute) if attribute.unreadable == "missing" else meaning
+
+
+def _or_missing(meaning: Meaning, attribute: Attribute) -> Meaning:
+    """Return a meaning by which what is no number, or no date, is missing."""
+
+    def readable(value: object) -> object:
+        found = None if is_missing(value) else meaning(value)
+        known = number_of(found) if attribute.is_numeric else day_or_none(found)
+        return None if known is None else found
+
+    return readable
+
+
+def _marks(attribute: Attribute) -> tuple[frozenset[str], frozenset[float]]:
+    """Return an attribute's marks of missing values as texts, and as the numbers they spell."""
+    numbers = map(number_of, attribute.missing_values)
+    texts = {one.strip() for one in attribute.missing_values if isinstance(one, str)}
+    return MISSING_MARKS | texts, frozenset(one for one in numbers if one is not None)
+
+
+def number_of(value: object) -> int | float | None:
+    """Return the number that a value is, or spells; None of booleans and of what is none."""
+    if isinstance(value, str):
+        return parsed_number(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return None
+    number = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(number, int | float) or isnan(number):
+        return None
+    if isinstance(value, np.floating) and value.dtype.itemsize < 8:
+        number = float(str(value))
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _of_numbers(attribute: Attribute) -> Meaning:
+    marks, numbers = _marks(attribute)
+
+    def meaning(value: object) -> object:
+        if is_missing(value):
+            return None
+        number = number_of(value)
+        if number is not None:
+            return None if number in numbers else number
+        text = value.strip() if isinstance(value, str) else None
+        if text is not None and (text in marks or text.lower().lstrip("+-") == "nan"):
+            return None
+        return value
+
+    return meaning
+
+
+def _of_dates(attribute: Attribute) -> Meaning:
+    marks, _ = _marks(attribute)
+    return lambda value: None if isinstance(value, str) and value.strip() in marks else value
+
+
+def _of_groups(attribute: Attribute) -> Meaning:
+    """Return what finds declared marks first, then codes, which may begin with NA, then NA."""
+    group_of, (marks, marked) = GroupOfCode(attribute.groups or ()), _marks(attribute)
+
+    def meaning(value: object) -> object:
+        text = value.strip() if isinstance(value, str) else value
+        if is_missing(value) or text in marks - MISSING_MARKS or number_of(value) in marked:
+            return None
+        return None if text in marks and group_of(text) < 0 else text
+
+    return meaning
+
+
+def _of_categories(attribute: Attribute) -> Meaning:
+    """Return what finds a category by its spelling, or by the number or boolean that it is."""
+    known, listed = attribute.categories, listed_categories(attribute)
+    texts = {one for one in listed if isinstance(one, str)}
+    numbers = _by_number(listed)
+    booleans = _by_boolean(listed)
+    marks, marked = _marks(attribute)
+
+    def meaning(value: object) -> object:
+        if is_missing(value):
+            return None
+        if isinstance(value, bool | np.bool_):
+            return booleans.get(bool(value), value)
+        text = value.strip() if isinstance(value, str) else None
+        number = number_of(value)
+        spelled = str(number) if text is None else text
+        if spelled in texts:
+            return spelled
+        if text in marks or number in marked:
+            return None
+        if number is not None:
+            return number if isinstance(known, range) else numbers.get(number, value)
+        return value if text is None else booleans.get(BOOLEANS.get(text.lower()), text)
+
+    return meaning
+
+
+def _by_number(categories: Sequence[object]) -> dict[object, object]:
+    """Return categories by the numbers they are, or else spell, where one alone spells it."""
+    spelled: dict[object, list[str]] = {}
+    for one in categories:
+        if isinstance(one, str) and (number := parsed_number(one)) is not None:
+            spelled.setdefault(number, []).append(one)
+    found: dict[object, object] = {
+        number: str(number) if str(number) in listed else listed[0]
+        for number, listed in spelled.items()
+        if len(listed) == 1 or str(number) in listed
+    }
+    return found | {one: one for one in categories if not isinstance(one, str | bool)}
+
+
+def _by_boolean(categories: Sequence[object]) -> dict[object, object]:
+    """Return categories by the booleans they are, or else spell, where one alone spells it."""
+    found: dict[object, object] = {}
+    for text, truth in BOOLEANS.items():
+        spelled = [one for one in categories if isinstance(one, str) and one.lower() == text]
+        if len(spelled) == 1:
+            found[truth] = spelled[0]
+    return found | {one: one for one in categories if isinstance(one, bool)}
