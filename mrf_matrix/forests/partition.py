@@ -10,6 +10,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints, Longs
 from mrf_matrix.forests.nodes import ForestError, Nodes, concatenated_ranges, rising_windows
+from strategies.operators import check_allocation
 
 
 def check_partition(forest: Nodes, *, allow_empty: bool = False) -> None:
@@ -242,6 +243,7 @@ def leaf_masks(forest: Nodes) -> list[Bools]:
     [[[1, 0], [0, 1]], [[1, 1, 1], [1, 1, 1]]]
     """
     sizes = forest.domain.sizes
+    check_allocation("which codes every leaf admits", (forest.n_leaves, sum(sizes)), 1)
     found = [np.empty((forest.n_leaves, size), dtype=np.bool_) for size in sizes]
     masks = [np.ones((forest.n_trees, size), dtype=np.bool_) for size in sizes]
     for level in forest.levels:
@@ -260,9 +262,13 @@ def _children_masks(forest: Nodes, inner: Longs, masks: list[Bools]) -> list[Boo
     split = forest.attribute[parent]
     repeated = [np.repeat(mask, fan, axis=0) for mask in masks]
     for i in np.unique(split):
-        rows = np.flatnonzero(split == i)
-        window = forest.pattern[parent[rows], np.newaxis] + np.arange(forest.domain.sizes[i])
-        repeated[i][rows] &= forest.branches[window] == branch[rows, np.newaxis]
+        codes = np.arange(forest.domain.sizes[i])
+        of_attribute = np.flatnonzero(split == i)
+        step = max(1, _CHUNK // len(codes))
+        for start in range(0, len(of_attribute), step):
+            rows = of_attribute[start : start + step]
+            window = forest.pattern[parent[rows], np.newaxis] + codes
+            repeated[i][rows] &= forest.branches[window] == branch[rows, np.newaxis]
     return repeated
 
 
