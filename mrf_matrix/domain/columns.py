@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain.errors import DomainError, name_some
-from mrf_matrix.domain.factors import factorise
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -21,6 +20,8 @@ Records: TypeAlias = "IntoDataFrame | ArrayLike"
 """Records as users hold them: a frame of any library, or an array."""
 
 Outside: TypeAlias = Literal["refuse", "clip", "missing"]  # what becomes of values without a code
+
+Factors: TypeAlias = tuple[Values, tuple[object, ...]]
 
 Table: TypeAlias = "Mapping[str, object] | Values | nw.DataFrame[Any]"
 
@@ -96,6 +97,66 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     null = series.is_null()
     filled = series.fill_null(False if dtype == nw.Boolean else 0)
     return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=type_name(dtype))
+
+
+def factorise(series: "nw.Series[Any]") -> Factors | None:
+    """Return positions (-1 where null) and distinct values of a series of text.
+
+    By each library's own hash table; none is imported, for the series brings its methods along.
+
+    Returns None for a library without a route of its own.
+    """
+    native = series.to_native()
+    if series.implementation.is_pandas_like():
+        codes, levels = native.factorize()
+        return np.asarray(codes), tuple(levels)
+    if series.implementation.is_pyarrow():
+        return arrow_factors(native)
+    if series.implementation.is_polars():
+        return polars_factors(series)
+    return None
+
+
+def arrow_factors(native: Any) -> Factors:
+    """Factorise an Arrow chunked array; chunks may come with dictionaries of their own."""
+    encoded = native.dictionary_encode().unify_dictionaries().combine_chunks()
+    if hasattr(encoded, "chunks"):  # older pyarrow keeps a chunked array, of at most one chunk
+        if encoded.num_chunks == 0:
+            return np.empty(0, dtype=np.int32), ()
+        encoded = encoded.chunk(0)
+    return encoded.indices.cast("int64").fill_null(-1).to_numpy(), tuple(
+        encoded.dictionary.to_pylist()
+    )
+
+
+def polars_factors(series: "nw.Series[Any]") -> Factors:
+    """Factorise a polars series by the physical numbers of its categorical form.
+
+    What those numbers index differs between polars' versions, so a level is read from the last
+    row that has its number.
+    """
+    import narwhals as nw
+
+    categorical = series.cast(nw.Categorical) if series.dtype == nw.String else series
+    native = categorical.to_native()
+    physical = native.to_physical()
+    null = physical.is_null()
+    rows = np.arange(len(series))
+    numbers = physical.fill_null(0).to_numpy().astype(np.int64)
+    if null.any():
+        kept = ~null.to_numpy()
+        rows, present = rows[kept], numbers[kept]
+    else:
+        kept, present = None, numbers
+    last_row = np.full(int(present.max(initial=0)) + 1, -1)
+    last_row[present] = rows
+    used = np.flatnonzero(last_row >= 0)
+    position = np.full(len(last_row), -1, dtype=np.int32)
+    position[used] = np.arange(len(used))
+    codes = position[numbers]
+    if kept is not None:
+        codes[~kept] = -1
+    return codes, tuple(series[last_row[used].tolist()].to_list())
 
 
 def read_columns(records: object, names: Sequence[str], extra: str = "error") -> list[Column]:
@@ -185,31 +246,25 @@ def as_any_column(name: str, values: object) -> Column:
         return as_array_column(name, values)
     import narwhals as nw
 
-    series = nw.from_native(_series_of(name, values), allow_series=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return as_series_column(name, series)
-    return as_array_column(name, values)
+    found = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
+    if isinstance(found, nw.DataFrame):
+        if found.shape[1] != 1:
+            raise DomainError(
+                f"Column {shown(name)}: got a frame of {found.shape[1]} columns; expected one."
+            )
+        found = found.get_column(found.columns[0])
+    if isinstance(found, nw.Series):
+        return as_series_column(name, found)
+    return as_array_column(name, _listed(values))
 
 
-def _series_of(name: str, values: object) -> object:
-    """Return a library's arrays, indices and frames of one column as its series."""
-    library = type(values).__module__.partition(".")[0]
-    if library == "pandas" and not hasattr(values, "iloc"):  # an array, or an index
-        from pandas import Series
-
-        return Series(values)
-    if library == "pyarrow" and type(values).__name__ not in ("Table", "RecordBatch"):
-        from pyarrow import ChunkedArray, chunked_array
-
-        return values if isinstance(values, ChunkedArray) else chunked_array([values])
-    frame = as_frame(values)
-    if frame is None:
-        return values
-    if frame.shape[1] != 1:
-        raise DomainError(
-            f"Column {shown(name)}: got a frame of {frame.shape[1]} columns; expected one."
-        )
-    return frame.get_column(frame.columns[0]).to_native()
+def _listed(values: object) -> object:
+    """Return the values of a library's array or index, which narwhals does not know."""
+    if hasattr(values, "to_pylist"):  # of Arrow
+        return values.to_pylist()
+    if type(values).__module__.startswith("pandas"):
+        return np.asarray(values, dtype=object)
+    return values
 
 
 def check_shape(array: Values, names: Sequence[str]) -> None:

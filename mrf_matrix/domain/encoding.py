@@ -60,7 +60,7 @@ def encode_columns(
         raise problems[0]
     if problems:
         raise DomainError(
-            "\n".join(map(str, problems)), values=[one for each in problems for one in each.values]
+            " ".join(map(str, problems)), values=[one for each in problems for one in each.values]
         )
     return found
 
@@ -156,8 +156,8 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
             values=picked,
         )
     return DomainError(
-        f"{where} that are not in the categories {expected}. Correct the column, add the category, "
-        f"or declare unknown='other'. {SEE_VALUES}",
+        f"{where} that are not in the categories {expected}. Numbers and booleans differ: correct "
+        f"the column, add the category, or declare unknown='other'. {SEE_VALUES}",
         values=picked,
     )
 

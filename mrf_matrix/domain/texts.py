@@ -237,6 +237,8 @@ def _of_categories(attribute: Attribute) -> Meaning:
         if isinstance(value, bool | np.bool_):
             return booleans.get(bool(value), value)
         text = value.strip() if isinstance(value, str) else None
+        if isinstance(value, str) and value in texts:
+            return value
         number = number_of(value)
         spelled = str(number) if text is None else text
         if spelled in texts:

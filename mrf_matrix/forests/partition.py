@@ -10,7 +10,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints, Longs
 from mrf_matrix.forests.nodes import ForestError, Nodes, concatenated_ranges, rising_windows
-from strategies.operators import check_allocation
 
 
 def check_partition(forest: Nodes, *, allow_empty: bool = False) -> None:
@@ -243,7 +242,6 @@ def leaf_masks(forest: Nodes) -> list[Bools]:
     [[[1, 0], [0, 1]], [[1, 1, 1], [1, 1, 1]]]
     """
     sizes = forest.domain.sizes
-    check_allocation("which codes every leaf admits", (forest.n_leaves, sum(sizes)), 1)
     found = [np.empty((forest.n_leaves, size), dtype=np.bool_) for size in sizes]
     masks = [np.ones((forest.n_trees, size), dtype=np.bool_) for size in sizes]
     for level in forest.levels:

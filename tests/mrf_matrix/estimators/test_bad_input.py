@@ -53,7 +53,7 @@ CLASSIFIERS = {
 RECORDS = {
     "a missing value": (X.assign(age=X["age"].where(X.index != 3)), "'age' has missing values"),
     "an unknown category": (X.assign(sex="X"), "'sex'.* not in the categories 'F', 'M'"),
-    "numbers as text": (X.assign(age=X["age"].astype(str)), "numbers are expected"),
+    "numbers as words": (X.assign(age="old"), "numbers are expected"),
     "booleans": (X.assign(sex=X["sex"] == "F"), "booleans differ"),
     "a column less": (X[["age"]], "lack the columns 'sex'"),
     "a column more": (X.assign(zip=1), "not in the domain"),
@@ -65,7 +65,7 @@ RECORDS = {
 }
 LABELS = {
     "too few": (Y[:5], "X and y differ in length"),
-    "unknown": (Y.replace("<=50K", "?"), "not in the categories '<=50K', '>50K'"),
+    "unknown": (Y.replace("<=50K", "less"), "not in the categories '<=50K', '>50K'"),
     "missing": (Y.where(Y != ">50K"), "missing values"),
     "none": (None, "y"),
     "two columns": (np.stack([Y, Y], axis=1), "'income': 2 dimensions; expected one"),

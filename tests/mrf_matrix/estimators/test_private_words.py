@@ -59,7 +59,7 @@ RECORDS = {
     "missing": X.assign(age=X["age"].where(~BAD)),
     "text as number": X.assign(age=X["age"].astype(str).where(~BAD, SECRET)),
     "long text": X.assign(sex=X["sex"].where(~BAD, SECRET * 20_000)),
-    "wide text array": X.assign(sex="F").to_numpy().astype(f"U{N}"),
+    "wide text array": X.assign(sex=SECRET).to_numpy().astype(f"U{N}"),
     "objects": X.assign(sex=objects(Shy())),
     "objects as numbers": X.assign(age=objects(Shy())),
     "no header": X.set_axis([SECRET, "sex", "job"], axis=1),
@@ -84,7 +84,7 @@ LABELS = {
     "lists": [[SECRET, SECRET]] * N,
     "two columns": np.stack([Y, Y], axis=1),
     "numbers": np.full(N, SECRET_NUMBER),
-    "a frame": pd.DataFrame({SECRET: Y}),
+    "a frame": pd.DataFrame({SECRET: Y, "more": Y}),
     "scalar": SECRET,
 }
 CLASSIFIERS = sorted(
