@@ -148,7 +148,7 @@ class LabelTreeClassifier(
             bill_of(self, self._budget).check()
         data = bring()
         plan = self._plan(data.domain)
-        bill = bill_of(self, plan.budget)
+        bill = bill_of(self, plan.budget).resting_on(data.provenance)
         bill.check()
         if (weigh := WEIGHING.get()) is not None:
             weigh(plan)
@@ -157,7 +157,7 @@ class LabelTreeClassifier(
         of_classes = of_classes[:, order]
         first = cut_counts(plan, codes, of_classes)
         # what can fail of the data and the draw is worked out before it is paid for
-        report = label_report(plan, bill.provenance | data.domain.provenance)
+        report = label_report(plan, bill.provenance)
         stream = noise_stream(self.noise, bill.noise_state)
         rules = rules_of(plan, first, Bits(stream))
 

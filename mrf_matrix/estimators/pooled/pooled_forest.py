@@ -203,7 +203,7 @@ class PooledForestClassifier(
                 measuring.release()
                 self._learn(given().domain)
 
-        return Prepared(bill, release)
+        return Prepared(bill.resting_on(given().provenance), release)
 
     def _given(self, data: PrivateData, *, records: bool) -> HeldData:
         """Return data that both parts are taken from, as records where tables need them."""

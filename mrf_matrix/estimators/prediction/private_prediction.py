@@ -130,7 +130,7 @@ class PrivatePredictionClassifier(
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = ensembles
         kept = PrivateTables(tables, self.keep_records_in_pickle)
-        known = [domain.provenance, *(one.forest.provenance for one in ensembles)]
+        known = [data.provenance, *(one.forest.provenance for one in ensembles)]
         self._fitted = FittedPrediction(forests, measuring, kept, bill.resting_on(*known), book)
         return self
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Self
 
 from mrf_matrix.base.checks import public_records
-from mrf_matrix.base.provenance import Chosen, Provenance, parts_of
+from mrf_matrix.base.provenance import Chosen, parts_of
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
@@ -169,7 +169,7 @@ class PrivateForestClassifier(
         most = announced if announced.balance is None else planned_for(announced, known)
         tables = data.tables([])
         check_what_may_follow(announced, most, tables, self._steps)
-        bill = bill_of(self, announced.budget)
+        bill = bill_of(self, announced.budget).resting_on(data.provenance)
         stream = noise_stream(self.noise, bill.noise_state)
         waiting = None
         if most.chosen.measured in POOLS or most.trust is not None:  # refused before the charge
@@ -200,7 +200,7 @@ class PrivateForestClassifier(
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
-            kept = Chosen(chosen, Provenance.of_spending(bill.spending)) if enough else None
+            kept = Chosen(chosen, bill.provenance) if enough else None
         if waiting is not None and self.plan_ is most:
             forest, release = waiting
             self._fit_forest(forest, None, release, self._believing(tables, bits))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import public_records
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
@@ -171,7 +172,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             bill_of(self, self._budget_by_law(required_domain(self.domain))).check()
         data = bring()
         plan = self._plan(data.domain)
-        bill = bill_of(self, plan.budget)
+        bill = bill_of(self, plan.budget).resting_on(data.provenance)
         bill.check()
         data.check_records("a residual forest")
         encoded = data.tables([])
@@ -186,21 +187,20 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, plan_=plan):
-                self.posterior_ = self._learned_from(releases)
+                self.posterior_ = self._learned_from(releases, data.provenance)
                 self.domain_, self.classes_ = data.domain, classes
-                known = bill.provenance | data.domain.provenance
-                self.privacy_report_ = residual_report(plan, self.releases_, known)
+                self.privacy_report_ = residual_report(plan, self.releases_, bill.provenance)
 
         return Prepared(bill, release)
 
-    def _learned_from(self, releases: ResidualReleases) -> ResidualPosterior | SeveralPosterior:
+    def _learned_from(
+        self, releases: ResidualReleases, rests_on: Provenance
+    ) -> ResidualPosterior | SeveralPosterior:
         """Return what the steps of the plan tell; what was paid for is kept, whatever fails."""
         try:
             return learned(self.plan_, releases)
         finally:
-            self.releases_ = tuple(
-                release.resting_on(self.plan_.domain.provenance) for _, release in releases.releases
-            )
+            self.releases_ = tuple(one.resting_on(rests_on) for _, one in releases.releases)
             self.choices_ = tuple(found for _, found in releases.choices)
             if releases.chosen_scale is not None:
                 self.scale_ = releases.chosen_scale

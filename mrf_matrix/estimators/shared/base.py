@@ -315,6 +315,6 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
 
         def release() -> MeasuredPlan:
             releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
-            return plan, tuple(one.resting_on(data.domain.provenance) for one in releases)
+            return plan, tuple(one.resting_on(data.provenance) for one in releases)
 
-        return Prepared(bill.resting_on(plan.provenance), release)
+        return Prepared(bill.resting_on(plan.provenance, data.provenance), release)

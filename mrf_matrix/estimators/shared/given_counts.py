@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.domain.coarser import coarser_codes
@@ -90,6 +91,11 @@ class GivenCounts(PrivateValue):
     domain: Domain
     counts: CellCounts | LeafCounts
 
+    @property
+    def provenance(self) -> Provenance:
+        """That of the counts, which may rest on more than their domain."""
+        return self.counts.provenance
+
     @classmethod
     def of(cls, estimator: DomainParameters, counts: object) -> Self:
         """Check that counts are of the estimator's domain, and hold a record.
@@ -144,6 +150,11 @@ class GivenStream(PrivateValue):
     batches: object
     extra: str = "error"
     progress: Progress | None = None
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the domain."""
+        return self.domain.provenance
 
     @classmethod
     def of(

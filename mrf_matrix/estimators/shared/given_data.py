@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
@@ -38,6 +39,10 @@ class PrivateData(Protocol):
     @property
     def domain(self) -> Domain:
         """The public domain."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """What all that is released of them rests on: their domain, and what counts carry."""
 
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""
@@ -107,6 +112,11 @@ class GivenRecords(PrivateValue):
     domain: Domain
     X: Records
     y: ArrayLike
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the domain."""
+        return self.domain.provenance
 
     @classmethod
     def of(cls, estimator: DomainParameters, X: Records, y: ArrayLike) -> Self:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import coarser_codes
@@ -63,17 +64,20 @@ class HeldData(PrivateValue):
 
     domain: Domain
     source: EncodedRecords | CountedTables
+    provenance: Provenance
 
     def over(self, coarser: Domain) -> "HeldData":
         """Return the same data over a coarser domain, with codes of their own."""
         if coarser == self.domain:
             return self
         if isinstance(self.source, CountedTables):
-            return HeldData(coarser, self.source.over(self.domain, coarser))
+            return replace(self, domain=coarser, source=self.source.over(self.domain, coarser))
         attributes = self.domain.attributes, coarser.attributes
         check_private_allocation("coarser codes of the records", self.source.codes.shape, 4)
         codes = coarser_codes(*attributes, self.source.codes)
-        return HeldData(coarser, replace(self.source, domain=coarser, codes=codes))
+        return replace(
+            self, domain=coarser, source=replace(self.source, domain=coarser, codes=codes)
+        )
 
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""
@@ -95,13 +99,13 @@ def held(data: PrivateData, *, records: bool) -> HeldData:
     if isinstance(data, GivenCounts) and not isinstance(data.counts, CellCounts):
         raise needs_records("this forest")
     if records and isinstance(data, GivenStream):
-        return HeldData(data.domain, _read(data))
+        return HeldData(data.domain, _read(data), data.provenance)
     if records and isinstance(data, GivenCounts):
-        return HeldData(data.domain, _written_out(data))
+        return HeldData(data.domain, _written_out(data), data.provenance)
     source = data.tables([tuple(range(data.domain.n_attributes))])
     if not isinstance(source, EncodedRecords | CountedTables):
         raise needs_records("this forest")
-    return HeldData(data.domain, source)
+    return HeldData(data.domain, source, data.provenance)
 
 
 def _written_out(data: GivenCounts) -> EncodedRecords:

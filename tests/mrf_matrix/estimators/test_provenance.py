@@ -14,13 +14,18 @@ from sklearn.tree import DecisionTreeClassifier
 from mrf_matrix import (
     Attribute,
     Domain,
+    LabelTreeClassifier,
     MatrixForestClassifier,
     MultinomialForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
     Provenance,
     PureDP,
     RandomTrees,
+    count_leaves,
     count_stream,
     from_release,
     load_model,
@@ -249,6 +254,42 @@ def test_no_way_through_counts_plans_and_parties_makes_it_private(read_off):
     (release,) = plan(read_off, "posterior", epsilon=1).release([table], noise="exact")
     assert release.statement.startswith(DENIED)
     assert measure(Identity(n), table, PureDP(1)).is_private, "with sizes alone, declared"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        BatchPredictionClassifier,
+        LabelTreeClassifier,
+        MatrixForestClassifier,
+        PooledForestClassifier,
+        PosteriorForestClassifier,
+        PrivateForestClassifier,
+        PrivateNaiveBayesClassifier,
+    ],
+)
+@pytest.mark.parametrize("n_records", [60, 4000])
+def test_counts_say_more_than_their_domain(kind, n_records, read_off):
+    counts = count_stream([(X.astype(float), Y)], read_off)
+    counts = replace(counts, domain=DOMAIN)
+    sizes = {"n_records": n_records} if "n_records" in kind().get_params() else {}
+    model = kind(DOMAIN, epsilon=1, **sizes).fit_counts(counts)
+    model.predict(X[:3])
+    assert model.privacy_report_.statement.startswith(DENIED)
+    ledger = PrivacyLedger(epsilon=9)
+    with pytest.raises(ValueError, match="no charge would be true"):
+        clone(model).set_params(ledger=ledger).fit_counts(counts).predict(X[:3])
+    assert not ledger.charges
+
+
+def test_counts_of_leaves_cost_what_their_structure_cost():
+    forest, ledger = grown(epsilon=3), PrivacyLedger(epsilon=9)
+    arrays = {name: getattr(forest, name) for name in ARRAYS}
+    same = Forest(DOMAIN, **arrays, provenance=Provenance.public("forest", "a book"))
+    model = MatrixForestClassifier(DOMAIN, epsilon=1, forest=same, allocation="per_tree")
+    model.set_params(ledger=ledger).fit_counts(count_leaves([(X, Y)], forest))
+    assert model.privacy_report_.budget == "PureDP(epsilon=4)"
+    assert ledger.spent == 4
 
 
 # Releases and calibrations -----------------------------------------------------------------------
