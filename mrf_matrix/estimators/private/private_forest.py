@@ -1,4 +1,4 @@
-"""The forest to reach for: every kind is planned without data, and the best expected is taken."""
+"""The forest to reach for: every kind is planned without data, and one is taken by their scores."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -263,10 +263,10 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
         if not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
     ]
     if strange:
+        takes = " It takes n_blocks or blocks." if kind.chooses_blocks else ""
         raise ValueError(
-            f"{', '.join(strange)} in mode={kind.name!r}: its tables are measured as they are. "
-            f"Expected {'n_blocks or blocks' if kind.chooses_blocks else 'none of a forest'} only; "
-            f"leave the others out."
+            f"{', '.join(strange)} in mode={kind.name!r}: its tables are measured as they are, and "
+            f"no trees are grown.{takes} Leave {'it' if len(strange) == 1 else 'them'} out."
         )
     return blocks
 

@@ -78,8 +78,9 @@ def check_allocation(what: str, shape: tuple[int, ...], itemsize: int = 8) -> No
     if size > cap:
         raise MemoryCapError(
             f"{what} of shape {' x '.join(map(str, shape))} needs {readable_bytes(size)}, above "
-            f"the memory cap of {readable_bytes(cap)}. Use a structured operator or a smaller "
-            f"domain, or raise the cap with strategies.operators.memory_cap(bytes)."
+            f"the memory cap of {readable_bytes(cap)}. Take fewer or coarser attributes, fewer "
+            f"trees or less depth (of a matrix, a structured operator), or raise the cap with "
+            f"strategies.operators.memory_cap(bytes)."
         )
 
 
