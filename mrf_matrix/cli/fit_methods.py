@@ -35,13 +35,13 @@ NOT_TAKEN = {"naive_bayes": ("n_records", "random_state")}
 WEIGHED = ("n_records",)  # against which noise is weighed, whoever takes it
 
 ABOUT = (
-    "auto: every kind is planned without data, and one is taken by a planning score; records are "
-    "kept in memory where it needs them. matrix: random trees over a strategy for all of them. "
-    "posterior: tables of few blocks of attributes, chosen without data, labelled by their posterior under "
-    "the known noise. residual: tables measured one after another, each on what is unexplained; "
-    "records are kept in memory. labels: one small tree with its labels, for little data. pooled: "
-    "such a tree --beside tables or residuals. naive_bayes: counts of single attributes. An option "
-    "of one method only asks for that method."
+    "auto: every kind is planned without data, and one is taken by a planning score; records "
+    "are kept in memory where it needs them. matrix: random trees over a strategy for all of "
+    "them. posterior: tables of few blocks of attributes, chosen without data, labelled by "
+    "their posterior under the known noise. residual: tables measured one after another, each "
+    "on what is unexplained; records are kept in memory. labels: one small tree with its "
+    "labels, for little data. pooled: such a tree --beside tables or residuals. naive_bayes: "
+    "counts of single attributes. An option of one method only asks for that method."
 )
 
 
