@@ -35,6 +35,9 @@ def whole_number(name: str, value: object, least: int = 1, most: int | None = No
     return whole
 
 
+MOST_REPEATS = 100_000
+"""Of a study: each takes at least milliseconds."""
+
 LARGEST_N_RECORDS = 10**15
 """Public numbers of records: files hold no larger ones, and times a budget they are floats."""
 

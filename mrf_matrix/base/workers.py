@@ -10,9 +10,10 @@ from contextlib import nullcontext
 from functools import partial
 from numbers import Integral
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib.parallel import get_active_backend
 
 from mrf_matrix.base.shown import shown
 
@@ -51,7 +52,8 @@ def computed(
     most = bounded_jobs(n_jobs, len(tasks) if isinstance(tasks, Sized) else None)
     with where:
         work = delayed(partial(_watched, function, os.getpid()))
-        yield from Parallel(n_jobs=most, return_as="generator")(work(task) for task in tasks)
+        options = {"n_jobs": most, "return_as": "generator", **watching_from_their_start()}
+        yield from Parallel(**options)(work(task) for task in tasks)
 
 
 def bounded_jobs(n_jobs: int | None, n_tasks: int | None = None) -> int | None:
@@ -73,12 +75,25 @@ def bounded_jobs(n_jobs: int | None, n_tasks: int | None = None) -> int | None:
     return max(1, min(wanted, cores, cores if n_tasks is None else n_tasks))
 
 
+def watching_from_their_start() -> dict[str, Any]:
+    """Return joblib's options by which its own processes watch their parent before any task."""
+    backend, _ = get_active_backend()
+    is_loky = type(backend).__name__ == "LokyBackend"
+    return {"initializer": _watch, "initargs": (os.getpid(),)} if is_loky else {}
+
+
 def _watched(function: Callable[[Task], Result], parent: int, task: Task) -> Result:
     """Return ``function(task)``; a child of the parent sees to it that it dies with it."""
-    if os.getpid() != parent == os.getppid() and parent not in _WATCHED:
+    if os.getpid() != parent == os.getppid():
+        _watch(parent)
+    return function(task)
+
+
+def _watch(parent: int) -> None:
+    """Die with a parent: at once, where it is gone already."""
+    if parent not in _WATCHED:
         _WATCHED.add(parent)
         Thread(target=_die_with, args=(parent,), daemon=True).start()
-    return function(task)
 
 
 _WATCHED: set[int] = set()

@@ -19,7 +19,7 @@ from mrf_matrix.cli.options import (
     neighboring_option,
     overwrite_option,
 )
-from mrf_matrix.cli.paid_release import Rescue, Write, check_output, check_stdout, rescued
+from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
 
 if TYPE_CHECKING:
@@ -81,8 +81,6 @@ def command(
     note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
     settings["model_hash"] = hash_of(model)
-    if output is None:
-        check_stdout()
     rescue = Rescue("evaluation", output, ledger_file, overwrite=overwrite)
     with rescued(rescue):
         found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.files import named
 from mrf_matrix.base.kept import Holding, until_kept
 from mrf_matrix.cli.errors import line_of
 
@@ -55,6 +56,7 @@ class Rescue:
     def reserve(self) -> None:
         """Take the name before anything is paid, by an empty file that nobody else replaces."""
         if not self.has_output:
+            check_stdout()
             return
         with suppress(FileExistsError):
             handle = os.open(self._target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -225,6 +227,8 @@ def _reason(error: BaseException) -> str:
         return error.format_message()
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"
+    if isinstance(error, BrokenPipeError):
+        return "nobody reads standard output"
     return (line_of(error) if isinstance(error, Exception) else None) or type(error).__name__
 
 
@@ -232,15 +236,16 @@ def write_new(write: Write, output: Path) -> None:
     """Write a file whole where there is none, in one step."""
     draft = output.with_name(f".{output.stem[:40]}-{token_hex(8)}{output.suffix}")
     try:
-        write(draft)
-        try:
-            os.link(draft, output)
-        except FileExistsError:
-            raise
-        except OSError:  # file systems without links
-            if output.exists():
-                raise FileExistsError(17, "File exists", str(output)) from None
-            os.replace(draft, output)
+        with named(output):
+            write(draft)
+            try:
+                os.link(draft, output)
+            except FileExistsError:
+                raise
+            except OSError:  # file systems without links
+                if output.exists():
+                    raise FileExistsError(17, "File exists", str(output)) from None
+                os.replace(draft, output)
     finally:
         draft.unlink(missing_ok=True)
 

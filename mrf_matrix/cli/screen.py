@@ -4,9 +4,11 @@ Nothing that is printed is markup: names, titles and errors come from files of s
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import EPIPE
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -86,9 +88,17 @@ def console(*, stderr: bool = False) -> Console:
     What it prints is text: square brackets, addresses and ``:words:`` between colons stay.
     """
     colours = said(NO_COLOR) or None
-    made = Console(stderr=stderr, markup=False, emoji=False, highlight=False, no_color=colours)
+    made = Screen(stderr=stderr, markup=False, emoji=False, highlight=False, no_color=colours)
     made.push_render_hook(Escapes())
     return made
+
+
+class Screen(Console):
+    """A console whose pipe may be closed by its reader, as any other output's."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again, where rich would end the program."""
+        raise BrokenPipeError(EPIPE, os.strerror(EPIPE))
 
 
 class Escapes(RenderHook):

@@ -130,9 +130,9 @@ def read_table(text: str, domain: Domain | None) -> Table:
 
 def unknown_name(text: str) -> str:
     """Say which names there are; of a file, that it is of no kind that holds records."""
-    if Path(text).is_file():
+    if Path(text).exists():
         return (
-            f"{text!r} is a file, but of no kind that records are read from: expected CSV (.csv), "
+            f"{text!r} is there, but of no kind that records are read from: expected CSV (.csv), "
             "TSV (.tsv) or Parquet (.parquet), told by the ending."
         )
     close = get_close_matches(text.lower().replace("-", "_").replace(" ", "_"), BUILT_IN, n=1)

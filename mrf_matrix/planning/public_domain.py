@@ -20,7 +20,7 @@ def public_domain(name: str) -> tuple[Domain, str]:
         return BUILT_IN[name].domain, name
     file = Path(name)
     if file.suffix.lower() == ".json":
-        if not file.is_file():
+        if not file.exists():
             raise DomainError(f"No domain file {name!r}: expected a file that Domain.save wrote.")
         return Domain.load(file), file.stem
     if file.suffix:

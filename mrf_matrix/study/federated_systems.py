@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import MOST_REPEATS, whole_number
 from mrf_matrix.estimators.grown.federated_forest import FederatedForestClassifier
 
 SYSTEMS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -87,7 +87,7 @@ def compare_systems(
     if unknown:
         raise ValueError(f"systems holds {unknown[0]!r}: expected some of {', '.join(SYSTEMS)}.")
     rows: NDArray[np.int64] = np.arange(len(y))
-    total = whole_number("n_splits", n_splits) * len(systems)
+    total = whole_number("n_splits", n_splits, most=MOST_REPEATS) * len(systems)
     found: dict[str, list[float]] = {name: [] for name in systems}
     for split in range(n_splits):
         seed = random_state + split

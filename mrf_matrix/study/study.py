@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mrf_matrix.base.checks import one_word, whole_number
+from mrf_matrix.base.checks import MOST_REPEATS, one_word, whole_number
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PathSource, RandomTrees
@@ -132,8 +132,8 @@ def compare(
         "splits": splits,
         "epsilons": _checked_epsilons(epsilons, delta),
         "delta": float(delta),
-        "n_splits": whole_number("n_splits", n_splits),
-        "n_draws": whole_number("n_draws", n_draws),
+        "n_splits": whole_number("n_splits", n_splits, most=MOST_REPEATS),
+        "n_draws": whole_number("n_draws", n_draws, most=MOST_REPEATS),
         "test_size": _share("test_size", test_size),
         "voting": one_word("voting", voting, VOTINGS),
         "strategy": _named(strategy),

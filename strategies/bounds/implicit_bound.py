@@ -23,13 +23,17 @@ from scipy import linalg, sparse
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
 from strategies.bounds.pinched_bound import pinched_bound
 from strategies.operators import Array, Operator, check_allocation, fits
-from strategies.operators.masks.components import mask_rows
+from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.packed_masks import mask_widths
 
 SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eigenvalues' own error
 
 STALLED = 1e-5  # relative gain of an update below which the climb ends
 
 MOST_PINCHED = 6000  # distinct paths up to which, beyond `LARGEST_GRAM`, the pinched bound is tried
+
+MOST_MASKS = 6_000_000
+"""Masks, of all paths and attributes, that equal paths are looked for among: some 1.5 seconds."""
 
 LARGEST_GRAM = 1600  # rows, and paths behind them, that are kept unless the caller allows more
 
@@ -75,7 +79,7 @@ def implicit_bound(
     rows = mask_rows(workload)
     if rows is None:
         return None
-    every = distinct_paths(rows)
+    every = distinct_paths(looked_through(rows))
     paths = heaviest_rows(every, max_rows)
     if paths.n_paths == 0:
         return ImplicitBound(0.0, first_weights(paths, 1, np.random.default_rng(0)), 0, 0)
@@ -87,6 +91,27 @@ def implicit_bound(
     best, steps = climbed_weights(paths, weights, min(200, int(work / (2e-3 + own))))
     found = ImplicitBound(certified_bound(paths, best), best, int(paths.mix.shape[0]), steps)
     return max(found, whole_bound(every, paths.n_paths), key=lambda bound: bound.value)
+
+
+def looked_through(rows: MaskRows) -> MaskRows:
+    """Keep the heaviest rows, with `MOST_MASKS` at most behind them."""
+    n_paths, room = len(rows.masks[0]), MOST_MASKS // len(rows.masks)
+    if n_paths <= room:
+        return rows
+    shares = np.ones(n_paths)
+    for mask in rows.masks:
+        shares *= mask_widths([mask])[:, 0] / mask.shape[1]
+    mix = sparse.csr_array(sparse.eye_array(n_paths) if rows.mix is None else rows.mix)
+    heaviest = np.argsort(-np.asarray(abs(mix) @ np.sqrt(shares)), kind="stable")
+    behind = np.cumsum(np.diff(mix.indptr)[heaviest])
+    chosen = np.sort(heaviest[: max(1, int(np.searchsorted(behind, room, side="right")))])
+    kept = mix[chosen]
+    used = np.unique(kept.indices)
+    return MaskRows(
+        tuple(mask[used] for mask in rows.masks),
+        None if rows.mix is None else sparse.csr_array(kept[:, used]),
+        None if rows.groups is None else rows.groups[used],
+    )
 
 
 def climbed_weights(paths: PatternRows, weights: Mixture, steps: int) -> tuple[Mixture, int]:

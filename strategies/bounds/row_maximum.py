@@ -9,7 +9,7 @@ Gaussian noise it is the optimum: A = T reaches it (`strategies.methods.leaves`)
 import numpy as np
 from scipy import sparse
 
-from strategies.operators import Array, Gram, fits
+from strategies.operators import Array, Gram, RowKronecker, fits
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem.problem import Problem
@@ -20,9 +20,11 @@ MOST_ENTRIES = 5 * 10**7  # entries of an explicit workload that are looked thro
 
 def row_maximum_bound(problem: Problem) -> float:
     """Return ``Σ_i max_j W_ij²`` or a number below it, 0 where no entry is at hand."""
-    merged, rows = problem.merged_workload, mask_rows(problem.workload)
     if isinstance(problem.workload, Gram):
         return 0.0
+    if isinstance(problem.workload, RowKronecker):  # 0/1 rows: 1, or 0 where a mask is empty
+        return float((problem.workload.widths > 0).all(axis=1).sum()) * (1 - ROUNDING)
+    merged, rows = problem.merged_workload, mask_rows(problem.workload)
     zeros_and_ones = rows is not None and rows.mix is None
     if (
         not zeros_and_ones

@@ -29,7 +29,7 @@ from strategies.operators.masks.energies import (
     structure_energies,
 )
 from strategies.operators.masks.halves import Halves
-from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.masks.khatri_rao import exact_products, khatri_rao, sum_of_products
 from strategies.operators.masks.mask_columns import columns_by_group, met_columns
 from strategies.operators.masks.mask_grams import combined_squares, hadamard_gram, repeated_gram
 from strategies.operators.masks.packed_masks import (
@@ -142,8 +142,8 @@ class RowKronecker(Operator):
     def row_sums(self) -> Numbers:
         """Return the cells of every row, exact: float64 below 2**53, else Python integers."""
         largest = prod(int(width) for width in self.widths.max(axis=0, initial=0))
-        kind = np.float64 if largest <= 2**53 else object
-        return np.asarray(np.prod(self.widths.astype(kind), axis=1))
+        products = exact_products(list(self.widths.T))
+        return products.astype(np.float64 if largest <= 2**53 else object)
 
     def row_squares(self) -> Array:
         """Return the squared L2 norms of the rows: their numbers of cells."""

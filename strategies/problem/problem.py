@@ -6,7 +6,15 @@ from math import inf
 
 import numpy as np
 
-from strategies.operators import Array, MemoryCapError, Norm, Operator, as_operator, fits
+from strategies.operators import (
+    Array,
+    MemoryCapError,
+    Norm,
+    Operator,
+    RowKronecker,
+    as_operator,
+    fits,
+)
 from strategies.operators.base.arrays import Bools, Longs
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
@@ -151,10 +159,12 @@ class Problem:
 
         None where the workload's structure shows no masks.
         """
-        rows = mask_rows(self.workload)
-        if rows is None:
+        if isinstance(self.workload, RowKronecker):
+            fixed = self.workload.widths < np.asarray(self.workload.sizes)
+        elif (rows := mask_rows(self.workload)) is not None:
+            fixed = rows.fixed
+        else:
             return None
-        fixed = rows.fixed
         first, number = unique_rows(fixed)
         return fixed[first], np.bincount(number, minlength=len(first))
 

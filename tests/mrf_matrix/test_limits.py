@@ -13,7 +13,7 @@ from mrf_matrix.mechanisms import calibrate
 from mrf_matrix.planning.search import design_trials
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
 from mrf_matrix.planning.search.objectives import ExpectedLoss
-from mrf_matrix.study import reliability
+from mrf_matrix.study import compare, reliability
 
 SMALL = Domain.from_sizes([2, 3, 2], n_classes=2)
 WIDE = Domain.from_sizes([2] * 1100, n_classes=2)  # more cells than a float counts
@@ -24,6 +24,8 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "queries": ("queries=1000000000: .* at most", lambda: plan(SMALL, "subsample", queries=10**9)),
     "parties": ("parties=1.* to 2147483647", lambda: plan(SMALL, n_trees=2, parties=HUGE)),
     "n_bins": ("n_bins=1.* at most", lambda: reliability([0, 1], [[1, 0], [0, 1]], HUGE)),
+    "n_splits": ("n_splits=1000000000: .* at most", lambda: compare("monks_1", n_splits=10**9)),
+    "n_draws": ("n_draws=1000000000: .* at most", lambda: compare("monks_1", n_draws=10**9)),
     "epsilon": (r"epsilon=1e-300.*2\*\*55", lambda: calibrate(np.eye(2), PureDP(1e-300))),
     "rho": (r"rho=1e-300.*2\*\*55", lambda: calibrate(np.eye(2), ZCDP(1e-300))),
     "cells": ("1100 attributes.*max_features", lambda: plan(WIDE, n_trees=2, max_depth=1)),

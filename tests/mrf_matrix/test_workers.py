@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import joblib
 import pytest
@@ -22,7 +24,7 @@ def work(folder):
     time.sleep(120)
 
 if __name__ == "__main__":
-    list(computed(work, [argv[1]] * 2, n_jobs=2))
+    list(computed(work, iter([argv[1]] * int(argv[2])), n_jobs=2))
 """
 
 
@@ -69,19 +71,36 @@ def is_there(process):
         return file.read().rpartition(")")[2].split()[0] != "Z"
 
 
+def workers_of(parent):
+    """Return joblib's processes of a parent, those that wait for a task as well."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            state = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+            if (
+                int(state[1]) == parent
+                and "LokyProcess" in Path("/proc", name, "cmdline").read_text()
+            ):
+                found.append(int(name))
+    return found
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked up in /proc")
-def test_workers_die_with_their_parent(tmp_path):
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_workers_die_with_their_parent(tmp_path, n_tasks):
     program = tmp_path / "parent.py"
     program.write_text(PARENT)
     here = tmp_path / "workers"
     here.mkdir()
-    parent = subprocess.Popen([sys.executable, str(program), str(here)])
+    parent = subprocess.Popen([sys.executable, str(program), str(here), str(n_tasks)])
     try:
         for _ in range(600):
             if workers := list(map(int, os.listdir(here))):
                 break
             time.sleep(0.05)
         assert workers
+        time.sleep(0.5)
+        workers = workers_of(parent.pid)
         assert all(map(is_there, workers))  # as long as their parent is
     finally:
         parent.send_signal(signal.SIGKILL)

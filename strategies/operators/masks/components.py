@@ -52,7 +52,7 @@ class MaskRows:
     @property
     def fixed(self) -> Bools:
         """Whether a mask excludes some code, shape (o, d)."""
-        return mask_widths(self.masks) < np.asarray(self.sizes)
+        return np.stack([~mask.all(axis=1) for mask in self.masks], axis=1)
 
     def mixed(self, left: Array | sparse.csr_array) -> "MaskRows":
         """Return the rows ``left @ self`` for a sparse or dense left matrix."""

@@ -7,6 +7,7 @@ import numpy as np
 from strategies.operators.base.arrays import Integers, Longs
 from strategies.operators.base.validation import plain_array
 from strategies.operators.masks.attribute_sets import members
+from strategies.operators.masks.khatri_rao import exact_products
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
 
@@ -46,5 +47,5 @@ def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
     if not len(groups):
         return False
     sums = np.zeros(int(groups.max()) + 1, dtype=object)
-    np.add.at(sums, groups, np.prod(widths.astype(object), axis=1))
+    np.add.at(sums, groups, exact_products(list(widths.T)).astype(object))
     return all(total == n_cells for total in sums[np.unique(groups)])

@@ -65,7 +65,24 @@ def ranges(starts: Integers, counts: Integers) -> Longs:
 
 def sum_of_products(counts: Sequence[Integers]) -> int:
     """Return the sum over columns of the product of counts, safe from integer overflow."""
-    logs = sum(np.log2(np.maximum(part, 1)) for part in counts)
-    if np.max(logs, initial=0.0) + np.log2(max(len(counts[0]), 1)) < 62:
-        return int(np.prod([part.astype(np.int64) for part in counts], axis=0).sum())
-    return int(np.prod([part.astype(object) for part in counts], axis=0).sum())
+    products = exact_products(counts)
+    fits = float(products.max(initial=0)) * len(products) < 2**62
+    return int((products if fits else products.astype(object)).sum())
+
+
+def exact_products(counts: Sequence[Integers]) -> Integers:
+    """Return the products of counts, column by column: int64, or Python's integers beyond it.
+
+    In int64 for as many counts at a time as their largest allow.
+    """
+    parts, room = [np.ones(len(counts[0]), dtype=np.int64)], 2**62
+    for part in counts:
+        largest = max(int(part.max(initial=0)), 1)
+        if largest > room:
+            parts.append(np.ones(len(part), dtype=np.int64))
+            room = 2**62
+        parts[-1] = parts[-1] * part.astype(np.int64)
+        room //= largest
+    if len(parts) == 1:
+        return parts[0]
+    return np.asarray(prod(part.astype(object) for part in parts))

@@ -10,6 +10,9 @@ from scipy import sparse
 from strategies.operators.base.arrays import Bools, Longs, Numbers
 from strategies.operators.base.validation import plain_array
 
+BAND = 2**12
+"""Rows that are packed at a time: they stay in the processor's cache."""
+
 Bits = NDArray[np.uint8]
 Masks = Bools
 
@@ -28,7 +31,13 @@ def checked_masks(masks: Sequence[Numbers]) -> list[Numbers]:
 
 def pack(masks: Sequence[Numbers]) -> Bits:
     """Return masks of shapes (o, n_i) as one (o, ceil(sum(n_i) / 8)) array of bytes."""
-    return np.packbits(np.concatenate([np.asarray(mask) != 0 for mask in masks], axis=1), axis=1)
+    width = sum(mask.shape[1] for mask in masks)
+    found = np.empty((len(masks[0]), -(-width // 8)), dtype=np.uint8)
+    for start in range(0, len(found), BAND):
+        band = slice(start, start + BAND)
+        whole = np.concatenate([np.asarray(mask[band]) != 0 for mask in masks], axis=1)
+        found[band] = np.packbits(whole, axis=1)
+    return found
 
 
 def unpack(bits: Bits, start: int, stop: int) -> Masks:

@@ -38,7 +38,7 @@ def test_a_file_of_the_wrong_kind_is_not_said_to_be_missing(model, tmp_path):
     Domain.from_sizes([2], n_classes=2).save(tmp_path / "six.json")
     code, said = run("predict", model, tmp_path / "six.json")
     assert code == 1
-    assert "is a file, but of no kind that records are read from" in said
+    assert "is there, but of no kind that records are read from" in said
     assert "No data set" not in said
     code, said = run("predict", model, tmp_path / "seven.json")  # negative control
     assert code == 1

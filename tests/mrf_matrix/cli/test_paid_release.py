@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from mrf_matrix import PrivacyLedger, load_dataset, load_model
+from mrf_matrix.cli import fit
+from mrf_matrix.cli.fit import fit_from
 from mrf_matrix.cli.main import main
 
 FIT = ["fit", "monks_1", "--n-trees", "4", "--max-depth", "2", "--strategy", "identity"]
@@ -159,3 +162,43 @@ def test_no_command_replaces_what_it_reads(folder, model, ledger):
     assert "that this command reads" in done.output
     assert PrivacyLedger.open(ledger).spent == 0
     assert json.loads(ledger.read_text())["charges"] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are others there")
+def test_a_reader_that_goes_away_loses_nothing(folder, ledger):
+    arguments = [*FIT, "--ledger", str(ledger), "--output", str(folder / "m.mrf")]
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, "-c", "from mrf_matrix.cli.main import main; main()", *arguments]
+    done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE)
+    os.close(writes)
+    assert done.returncode == 1
+    (line,) = done.stderr.decode().splitlines()
+    for words in ("nobody reads standard output", "PureDP(epsilon=1) is spent", "m.mrf"):
+        assert words in line
+    load_model(folder / "m.mrf")
+
+
+def test_nothing_is_drawn_to_be_printed_where_nobody_reads(folder, monkeypatch):
+    monkeypatch.setattr("mrf_matrix.cli.paid_release.check_stdout", _nobody)
+    done = run(
+        "federate", "simulate", "monks_1", "--by", "a6", "--n-trees", "2", "--max-depth", "1"
+    )
+    assert done.exit_code == 1
+    assert done.output == "Error: nobody reads standard output: give --output FILE.\n"
+
+
+def _nobody():
+    raise click.ClickException("nobody reads standard output: give --output FILE.")
+
+
+def test_a_name_that_was_taken_meanwhile_is_named(folder, ledger, monkeypatch):
+    def taken(*arguments, **settings):
+        (folder / "m.mrf").write_text("somebody's")
+        fit_from(*arguments, **settings)
+
+    monkeypatch.setattr(fit, "fit_from", taken)
+    done = run(*FIT, "--ledger", ledger, "--output", folder / "m.mrf")
+    assert f"could not be written ([Errno 17] File exists: '{folder / 'm.mrf'}')" in done.output
+    assert (folder / "m.mrf").read_text() == "somebody's"
+    assert len(list(folder.glob("m-*.mrf"))) == 1

@@ -84,7 +84,7 @@ def test_no_word_reaches_a_terminal_as_a_command(folder, monkeypatch):
     """On a terminal rich colours, and would follow links; words stay words."""
     screen = io.StringIO()
     monkeypatch.setattr(
-        "mrf_matrix.cli.screen.Console",
+        "mrf_matrix.cli.screen.Screen",
         lambda **options: Console(**options, file=screen, force_terminal=True, width=200),
     )
     assert run("domain", "show", folder / "[red]d.json").exit_code == 0

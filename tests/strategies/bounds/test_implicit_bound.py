@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import linalg
 
+from strategies.bounds import implicit_bound as bounds
 from strategies.bounds.implicit_bound import (
     Mixture,
     certified_bound,
@@ -121,6 +122,20 @@ def test_truncation_only_lowers_the_bound():
     bound = implicit_bound(rows, work=0.05, max_rows=6)
     assert bound.rows <= 6
     assert bound.value <= gaussian_optimum(rows.to_dense())
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_where_masks_are_many_the_heaviest_rows_prove_the_bound(monkeypatch, mixed):
+    rows = random_rows(SIZES, 40, 5)
+    mix = np.random.default_rng(1).normal(size=(12, 40)) * (
+        np.arange(40) % 12 == np.arange(12)[:, None]
+    )
+    workload = Product(Dense(mix), rows) if mixed else rows
+    whole = implicit_bound(workload).value
+    monkeypatch.setattr(bounds, "MOST_MASKS", 20 * len(SIZES))
+    part = implicit_bound(workload)
+    assert part.rows <= 20
+    assert 0 < part.value <= whole * (1 + 1e-3)
 
 
 def test_astronomical_domain():
