@@ -207,7 +207,7 @@ def test_whatever_holds_records_shows_its_kind_alone_and_stays():
     for one in (
         counts,
         encoded,
-        HeldData(domain, encoded),
+        HeldData(domain, encoded, domain.provenance),
         GivenCounts(domain, counts),
         GivenRecords(domain, codes, labels),
         JointCounts(labels.astype(np.int64), labels.astype(np.int64), 0),
