@@ -53,7 +53,7 @@ def _worth(budget: Budget, n_attributes: int, n_records: int | None, n_classes: 
     signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes, n_classes)
     passes = n_passes(settings, signal)
     shares = (
-        settings.pass_share(number, passes) / settings.n_visits(number, n_attributes)
+        settings.pass_share(number, passes) / settings.n_visits(number, n_attributes, signal)
         for number in range(passes)
     )
     visits = [

@@ -102,6 +102,7 @@ def _with_first_pass(state: ClassStates, first: FirstPass, releases: Steps) -> C
         residuals = releases.table(step, (i,))
         found, _ = state.visited(i, residuals, state.first.expected_counts((i,)), step.variance)
         state = beside_totals(state, found)
+    state = state.after_first_pass()
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)
     state = scaled_states(state, effects, scale)

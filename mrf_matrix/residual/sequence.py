@@ -205,6 +205,7 @@ def residual_plan(
                 each_curvature,
                 (rest - for_pairs) * known.pass_share(number, passes),
                 structure,
+                signal,
             )
             for number in range(1, passes)
         ),
@@ -259,9 +260,10 @@ def _pass(
     curvature: Fraction,
     share: Fraction,
     structure: np.random.Generator,
+    signal: float,
 ) -> ResidualPass:
     """Return one pass after the first: over the attributes of the largest effects."""
-    count = settings.n_visits(number, n_attributes)
+    count = settings.n_visits(number, n_attributes, signal)
     name = f"pass {number + 1}"
     visits = [f"{name}: residuals, table {visit + 1}" for visit in range(count)]
     return ResidualPass(

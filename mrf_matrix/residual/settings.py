@@ -22,10 +22,14 @@ SIGNAL_OF_A_PAIR = 150
 ASSUMED_RECORDS = 2000
 """Number of records for which passes and pairs are planned where theirs is not public."""
 
-PASSES_BELOW = ((50, 1), (800, 2), (2000, 3), (5000, 4))
+AMPLE_SIGNAL = 50_000
+"""Signal from which there are `MOST_PASSES`, all over all attributes. Until attributes that repeat
+each other have come apart, what is left of them looks like pairs."""
+
+PASSES_BELOW = ((50, 1), (800, 2), (2000, 3), (5000, 4), (AMPLE_SIGNAL, 5))
 """Passes over the attributes under pure DP, by signal; `MOST_PASSES` beyond."""
 
-MOST_PASSES = 5
+MOST_PASSES = 8
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,10 @@ class ResidualSettings:
     pair_counts : Fraction
         Share of a pair's budget for its counts without class.
     passes : int or None
-        Passes over the attributes; None: by signal.
+        Passes over the attributes below `AMPLE_SIGNAL`; None: by signal.
     decay : float
-        A pass visits this part of the attributes that the one before visited: those of the
-        largest released effects.
+        Below `AMPLE_SIGNAL` a pass visits this part of the attributes that the one before visited:
+        those of the largest released effects.
     first_pass : Fraction
         Weight of the first pass's share, beside 1 of each later one.
     least_attributes : int
@@ -81,8 +85,10 @@ class ResidualSettings:
         weight = self.first_pass if number == 0 else Fraction(1)
         return weight / (self.first_pass + passes - 1)
 
-    def n_visits(self, number: int, n_attributes: int) -> int:
+    def n_visits(self, number: int, n_attributes: int, signal: float) -> int:
         """Return how many attributes a pass visits; passes are numbered from 0."""
+        if signal >= AMPLE_SIGNAL:
+            return n_attributes
         return min(
             n_attributes, max(ceil(self.decay**number * n_attributes), self.least_attributes)
         )
@@ -146,7 +152,7 @@ def suits_residual_forest(
 
 def n_passes(settings: ResidualSettings, signal: float) -> int:
     """Return the passes over the attributes."""
-    if settings.passes is not None:
+    if settings.passes is not None and signal < AMPLE_SIGNAL:
         return settings.passes
     return next((passes for below, passes in PASSES_BELOW if signal < below), MOST_PASSES)
 

@@ -40,7 +40,7 @@ from mrf_matrix.residual import ResidualPlan, ResidualStep, residual_plan
 from mrf_matrix.residual.learning import learned
 
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
-RESIDUAL_VERSION = 4
+RESIDUAL_VERSION = 5
 ANSWERS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",

@@ -10,15 +10,21 @@ and those whose gains are 0 on average over p see ``w D`` alone: a column for it
 """
 
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from scipy.special import softmax
 
 from mrf_matrix.posterior.residuals.block import EffectBlock
+from mrf_matrix.posterior.residuals.curvature import (
+    additive_shares,
+    cell_curvatures,
+    first_pass_shares,
+)
 from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
 from mrf_matrix.posterior.residuals.state import ResidualState
 
-LEAST_CURVATURE = 0.01
+LEAST_CURVATURE = 0.002
 """Smallest mean curvature of a record."""
 
 LEAST = np.finfo(np.float64).tiny
@@ -87,11 +93,14 @@ class ClassStates:
         Of the mean curvature, each column's.
     curvature : float
         Mean curvature of a record, as last measured or known.
+    shares : tuple of ndarray, (n_i, columns)
+        Of each class among the records of each attribute's codes, once the first pass has told.
     """
 
     columns: tuple[ResidualState, ...]
     parts: Floats
     curvature: float = 0.0
+    shares: tuple[Floats, ...] = ()
 
     @property
     def first(self) -> ResidualState:
@@ -112,6 +121,34 @@ class ClassStates:
         """Return the states with a mean curvature of a record: measured, or known from totals."""
         return replace(self, curvature=max(curvature, LEAST_CURVATURE))
 
+    def after_first_pass(self) -> "ClassStates":
+        """Return the states once every attribute was measured beside the class totals alone.
+
+        Class shares are told by the effects as the linear model has them. The effects themselves
+        are capped: on the log odds that model holds nearby only.
+        """
+        bases = np.array([one.base for one in self.columns])
+        shares = tuple(
+            first_pass_shares(bases, np.column_stack([block.mean for block in blocks]))
+            for blocks in zip(*(one.blocks for one in self.columns), strict=True)
+        )
+        return replace(self._of([one.capped() for one in self.columns]), shares=shares)
+
+    def curvatures(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
+        """Return the expected curvature of each cell of a table, (n, columns).
+
+        `counts` (n,): of the cells' records. In the first pass records are alike.
+        """
+        means = self.curvature * self.parts
+        if not self.shares:
+            return np.multiply.outer(counts, means)
+        table = counts.reshape([self.first.sizes[i] for i in attributes])
+        shares = [
+            additive_shares([self.shares[i][:, c] for i in attributes], table).ravel()
+            for c in range(len(means))
+        ]
+        return cell_curvatures(means, np.column_stack(shares), counts)
+
     def visited(
         self, place: int, residuals: Floats, counts: Floats, variance: float
     ) -> tuple["ClassStates", Floats]:
@@ -119,14 +156,16 @@ class ClassStates:
 
         Residuals of all classes add up to nothing, so what noise adds up to is taken out.
         `residuals` (n, columns); `counts` (n,): of the cells' records, as far as known;
-        `variance`: of the noise on each residual.
+        `variance`: of the noise on each residual. In the first pass no step is too large.
         """
         n_columns = len(self.columns)
         if n_columns > 1:
             residuals = residuals - residuals.mean(axis=1, keepdims=True)
             variance = variance * (n_columns - 1) / n_columns
+        curvatures = self.curvatures(self.first.blocks[place].attributes, counts)
+        most = self.first.pooling.largest_step if self.shares else inf
         found = [
-            one.visited(place, residuals[:, c], counts * self.curvature * self.parts[c], variance)
+            one.visited(place, residuals[:, c], curvatures[:, c], variance, largest_step=most)
             for c, one in enumerate(self.columns)
         ]
         states = self._of([state for state, _ in found])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
 from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
+from mrf_matrix.posterior.residuals.purify import purify
 
 Floats = NDArray[np.float64]
 
@@ -98,8 +100,20 @@ class ResidualState:
             for block, shares in zip(self.blocks, self.margins, strict=False)
         ]
 
+    def capped(self) -> "ResidualState":
+        """Return the state with no effect beyond the largest step."""
+        most = self.pooling.largest_step
+        blocks = [replace(one, mean=np.clip(one.mean, -most, most)) for one in self.blocks]
+        return replace(self, blocks=tuple(blocks))
+
     def visited(
-        self, place: int, residuals: Floats, curvatures: Floats, variance: float
+        self,
+        place: int,
+        residuals: Floats,
+        curvatures: Floats,
+        variance: float,
+        *,
+        largest_step: float = inf,
     ) -> tuple["ResidualState", Floats]:
         """Return the state after a table of residuals of one block, and what log odds gain.
 
@@ -110,6 +124,8 @@ class ResidualState:
         residuals, curvatures : ndarray of shape (n,)
         variance : float
             Of the noise on each residual.
+        largest_step : float
+            Cap of the change of any effect, on the log odds.
         """
         pooling = self.pooling
         seen = pooling.prior_visits * pooling.prior_variance + sum(self.variances)
@@ -118,7 +134,7 @@ class ResidualState:
             Table(residuals, curvatures + LEAST_CURVATURE, variance),
             self.base_variance,
             seen / (pooling.prior_visits + len(self.variances)),
-            largest_step=pooling.largest_step,
+            largest_step=largest_step,
             pooling=pooling.strength,
         )
         state = replace(
@@ -134,4 +150,4 @@ class ResidualState:
     def posterior(self) -> ResidualPosterior:
         """What predictions need."""
         seen = tuple(block for block in self.blocks if block.n_visits)
-        return ResidualPosterior(self.base, self.shift, seen, self.margins)
+        return purify(ResidualPosterior(self.base, self.shift, seen, self.margins))

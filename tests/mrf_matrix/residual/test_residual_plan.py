@@ -122,6 +122,16 @@ def test_later_gaussian_passes_visit_fewer_attributes():
     assert [len(one.visits) for one in (plan.first, *plan.passes)] == [10, 7, 5, 4, 3]
 
 
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.05)], ids=repr)
+def test_ample_signal_visits_all_attributes_and_no_record_counts_for_more(budget):
+    """How often tables are measured changes; what one record adds to any of them does not."""
+    some, ample = (plan_of([3] * 10, budget, n) for n in (10**5, 10**6))
+    assert [len(one.visits) for one in (ample.first, *ample.passes)] == [10] * 8
+    assert ample.spent == some.spent == budget
+    of_kinds = [{(one.kind, one.sensitivity) for one in plan.steps} for plan in (some, ample)]
+    assert of_kinds[0] == of_kinds[1]
+
+
 def test_law_is_chosen_by_its_variance():
     """Few visits and a large budget: Laplace; many visits: Gaussian."""
     few = residual_budget(PureDP(4), ZCDP.for_approximate_dp(4, 1e-6), 2, 500)
