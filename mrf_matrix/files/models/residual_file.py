@@ -190,7 +190,7 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
         order = whole_numbers(given, "orders", length=len(places))
         if set(order) != places:
             raise FieldError("orders: expected each attribute once in each.")
-        passes.append(replace(one, order=order))
+        passes.append(one.in_order(order))
     return replace(plan, passes=tuple(passes))
 
 

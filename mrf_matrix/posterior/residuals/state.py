@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
 from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
-from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
-from mrf_matrix.posterior.residuals.purify import purify
+from mrf_matrix.posterior.residuals.posterior import ResidualPosterior, purify
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from mrf_matrix.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.curvature import additive_shares
-from mrf_matrix.posterior.residuals.purify import purify
+from mrf_matrix.posterior.residuals.posterior import purify
 
 SIZES = (2, 3, 2, 4)
 CODES = np.stack(np.unravel_index(np.arange(prod(SIZES)), SIZES), axis=1)
