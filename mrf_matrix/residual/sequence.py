@@ -83,6 +83,12 @@ class ResidualPlan:
         return tuple(found)
 
     @property
+    def signal(self) -> float:
+        """How far records outweigh noise: what passes and pairs are planned for."""
+        reckoned = self.even_records or self.n_records or ASSUMED_RECORDS
+        return residual_signal(reckoned, self.budget, self.domain.n_attributes, self.n_classes)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return self.domain.n_classes

@@ -23,6 +23,10 @@ SIGNAL_OF_A_PAIR = 150
 ASSUMED_RECORDS = 2000
 """Number of records for which passes and pairs are planned where theirs is not public."""
 
+SHARES_SIGNAL = 800
+"""Signal from which the first pass tells the class shares of codes. Below it they are mostly noise,
+and there are too few passes to go astray."""
+
 AMPLE_SIGNAL = 50_000
 """Signal from which there are `MOST_PASSES`, all over all attributes. Until attributes that repeat
 each other have come apart, what is left of them looks like pairs. Each pass spends twice what the

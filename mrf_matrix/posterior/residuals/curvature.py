@@ -17,11 +17,17 @@ What several say beyond that is what their table is for.
 *Curvatures* are the mean curvature h of a record, divided among the cells:
 
 .. math:: H_c = N h\, \frac{n_c\, m_c}{\sum_{c'} n_{c'}\, m_{c'}} , \qquad
-          m_c = \min(s_c, 1 - s_c),
+          m_c = \bigl(s_c^{-r} + (1 - s_c)^{-r}\bigr)^{-1/r}
 
-of two classes, whose curvature is half of that; of several, :math:`m_c` is :math:`s_c` itself. With
-h alone for all cells, one whose class is more than twice as frequent as usual is given steps of
-more than twice the right length: they do not converge.
+of two classes, and :math:`m_c = s_c` of several. Where this attribute alone tells the class, a
+record's curvature is half of ``min(s, 1-s)``: r is large. Where others tell much beside it, their
+probabilities are far from :math:`s_c` on both sides, and codes near one half have less: r is the
+largest of few with which the :math:`m_c / 2` are h on average. With h alone for all cells, one
+whose class is more than twice as frequent as usual is given steps of more than twice the right
+length: they do not converge.
+
+*Effects* of a table of several attributes are mapped from the linear model's as in the first pass,
+for they are visited once: :math:`\operatorname{logit}(s + s(1-s)δ) - \operatorname{logit}(s)`.
 """
 
 from collections.abc import Sequence
@@ -37,6 +43,10 @@ FARTHEST = 3.0
 
 MOST_ROUNDS, NEAR = 8, 1e-3
 """Rounds over the attributes at most, and the step on the log odds that ends them."""
+
+
+POWERS: Floats = 2.0 ** np.arange(4, -4.1, -0.25)
+"""Candidates for r, the largest first."""
 
 
 def first_pass_shares(bases: Floats, effects: Floats) -> Floats:
@@ -80,11 +90,31 @@ def additive_shares(shares: Sequence[Floats], counts: Floats) -> Floats:
     return np.asarray(expit(log_odds))
 
 
+def mapped_effects(shares: Floats, effects: Floats, *, of_two: bool) -> Floats:
+    """Return effects on the log odds in cells of these shares, from those of a linear model.
+
+    It is exact where all records of a cell have its share. No effect is larger than `FARTHEST`.
+    """
+    own = logit(shares)
+    slope = shares * (1 - shares) if of_two else shares
+    found = np.clip(shares + slope * effects, expit(own - FARTHEST), expit(own + FARTHEST))
+    return np.asarray(logit(found) - own if of_two else np.log(found / shares))
+
+
 def cell_curvatures(means: Floats, shares: Floats, counts: Floats) -> Floats:
     """Return the expected curvature of each cell, (n, columns).
 
     `means`, (columns,): of a record; `shares`, (n, columns): of each class in the cells; `counts`,
     (n,): of the cells' records.
     """
-    sizes = np.minimum(shares, 1 - shares) if len(means) == 1 else shares
+    sizes = _softened(shares, counts, 2 * float(means[0])) if len(means) == 1 else shares
     return np.asarray(counts[:, None] * sizes * (means * counts.sum() / (counts @ sizes)))
+
+
+def _softened(shares: Floats, counts: Floats, mean: float) -> Floats:
+    """Return the smaller shares, softened until their mean over the records is as measured."""
+    for power in POWERS:
+        found = (shares**-power + (1 - shares) ** -power) ** (-1 / power)
+        if counts @ found <= mean * counts.sum():
+            break
+    return np.asarray(found)

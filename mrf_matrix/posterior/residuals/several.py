@@ -9,8 +9,9 @@ and those whose gains are 0 on average over p see ``w D`` alone: a column for it
 ``p_c / (1 - sum p²)``, taken at the class totals.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf
+from functools import partial
 
 import numpy as np
 from scipy.special import softmax
@@ -20,12 +21,13 @@ from mrf_matrix.posterior.residuals.curvature import (
     additive_shares,
     cell_curvatures,
     first_pass_shares,
+    mapped_effects,
 )
 from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
 from mrf_matrix.posterior.residuals.state import ResidualState
 
-LEAST_CURVATURE = 0.002
-"""Smallest mean curvature of a record."""
+LEAST_CURVATURE, PART_OF_TOTALS = 0.01, 0.2
+"""Smallest mean curvature of a record, or this part of the one at the class totals if less."""
 
 LEAST = np.finfo(np.float64).tiny
 
@@ -93,6 +95,8 @@ class ClassStates:
         Of the mean curvature, each column's.
     curvature : float
         Mean curvature of a record, as last measured or known.
+    least : float
+        What it is no less than.
     shares : tuple of ndarray, (n_i, columns)
         Of each class among the records of each attribute's codes, once the first pass has told.
     """
@@ -100,6 +104,7 @@ class ClassStates:
     columns: tuple[ResidualState, ...]
     parts: Floats
     curvature: float = 0.0
+    least: float = 0.002
     shares: tuple[Floats, ...] = ()
 
     @property
@@ -119,20 +124,23 @@ class ClassStates:
 
     def with_curvature(self, curvature: float) -> "ClassStates":
         """Return the states with a mean curvature of a record: measured, or known from totals."""
-        return replace(self, curvature=max(curvature, LEAST_CURVATURE))
+        return replace(self, curvature=max(curvature, self.least))
 
-    def after_first_pass(self) -> "ClassStates":
+    def after_first_pass(self, *, told: bool) -> "ClassStates":
         """Return the states once every attribute was measured beside the class totals alone.
 
-        Class shares are told by the effects as the linear model has them. The effects themselves
-        are capped: on the log odds that model holds nearby only.
+        Class shares are told by the effects as the linear model has them, where noise lets them be
+        `told`: else codes have the share of the class. The effects themselves are capped: on the
+        log odds that model holds nearby only.
         """
         bases = np.array([one.base for one in self.columns])
         shares = tuple(
-            first_pass_shares(bases, np.column_stack([block.mean for block in blocks]))
+            first_pass_shares(bases, told * np.column_stack([block.mean for block in blocks]))
             for blocks in zip(*(one.blocks for one in self.columns), strict=True)
         )
-        return replace(self._of([one.capped() for one in self.columns]), shares=shares)
+        least = min(LEAST_CURVATURE, PART_OF_TOTALS * self.curvature)
+        states = self._of([one.capped() for one in self.columns])
+        return replace(states, shares=shares, least=least)
 
     def curvatures(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
         """Return the expected curvature of each cell of a table, (n, columns).
@@ -142,12 +150,32 @@ class ClassStates:
         means = self.curvature * self.parts
         if not self.shares:
             return np.multiply.outer(counts, means)
+        return cell_curvatures(means, self._cell_shares(attributes, counts), counts)
+
+    def _cell_shares(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
+        """Return the shares of each class in a table's cells, were log odds sums, (n, columns)."""
         table = counts.reshape([self.first.sizes[i] for i in attributes])
         shares = [
             additive_shares([self.shares[i][:, c] for i in attributes], table).ravel()
-            for c in range(len(means))
+            for c in range(len(self.columns))
         ]
-        return cell_curvatures(means, np.column_stack(shares), counts)
+        return np.column_stack(shares)
+
+    def _limits(
+        self, attributes: tuple[int, ...], counts: Floats
+    ) -> list[Callable[[Floats], Floats]]:
+        """Return what becomes of a table's effects in each column.
+
+        In the first pass it is linear however large they are. Later ones are capped, and several
+        attributes are visited once: theirs are mapped.
+        """
+        n_columns = len(self.columns)
+        if not self.shares:
+            return [np.asarray] * n_columns
+        if len(attributes) == 1:
+            return [self.first.pooling.capped] * n_columns
+        shares = self._cell_shares(attributes, counts)
+        return [partial(mapped_effects, one, of_two=n_columns == 1) for one in shares.T]
 
     def visited(
         self, place: int, residuals: Floats, counts: Floats, variance: float
@@ -156,16 +184,16 @@ class ClassStates:
 
         Residuals of all classes add up to nothing, so what noise adds up to is taken out.
         `residuals` (n, columns); `counts` (n,): of the cells' records, as far as known;
-        `variance`: of the noise on each residual. In the first pass no step is too large.
+        `variance`: of the noise on each residual.
         """
         n_columns = len(self.columns)
         if n_columns > 1:
             residuals = residuals - residuals.mean(axis=1, keepdims=True)
             variance = variance * (n_columns - 1) / n_columns
-        curvatures = self.curvatures(self.first.blocks[place].attributes, counts)
-        most = self.first.pooling.largest_step if self.shares else inf
+        attributes = self.first.blocks[place].attributes
+        curvatures, limits = self.curvatures(attributes, counts), self._limits(attributes, counts)
         found = [
-            one.visited(place, residuals[:, c], curvatures[:, c], variance, largest_step=most)
+            one.visited(place, residuals[:, c], curvatures[:, c], variance, within=limits[c])
             for c, one in enumerate(self.columns)
         ]
         states = self._of([state for state, _ in found])

@@ -1,8 +1,7 @@
 """A residual forest while it learns: what all releases so far imply. No record is in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,10 @@ class Pooling:
     prior_variance: float
     strength: float
     largest_step: float
+
+    def capped(self, effects: Floats) -> Floats:
+        """Return effects on the log odds, none beyond the largest step."""
+        return np.clip(effects, -self.largest_step, self.largest_step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +104,7 @@ class ResidualState:
 
     def capped(self) -> "ResidualState":
         """Return the state with no effect beyond the largest step."""
-        most = self.pooling.largest_step
-        blocks = [replace(one, mean=np.clip(one.mean, -most, most)) for one in self.blocks]
+        blocks = (replace(one, mean=self.pooling.capped(one.mean)) for one in self.blocks)
         return replace(self, blocks=tuple(blocks))
 
     def visited(
@@ -112,7 +114,7 @@ class ResidualState:
         curvatures: Floats,
         variance: float,
         *,
-        largest_step: float = inf,
+        within: Callable[[Floats], Floats] = np.asarray,
     ) -> tuple["ResidualState", Floats]:
         """Return the state after a table of residuals of one block, and what log odds gain.
 
@@ -123,8 +125,8 @@ class ResidualState:
         residuals, curvatures : ndarray of shape (n,)
         variance : float
             Of the noise on each residual.
-        largest_step : float
-            Cap of the change of any effect, on the log odds.
+        within : callable
+            What becomes of the change of effects on the log odds.
         """
         pooling = self.pooling
         seen = pooling.prior_visits * pooling.prior_variance + sum(self.variances)
@@ -133,7 +135,7 @@ class ResidualState:
             Table(residuals, curvatures + LEAST_CURVATURE, variance),
             self.base_variance,
             seen / (pooling.prior_visits + len(self.variances)),
-            largest_step=largest_step,
+            within=within,
             pooling=pooling.strength,
         )
         state = replace(

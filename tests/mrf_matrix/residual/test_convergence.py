@@ -84,6 +84,18 @@ def test_an_interaction_is_told_from_its_margins():
     assert found[2,].size < 0.1
 
 
+@pytest.mark.parametrize("size", [1.0, 1.5])
+def test_a_strong_interaction_of_a_rare_class_is_found_at_its_strength(size):
+    """They were found as .85 and 1.1: a pair is visited once, and its table is not linear there."""
+    draw = np.random.default_rng(6)
+    X = records(100_000, draw)
+    alike = np.where(X[:, 1] % 2 == X[:, 2] % 2, size, -size)
+    model = fitted(X, labels(expit(alike - 3), draw))
+    sizes = {t.attributes: t.size for t in terms(model.posterior_, 1, 0)}
+    assert sizes.pop((1, 2)) == pytest.approx(size, rel=0.07)
+    assert max(sizes.values()) < 0.1
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_pairs_have_no_margins_and_terms_still_add_up(n_classes):
     draw = np.random.default_rng(5)
