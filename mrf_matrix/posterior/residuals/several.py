@@ -98,7 +98,9 @@ class ClassStates:
     least : float
         What it is no less than.
     shares : tuple of ndarray, (n_i, columns)
-        Of each class among the records of each attribute's codes, once the first pass has told.
+        Of each class among the records of each attribute's codes, after the first pass.
+    told : bool
+        Whether that pass told them: else they are those of the class.
     """
 
     columns: tuple[ResidualState, ...]
@@ -106,6 +108,7 @@ class ClassStates:
     curvature: float = 0.0
     least: float = 0.002
     shares: tuple[Floats, ...] = ()
+    told: bool = False
 
     @property
     def first(self) -> ResidualState:
@@ -140,7 +143,7 @@ class ClassStates:
         )
         least = min(LEAST_CURVATURE, PART_OF_TOTALS * self.curvature)
         states = self._of([one.capped() for one in self.columns])
-        return replace(states, shares=shares, least=least)
+        return replace(states, shares=shares, told=told, least=least)
 
     def curvatures(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
         """Return the expected curvature of each cell of a table, (n, columns).
@@ -167,12 +170,12 @@ class ClassStates:
         """Return what becomes of a table's effects in each column.
 
         In the first pass it is linear however large they are. Later ones are capped, and several
-        attributes are visited once: theirs are mapped.
+        attributes are visited once: theirs are mapped, where shares were told.
         """
         n_columns = len(self.columns)
         if not self.shares:
             return [np.asarray] * n_columns
-        if len(attributes) == 1:
+        if len(attributes) == 1 or not self.told:
             return [self.first.pooling.capped] * n_columns
         shares = self._cell_shares(attributes, counts)
         return [partial(mapped_effects, one, of_two=n_columns == 1) for one in shares.T]
