@@ -41,8 +41,9 @@ MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
 def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:
     """Take every step of a plan; return what its releases imply."""
-    told = plan.signal >= SHARES_SIGNAL
-    state = _with_first_pass(_started(plan, releases), plan.first, releases, shares_told=told)
+    state = _started(plan, releases)
+    told = plan.signal * state.evenness >= SHARES_SIGNAL
+    state = _with_first_pass(state, plan.first, releases, shares_told=told)
     for one in plan.passes:
         state = _with_curvature(state, one.curvature, releases)
         visited = _visited_attributes(state, one.order, len(one.visits))

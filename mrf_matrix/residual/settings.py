@@ -24,8 +24,8 @@ ASSUMED_RECORDS = 2000
 """Number of records for which passes and pairs are planned where theirs is not public."""
 
 SHARES_SIGNAL = 800
-"""Signal from which the first pass tells the class shares of codes. Below it they are mostly noise,
-and there are too few passes to go astray."""
+"""Signal from which the first pass tells the class shares of codes, times the rarest class's share
+over an even one. Below it they are mostly noise, and there are too few passes to go astray."""
 
 AMPLE_SIGNAL = 50_000
 """Signal from which there are `MOST_PASSES`, all over all attributes. Until attributes that repeat

@@ -115,6 +115,13 @@ class ClassStates:
         """The first column, for what all of them share."""
         return self.columns[0]
 
+    @property
+    def evenness(self) -> float:
+        """Share of the rarest class, as released, over that of even classes."""
+        bases = [one.base for one in self.columns]
+        shares = softmax(bases if len(bases) > 1 else [0.0, *bases])
+        return float(len(shares) * shares.min())
+
     def with_block(self, attributes: tuple[int, ...]) -> "ClassStates":
         """Return the states with one more block, without effects."""
         block = self.first.unseen_block(attributes)
