@@ -51,14 +51,11 @@ def residual_budget(
 def _worth(budget: Budget, n_attributes: int, n_records: int | None, n_classes: int) -> float:
     settings = settings_for(budget)
     signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes, n_classes)
-    passes = n_passes(settings, signal)
-    shares = (
-        settings.pass_share(number, passes) / settings.n_visits(number, n_attributes)
-        for number in range(passes)
-    )
-    visits = [
-        ResidualStep("residuals", "", budget * share, "add_remove", n_classes) for share in shares
-    ]
+    visits, passes = [], n_passes(settings, signal)
+    for number in range(passes):
+        visited = settings.n_visits(number, n_attributes, signal)
+        share = settings.pass_share(number, passes, signal) / visited
+        visits.append(ResidualStep("residuals", "", budget * share, "add_remove", n_classes))
     # of several classes that are alike, a record's residuals have this larger weights under "l2"
     heavier = 1.0
     if n_classes > 2 and budget.norm == "l2":

@@ -26,6 +26,7 @@ from mrf_matrix.posterior import (
 )
 from mrf_matrix.residual.releases import Attributes, Steps
 from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
+from mrf_matrix.residual.settings import SHARES_SIGNAL
 from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
 
 Floats = NDArray[np.float64]
@@ -40,7 +41,9 @@ MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
 def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:
     """Take every step of a plan; return what its releases imply."""
-    state = _with_first_pass(_started(plan, releases), plan.first, releases)
+    state = _started(plan, releases)
+    told = plan.signal * state.evenness >= SHARES_SIGNAL
+    state = _with_first_pass(state, plan.first, releases, shares_told=told)
     for one in plan.passes:
         state = _with_curvature(state, one.curvature, releases)
         visited = _visited_attributes(state, one.order, len(one.visits))
@@ -93,8 +96,13 @@ def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floa
     return bases, unknown, shares / (1 - (shares**2).sum())
 
 
-def _with_first_pass(state: ClassStates, first: FirstPass, releases: Steps) -> ClassStates:
-    """Measure each attribute beside the class totals alone; choose how far to believe their sum."""
+def _with_first_pass(
+    state: ClassStates, first: FirstPass, releases: Steps, *, shares_told: bool
+) -> ClassStates:
+    """Measure each attribute beside the class totals alone; choose how far to believe their sum.
+
+    `shares_told`: whether the tables tell the class shares of codes.
+    """
     bases = np.array([[one.intercept for one in state.columns]])
     link = first.visits[0].link
     state = state.with_curvature(float(link.curvature_units(bases)[0]) / UNITS)
@@ -102,6 +110,7 @@ def _with_first_pass(state: ClassStates, first: FirstPass, releases: Steps) -> C
         residuals = releases.table(step, (i,))
         found, _ = state.visited(i, residuals, state.first.expected_counts((i,)), step.variance)
         state = beside_totals(state, found)
+    state = state.after_first_pass(told=shares_told)
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)
     state = scaled_states(state, effects, scale)

@@ -20,6 +20,7 @@ from mrf_matrix.residual.settings import (
     n_passes,
     residual_signal,
     settings_for,
+    table_shares,
 )
 from mrf_matrix.residual.step import FirstPass, Kind, PairSteps, ResidualPass, ResidualStep
 from strategies.operators import check_allocation
@@ -80,6 +81,12 @@ class ResidualPlan:
             for counts, residuals in zip(self.pairs.counts, self.pairs.residuals, strict=True):
                 found += [counts, residuals]
         return tuple(found)
+
+    @property
+    def signal(self) -> float:
+        """How far records outweigh noise: what passes and pairs are planned for."""
+        reckoned = self.even_records or self.n_records or ASSUMED_RECORDS
+        return residual_signal(reckoned, self.budget, self.domain.n_attributes, self.n_classes)
 
     @property
     def n_classes(self) -> int:
@@ -183,6 +190,7 @@ def residual_plan(
     each_curvature = known.curvature / max(curvatures, 1)
     rest -= known.curvature if curvatures else 0
     for_pairs = rest * known.pairs if tables else Fraction(0)
+    of_singles, each = rest - for_pairs, table_shares(domain.sizes, budget, signal)
     plan = ResidualPlan(
         domain=domain,
         budget=budget,
@@ -193,17 +201,15 @@ def residual_plan(
         counts=shares.steps(
             "counts", [f"counts of attribute {i + 1}" for i in range(n_attributes)], known.counts
         ),
-        first=_first_pass(
-            shares, known, n_attributes, (rest - for_pairs) * known.pass_share(0, passes)
-        ),
+        first=_first_pass(shares, known, of_singles * known.pass_share(0, passes, signal), each),
         passes=tuple(
             _pass(
                 shares,
-                known,
                 number,
-                n_attributes,
+                known.n_visits(number, n_attributes, signal),
                 each_curvature,
-                (rest - for_pairs) * known.pass_share(number, passes),
+                of_singles * known.pass_share(number, passes, signal),
+                each,
                 structure,
             )
             for number in range(1, passes)
@@ -241,33 +247,46 @@ def _check_noise(plan: ResidualPlan) -> None:
 
 
 def _first_pass(
-    shares: _Shares, settings: ResidualSettings, n_attributes: int, share: Fraction
+    shares: _Shares, settings: ResidualSettings, share: Fraction, each: Sequence[Fraction]
 ) -> FirstPass:
     """Return the first pass: over all attributes, then the choice of a scale."""
-    names = [f"pass 1: residuals of attribute {i + 1}" for i in range(n_attributes)]
+    visits = (
+        shares.step("residuals", f"pass 1: residuals of attribute {i + 1}", share * own)
+        for i, own in enumerate(each)
+    )
     return FirstPass(
-        visits=shares.steps("residuals", names, share),
+        visits=tuple(visits),
         scale=shares.step("choice", "pass 1: scale of all effects", settings.scale),
     )
 
 
 def _pass(
     shares: _Shares,
-    settings: ResidualSettings,
     number: int,
-    n_attributes: int,
+    count: int,
     curvature: Fraction,
     share: Fraction,
+    each: Sequence[Fraction],
     structure: np.random.Generator,
 ) -> ResidualPass:
-    """Return one pass after the first: over the attributes of the largest effects."""
-    count = settings.n_visits(number, n_attributes)
-    name = f"pass {number + 1}"
-    visits = [f"{name}: residuals, table {visit + 1}" for visit in range(count)]
+    """Return one pass after the first: over so many attributes, those of the largest effects.
+
+    `each`: share of every attribute's table where all are visited.
+    """
+    name, order = f"pass {number + 1}", tuple(structure.permutation(len(each)).tolist())
+    visits: tuple[ResidualStep, ...]
+    if count < len(each):
+        tables = [f"{name}: residuals, table {visit + 1}" for visit in range(count)]
+        visits = shares.steps("residuals", tables, share)
+    else:
+        visits = tuple(
+            shares.step("residuals", f"{name}: residuals of attribute {i + 1}", share * each[i])
+            for i in order
+        )
     return ResidualPass(
         curvature=shares.step("curvature", f"{name}: mean curvature", curvature),
-        visits=shares.steps("residuals", visits, share),
-        order=tuple(structure.permutation(n_attributes).tolist()),
+        visits=visits,
+        order=order,
     )
 
 

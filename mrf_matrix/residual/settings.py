@@ -1,5 +1,6 @@
 """The constants of a residual forest, and how its size follows from what is public."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, sqrt
@@ -22,10 +23,26 @@ SIGNAL_OF_A_PAIR = 150
 ASSUMED_RECORDS = 2000
 """Number of records for which passes and pairs are planned where theirs is not public."""
 
-PASSES_BELOW = ((50, 1), (800, 2), (2000, 3), (5000, 4))
+SHARES_SIGNAL = 800
+"""Signal from which the first pass tells the class shares of codes, times the rarest class's share
+over an even one. Below it they are mostly noise, and there are too few passes to go astray."""
+
+AMPLE_SIGNAL = 50_000
+"""Signal from which there are `MOST_PASSES`, all over all attributes. Until attributes that repeat
+each other have come apart, what is left of them looks like pairs. Each pass spends twice what the
+one before did: noise falls as effects come near."""
+
+AMPLE_FIRST = 16
+"""Weight of the first of these passes, beside 2 4 8 .. 128: it tells the shares of all codes."""
+
+TABLE_POWER = {"l1": 1 / 3, "l2": 1 / 2}
+"""Where passes visit all attributes, a table's share is its number of codes to this power, by the
+norm of the noise: the least sum of variances over all codes."""
+
+PASSES_BELOW = ((50, 1), (800, 2), (2000, 3), (5000, 4), (AMPLE_SIGNAL, 5))
 """Passes over the attributes under pure DP, by signal; `MOST_PASSES` beyond."""
 
-MOST_PASSES = 5
+MOST_PASSES = 8
 
 
 @dataclass(frozen=True)
@@ -42,10 +59,10 @@ class ResidualSettings:
     pair_counts : Fraction
         Share of a pair's budget for its counts without class.
     passes : int or None
-        Passes over the attributes; None: by signal.
+        Passes over the attributes below `AMPLE_SIGNAL`; None: by signal.
     decay : float
-        A pass visits this part of the attributes that the one before visited: those of the
-        largest released effects.
+        Below `AMPLE_SIGNAL` a pass visits this part of the attributes that the one before visited:
+        those of the largest released effects.
     first_pass : Fraction
         Weight of the first pass's share, beside 1 of each later one.
     least_attributes : int
@@ -76,13 +93,18 @@ class ResidualSettings:
     pooling: float = 0.25
     largest_step: float = 1.0
 
-    def pass_share(self, number: int, passes: int) -> Fraction:
+    def pass_share(self, number: int, passes: int, signal: float) -> Fraction:
         """Return the share of a pass, numbered from 0, of what all passes spend."""
-        weight = self.first_pass if number == 0 else Fraction(1)
-        return weight / (self.first_pass + passes - 1)
+        if signal >= AMPLE_SIGNAL:
+            weights = [Fraction(AMPLE_FIRST), *(Fraction(2**later) for later in range(1, passes))]
+        else:
+            weights = [self.first_pass, *[Fraction(1)] * (passes - 1)]
+        return weights[number] / sum(weights)
 
-    def n_visits(self, number: int, n_attributes: int) -> int:
+    def n_visits(self, number: int, n_attributes: int, signal: float) -> int:
         """Return how many attributes a pass visits; passes are numbered from 0."""
+        if signal >= AMPLE_SIGNAL:
+            return n_attributes
         return min(
             n_attributes, max(ceil(self.decay**number * n_attributes), self.least_attributes)
         )
@@ -144,9 +166,19 @@ def suits_residual_forest(
     return signal >= RESIDUAL_SIGNAL[budget.norm]
 
 
+def table_shares(sizes: Sequence[int], budget: Budget, signal: float) -> tuple[Fraction, ...]:
+    """Return the share of each attribute's table in a pass over all of them; they sum to one.
+
+    `sizes`: of the attributes. Below `AMPLE_SIGNAL` all are the same.
+    """
+    power = TABLE_POWER[budget.norm] if signal >= AMPLE_SIGNAL else 0.0
+    weights = [round(8 * float(size) ** power) for size in sizes]
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
 def n_passes(settings: ResidualSettings, signal: float) -> int:
     """Return the passes over the attributes."""
-    if settings.passes is not None:
+    if settings.passes is not None and signal < AMPLE_SIGNAL:
         return settings.passes
     return next((passes for below, passes in PASSES_BELOW if signal < below), MOST_PASSES)
 

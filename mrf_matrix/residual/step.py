@@ -1,6 +1,6 @@
 """One step of a residual forest: a share of the budget, what it pays for, and the noise it buys."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import isqrt
@@ -183,6 +183,13 @@ class ResidualPass:
     visits: tuple[ResidualStep, ...]
     # all attributes, in the order in which those that are visited are visited
     order: tuple[int, ...]
+
+    def in_order(self, order: tuple[int, ...]) -> "ResidualPass":
+        """Return the pass in another order of the attributes; each keeps its share."""
+        if len(self.visits) < len(order):
+            return replace(self, order=order)
+        visits = dict(zip(self.order, self.visits, strict=True))
+        return replace(self, order=order, visits=tuple(visits[i] for i in order))
 
 
 @dataclass(frozen=True)

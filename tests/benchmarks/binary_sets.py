@@ -8,7 +8,7 @@ import csv
 from functools import cache
 
 import numpy as np
-from rival_data import FOLDER, NAMES, RivalData, load
+from rival_data import FOLDER, NAMES, RivalData, coded_attribute, load
 
 from mrf_matrix import Attribute, Domain
 
@@ -64,9 +64,7 @@ def coded_set(
 ) -> RivalData:
     """Return a data set of codes, whose domain knows which of them are ordered."""
     attributes = [
-        Attribute(f"a{j}", size=size)
-        if is_ordered
-        else Attribute(f"a{j}", categories=list(range(size)))
+        coded_attribute(f"a{j}", size, ordered=is_ordered)
         for j, (_, size, is_ordered) in enumerate(columns)
     ]
     domain = Domain(attributes, target=Attribute("class", categories=list(range(n_classes))))

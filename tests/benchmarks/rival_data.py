@@ -33,6 +33,13 @@ class RivalData(NamedTuple):
     ordered: np.ndarray
 
 
+def coded_attribute(name: str, size: int, *, ordered: bool) -> Attribute:
+    """Return an attribute whose values are codes; falling numbers stand for those in no order."""
+    if ordered:
+        return Attribute(name, size=size)
+    return Attribute(name, categories=[*range(size)][::-1])
+
+
 def available(name: str) -> bool:
     """Say whether the data set can be had here: generated, or beside this checkout."""
     return name in GENERATED or FOLDER.is_dir()

@@ -9,7 +9,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from rival_data import RivalData, split
+from rival_data import RivalData, coded_attribute, split
 from rival_methods import DRAWS_OF_A_SPLIT
 from rival_scores import summary
 
@@ -51,13 +51,10 @@ def fits(draws: int, split_number: int) -> list[tuple[float, int]]:
 
 
 def domain_of_codes(data: RivalData) -> Domain:
-    """Return the domain of codes; falling numbers stand for codes without an order."""
-    sizes = data.domain.sizes
+    """Return the domain of codes."""
     attributes = [
-        Attribute(f"x{i}", size=size)
-        if ordered
-        else Attribute(f"x{i}", categories=(*range(size),)[::-1])
-        for i, (size, ordered) in enumerate(zip(sizes, data.ordered, strict=True))
+        coded_attribute(f"x{i}", size, ordered=bool(ordered))
+        for i, (size, ordered) in enumerate(zip(data.domain.sizes, data.ordered, strict=True))
     ]
     return Domain(attributes, Attribute("class", size=data.domain.n_classes))
 

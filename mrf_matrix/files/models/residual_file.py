@@ -40,7 +40,7 @@ from mrf_matrix.residual import ResidualPlan, ResidualStep, residual_plan
 from mrf_matrix.residual.learning import learned
 
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
-RESIDUAL_VERSION = 4
+RESIDUAL_VERSION = 5
 ANSWERS = "<i8"
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
@@ -190,7 +190,7 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
         order = whole_numbers(given, "orders", length=len(places))
         if set(order) != places:
             raise FieldError("orders: expected each attribute once in each.")
-        passes.append(replace(one, order=order))
+        passes.append(one.in_order(order))
     return replace(plan, passes=tuple(passes))
 
 

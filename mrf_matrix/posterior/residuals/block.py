@@ -11,7 +11,7 @@ which the effects may still grow are picked by the evidence of G among few value
 toward what other blocks showed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -81,15 +81,15 @@ def updated(
     intercept_variance: float,
     usual: float,
     *,
-    largest_step: float,
+    within: Callable[[Floats], Floats],
     pooling: float,
 ) -> Update:
     """Return what is known after a table of residuals.
 
     `intercept_variance`: what is unknown of the intercept, ``v_0``; `usual`: usual variance of the
-    effects of one attribute; `largest_step`: cap of the change of any effect, on the log odds: the
-    table is linear nearby only; `pooling`: penalty on the squared logarithm of a variance over its
-    usual one.
+    effects of one attribute; `within`: what becomes of the change of effects, for the table is
+    linear nearby only; `pooling`: penalty on the squared logarithm of a variance over its usual
+    one.
     """
     root = np.sqrt(table.variance + table.curvatures)
     scaled, target = table.curvatures / root, table.residuals / root
@@ -99,7 +99,7 @@ def updated(
         inner, np.column_stack([target, scaled[:, None] * prior])
     )
     intercept_step = intercept_variance * float(gain[:, 0].sum())
-    effects = np.clip(prior @ gain[:, 0] - intercept_step, -largest_step, largest_step)
+    effects = within(prior @ gain[:, 0] - intercept_step)
     ones = scaled @ np.linalg.solve(inner, scaled)
     left = max(intercept_variance - intercept_variance**2 * float(ones), 0.0)
     covariance = prior - prior @ gain[:, 1:]

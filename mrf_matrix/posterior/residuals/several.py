@@ -9,17 +9,25 @@ and those whose gains are 0 on average over p see ``w D`` alone: a column for it
 ``p_c / (1 - sum p²)``, taken at the class totals.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import softmax
 
 from mrf_matrix.posterior.residuals.block import EffectBlock
+from mrf_matrix.posterior.residuals.curvature import (
+    additive_shares,
+    cell_curvatures,
+    first_pass_shares,
+    mapped_effects,
+)
 from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
 from mrf_matrix.posterior.residuals.state import ResidualState
 
-LEAST_CURVATURE = 0.01
-"""Smallest mean curvature of a record."""
+LEAST_CURVATURE, PART_OF_TOTALS = 0.01, 0.2
+"""Smallest mean curvature of a record, or this part of the one at the class totals if less."""
 
 LEAST = np.finfo(np.float64).tiny
 
@@ -87,16 +95,32 @@ class ClassStates:
         Of the mean curvature, each column's.
     curvature : float
         Mean curvature of a record, as last measured or known.
+    least : float
+        What it is no less than.
+    shares : tuple of ndarray, (n_i, columns)
+        Of each class among the records of each attribute's codes, after the first pass.
+    told : bool
+        Whether that pass told them: else they are those of the class.
     """
 
     columns: tuple[ResidualState, ...]
     parts: Floats
     curvature: float = 0.0
+    least: float = 0.002
+    shares: tuple[Floats, ...] = ()
+    told: bool = False
 
     @property
     def first(self) -> ResidualState:
         """The first column, for what all of them share."""
         return self.columns[0]
+
+    @property
+    def evenness(self) -> float:
+        """Share of the rarest class, as released, over that of even classes."""
+        bases = [one.base for one in self.columns]
+        shares = softmax(bases if len(bases) > 1 else [0.0, *bases])
+        return float(len(shares) * shares.min())
 
     def with_block(self, attributes: tuple[int, ...]) -> "ClassStates":
         """Return the states with one more block, without effects."""
@@ -110,7 +134,58 @@ class ClassStates:
 
     def with_curvature(self, curvature: float) -> "ClassStates":
         """Return the states with a mean curvature of a record: measured, or known from totals."""
-        return replace(self, curvature=max(curvature, LEAST_CURVATURE))
+        return replace(self, curvature=max(curvature, self.least))
+
+    def after_first_pass(self, *, told: bool) -> "ClassStates":
+        """Return the states once every attribute was measured beside the class totals alone.
+
+        Class shares are told by the effects as the linear model has them, where noise lets them be
+        `told`: else codes have the share of the class. The effects themselves are capped: on the
+        log odds that model holds nearby only.
+        """
+        bases = np.array([one.base for one in self.columns])
+        shares = tuple(
+            first_pass_shares(bases, told * np.column_stack([block.mean for block in blocks]))
+            for blocks in zip(*(one.blocks for one in self.columns), strict=True)
+        )
+        least = min(LEAST_CURVATURE, PART_OF_TOTALS * self.curvature)
+        states = self._of([one.capped() for one in self.columns])
+        return replace(states, shares=shares, told=told, least=least)
+
+    def curvatures(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
+        """Return the expected curvature of each cell of a table, (n, columns).
+
+        `counts` (n,): of the cells' records. In the first pass records are alike.
+        """
+        means = self.curvature * self.parts
+        if not self.shares:
+            return np.multiply.outer(counts, means)
+        return cell_curvatures(means, self._cell_shares(attributes, counts), counts)
+
+    def _cell_shares(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
+        """Return the shares of each class in a table's cells, were log odds sums, (n, columns)."""
+        table = counts.reshape([self.first.sizes[i] for i in attributes])
+        shares = [
+            additive_shares([self.shares[i][:, c] for i in attributes], table).ravel()
+            for c in range(len(self.columns))
+        ]
+        return np.column_stack(shares)
+
+    def _limits(
+        self, attributes: tuple[int, ...], counts: Floats
+    ) -> list[Callable[[Floats], Floats]]:
+        """Return what becomes of a table's effects in each column.
+
+        In the first pass it is linear however large they are. Later ones are capped, and several
+        attributes are visited once: theirs are mapped, where shares were told.
+        """
+        n_columns = len(self.columns)
+        if not self.shares:
+            return [np.asarray] * n_columns
+        if len(attributes) == 1 or not self.told:
+            return [self.first.pooling.capped] * n_columns
+        shares = self._cell_shares(attributes, counts)
+        return [partial(mapped_effects, one, of_two=n_columns == 1) for one in shares.T]
 
     def visited(
         self, place: int, residuals: Floats, counts: Floats, variance: float
@@ -125,8 +200,10 @@ class ClassStates:
         if n_columns > 1:
             residuals = residuals - residuals.mean(axis=1, keepdims=True)
             variance = variance * (n_columns - 1) / n_columns
+        attributes = self.first.blocks[place].attributes
+        curvatures, limits = self.curvatures(attributes, counts), self._limits(attributes, counts)
         found = [
-            one.visited(place, residuals[:, c], counts * self.curvature * self.parts[c], variance)
+            one.visited(place, residuals[:, c], curvatures[:, c], variance, within=limits[c])
             for c, one in enumerate(self.columns)
         ]
         states = self._of([state for state, _ in found])

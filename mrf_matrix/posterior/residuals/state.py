@@ -1,6 +1,6 @@
 """A residual forest while it learns: what all releases so far imply. No record is in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
 from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
-from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
+from mrf_matrix.posterior.residuals.posterior import ResidualPosterior, purify
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +27,10 @@ class Pooling:
     prior_variance: float
     strength: float
     largest_step: float
+
+    def capped(self, effects: Floats) -> Floats:
+        """Return effects on the log odds, none beyond the largest step."""
+        return np.clip(effects, -self.largest_step, self.largest_step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +102,19 @@ class ResidualState:
             for block, shares in zip(self.blocks, self.margins, strict=False)
         ]
 
+    def capped(self) -> "ResidualState":
+        """Return the state with no effect beyond the largest step."""
+        blocks = (replace(one, mean=self.pooling.capped(one.mean)) for one in self.blocks)
+        return replace(self, blocks=tuple(blocks))
+
     def visited(
-        self, place: int, residuals: Floats, curvatures: Floats, variance: float
+        self,
+        place: int,
+        residuals: Floats,
+        curvatures: Floats,
+        variance: float,
+        *,
+        within: Callable[[Floats], Floats] = np.asarray,
     ) -> tuple["ResidualState", Floats]:
         """Return the state after a table of residuals of one block, and what log odds gain.
 
@@ -110,6 +125,8 @@ class ResidualState:
         residuals, curvatures : ndarray of shape (n,)
         variance : float
             Of the noise on each residual.
+        within : callable
+            What becomes of the change of effects on the log odds.
         """
         pooling = self.pooling
         seen = pooling.prior_visits * pooling.prior_variance + sum(self.variances)
@@ -118,7 +135,7 @@ class ResidualState:
             Table(residuals, curvatures + LEAST_CURVATURE, variance),
             self.base_variance,
             seen / (pooling.prior_visits + len(self.variances)),
-            largest_step=pooling.largest_step,
+            within=within,
             pooling=pooling.strength,
         )
         state = replace(
@@ -134,4 +151,4 @@ class ResidualState:
     def posterior(self) -> ResidualPosterior:
         """What predictions need."""
         seen = tuple(block for block in self.blocks if block.n_visits)
-        return ResidualPosterior(self.base, self.shift, seen, self.margins)
+        return purify(ResidualPosterior(self.base, self.shift, seen, self.margins))

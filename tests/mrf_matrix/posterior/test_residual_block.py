@@ -12,6 +12,11 @@ from mrf_matrix.posterior.residuals.kernels import attribute_kernel, block_compo
 SMOOTH = Smoothness(0.1, 0.95)
 
 
+def capped(most):
+    """Return what lets no effect change by more."""
+    return lambda effects: np.clip(effects, -most, most)
+
+
 def parts(sizes, ordered, generator):
     margins = [generator.dirichlet(np.ones(n)) for n in sizes]
     kernels = [
@@ -72,7 +77,7 @@ def test_update_is_bayes_rule(ordered):
     root = generator.normal(size=(5, 5)) / 10
     block = replace(block, covariance=root @ root.T, n_visits=1)
     table = Table(generator.normal(0, 30, 5), generator.uniform(20, 90, 5), 100.0)
-    found = updated(block, table, 0.2, 0.1, largest_step=100.0, pooling=0.25)
+    found = updated(block, table, 0.2, 0.1, within=capped(100.0), pooling=0.25)
     mean, covariance = brute_force(block, table, 0.2, found.variance)
     assert np.allclose(found.block.mean, mean[1:], atol=1e-6)
     assert np.isclose(found.intercept_step, mean[0], atol=1e-6)
@@ -88,7 +93,12 @@ def test_noise_teaches_nothing_and_a_clear_table_its_effects():
     truth -= margins[0] @ truth
     curvatures = 1e5 * margins[0]
     clear = updated(
-        block, Table(curvatures * truth, curvatures, 1.0), 1e-3, 0.1, largest_step=1.0, pooling=0.25
+        block,
+        Table(curvatures * truth, curvatures, 1.0),
+        1e-3,
+        0.1,
+        within=capped(1.0),
+        pooling=0.25,
     )
     assert np.allclose(clear.block.mean, truth, atol=0.02)
     drowned = updated(
@@ -96,7 +106,7 @@ def test_noise_teaches_nothing_and_a_clear_table_its_effects():
         Table(curvatures * truth, curvatures, 1e14),
         1e-3,
         0.1,
-        largest_step=1.0,
+        within=capped(1.0),
         pooling=0.25,
     )
     assert np.abs(drowned.block.mean).max() < 1e-3
@@ -106,5 +116,5 @@ def test_steps_are_capped():
     components, _ = parts((2,), (False,), np.random.default_rng(6))
     block = EffectBlock.unseen((0,), (2,), components)
     table = Table(np.array([500.0, -500.0]), np.array([100.0, 100.0]), 1.0)
-    found = updated(block, table, 1e-3, 0.1, largest_step=0.25, pooling=0.25)
+    found = updated(block, table, 1e-3, 0.1, within=capped(0.25), pooling=0.25)
     assert np.abs(found.block.mean).max() == 0.25

@@ -1,6 +1,7 @@
 """The plan of a residual forest: every share announced, exact, before any data is seen."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -120,6 +121,28 @@ def test_measurements_are_counted(n_records):
 def test_later_gaussian_passes_visit_fewer_attributes():
     plan = plan_of([3] * 10, ZCDP(0.5), 10**5)
     assert [len(one.visits) for one in (plan.first, *plan.passes)] == [10, 7, 5, 4, 3]
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.05)], ids=repr)
+def test_ample_signal_visits_all_attributes_and_no_record_counts_for_more(budget):
+    """How often tables are measured changes; what one record adds to any of them does not."""
+    some, ample = (plan_of([3] * 10, budget, n) for n in (10**5, 10**6))
+    assert [len(one.visits) for one in (ample.first, *ample.passes)] == [10] * 8
+    assert ample.spent == some.spent == budget
+    doubled = [one.visits[0].budget.exact for one in ample.passes]
+    assert {later / sooner for sooner, later in pairwise(doubled)} == {2}
+    of_kinds = [{(one.kind, one.sensitivity) for one in plan.steps} for plan in (some, ample)]
+    assert of_kinds[0] == of_kinds[1]
+
+
+@pytest.mark.parametrize(("budget", "power"), [(PureDP(1), 1 / 3), (ZCDP(0.05), 1 / 2)])
+def test_ample_signal_gives_long_attributes_more_whatever_the_order(budget, power):
+    for one in plan_of([2, 100, 9], budget, 10**7).passes:
+        again = one.in_order((2, 0, 1))
+        assert again.in_order(one.order) == one
+        visits = dict(zip(again.order, again.visits, strict=True))
+        ratio = float(visits[1].budget.exact / visits[0].budget.exact)
+        assert ratio == pytest.approx(50**power, rel=0.1)
 
 
 def test_law_is_chosen_by_its_variance():

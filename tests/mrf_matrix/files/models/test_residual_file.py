@@ -22,6 +22,8 @@ DESIGNS = {
     "Gaussian": {"epsilon": None, "rho": 0.5, "n_records": 1500},
     "approximate": {"epsilon": 4, "delta": 1e-6, "n_records": 4000},
     "replace one": {"neighboring": "replace_one", "n_records": 1500},
+    "ample": {"epsilon": 200, "n_records": 1500},
+    "ample, Gaussian": {"epsilon": None, "rho": 5000, "n_records": 1500},
     "three classes": {"k": 3, "n_records": 1500, "epsilon": 4},
     "Gaussian, five classes": {"k": 5, "epsilon": None, "rho": 1, "n_records": 1500},
 }
@@ -68,10 +70,12 @@ def good(tmp_path_factory):
 
 
 def test_a_file_of_an_earlier_version_says_so(members, read):
-    data = json.loads(members[MODEL]) | {"schema_version": 1}
-    del data["scale"]
-    with pytest.raises(ModelFileError, match="An earlier one wrote it"):
-        read(members | {MODEL: json.dumps(data).encode()})
+    data = json.loads(members[MODEL])
+    first = data | {"schema_version": 1}
+    del first["scale"]
+    for earlier in (first, data | {"schema_version": 4}):  # its curvature was one for all codes
+        with pytest.raises(ModelFileError, match="An earlier one wrote it"):
+            read(members | {MODEL: json.dumps(earlier).encode()})
 
 
 def test_answers_beyond_all_bounds_are_refused(members, read):
