@@ -4,10 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs, Values
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.domain import Attribute
 from mrf_matrix.domain.encoding import numbers, value_array
-from mrf_matrix.domain.texts import MISSING_MARKS, parsed_number, read_column, text_column
+from mrf_matrix.domain.texts import (
+    MISSING_MARKS,
+    parsed_number,
+    positions_of,
+    read_column,
+    text_column,
+)
 
 
 def typed_column(attribute: Attribute, texts: Sequence[str]) -> Values:
@@ -22,13 +28,6 @@ def typed_column(attribute: Attribute, texts: Sequence[str]) -> Values:
         values = numbers(attribute, column).astype(np.float64)
         return values if column.missing is None else np.where(column.missing, np.nan, values)
     return np.asarray(value_array(column.levels or ())[column.values])
-
-
-def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
-    """Return every text's position in the list of distinct texts, and that list."""
-    distinct = list(dict.fromkeys(texts))
-    place = {text: position for position, text in enumerate(distinct)}
-    return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
 
 
 def guessed_column(texts: Sequence[str]) -> Values:

@@ -73,21 +73,22 @@ def encode_labels(target: Attribute, labels: object) -> Codes:
     try:
         return encode_column(target, column)
     except DomainError as error:
-        raise positions_for_classes(target, column, error) from None
+        raise numbers_for_classes(target, column, error) from None
 
 
-def positions_for_classes(target: Attribute, column: Column, error: DomainError) -> DomainError:
-    """Return an error, with the remedy where positions stand for classes that are text."""
-    values, known = column.values, target.labels
-    if column.levels is not None or values.dtype.kind not in "iu" or not len(values):
-        return error
-    is_text = all(isinstance(one, str) for one in known)
-    if not is_text or values.min() < 0 or values.max() >= len(known):
+def numbers_for_classes(target: Attribute, column: Column, error: DomainError) -> DomainError:
+    """Return an error, with the remedy where numbers stand for classes that are text.
+
+    Types alone decide whether it is told: which numbers there are is private.
+    """
+    known = target.labels
+    are_numbers = column.levels is None and column.values.dtype.kind in "iu"
+    if not are_numbers or not all(isinstance(one, str) for one in known):
         return error
     return DomainError(
-        f"{error} They are numbers from 0, as VotingClassifier, BaggingClassifier, "
-        f"StackingClassifier and cross_val_predict of scikit-learn make them of text, in an order "
-        f"of their own. Give these domain.encode_target(y), and the classifier a domain with "
+        f"{error} VotingClassifier, BaggingClassifier, StackingClassifier and cross_val_predict of "
+        f"scikit-learn make numbers of text, in an order of their own. Give these "
+        f"domain.encode_target(y), and the classifier a domain with "
         f"target=Attribute({target.name!r}, size={len(known)}).",
         values=error.values,
     )

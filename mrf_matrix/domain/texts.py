@@ -8,7 +8,9 @@ spelled as a number is that number. Numbers, in turn, mean the category that is 
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from math import isnan
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +27,7 @@ BOOLEANS = {"true": True, "false": False}
 UNREADABLE = object()
 """Stands for a value that is of no kind expected, where such values have a code."""
 
+Key = TypeVar("Key", bound=Hashable)
 Meaning = Callable[[object], object]
 
 
@@ -83,9 +86,15 @@ def text_column(attribute: Attribute, texts: Sequence[str]) -> Column:
             return Column(name, np.fromiter(map(float, texts), np.float64, len(texts)))
         except ValueError:  # a mark of missing values, or a mistake
             pass
-    first: dict[str, int] = {}
-    places = np.array([first.setdefault(one, len(first)) for one in texts], dtype=np.int64)
-    return Column(name, places, tuple(first), source="text")
+    places, distinct = positions_of(texts)
+    return Column(name, places, tuple(distinct), source="text")
+
+
+def positions_of(values: Sequence[Key]) -> tuple[Longs, list[Key]]:
+    """Return the place of every value among the distinct ones, and these."""
+    first: dict[Key, int] = {}
+    places = np.array([first.setdefault(one, len(first)) for one in values], dtype=np.int64)
+    return places, list(first)
 
 
 def _read_numbers(attribute: Attribute, column: Column) -> Column:
@@ -117,22 +126,24 @@ def listed_categories(attribute: Attribute) -> Sequence[object]:
 def distinct_values(attribute: Attribute, values: Sequence[object]) -> tuple[Longs, list[object]]:
     """Return the place of every value among the distinct ones, and these.
 
-    Values of different types are distinct: True is not 1.
+    Values of different types are distinct: True is not 1. Times are told apart on the wall: of one
+    moment there are several, by their zones.
 
     Raises DomainError if one is no scalar.
     """
     if attribute.unreadable != "error":
         instead = None if attribute.unreadable == "missing" else UNREADABLE
         values = [one if isinstance(one, Hashable) else instead for one in values]
+    if attribute.is_date:
+        values = [one.replace(tzinfo=None) if isinstance(one, datetime) else one for one in values]
     try:
-        first: dict[tuple[type, Hashable], int] = {}
-        places = [first.setdefault((type(one), one), len(first)) for one in values]
+        places, found = positions_of([(type(one), one) for one in values])
     except TypeError:  # whose text is the values' own
         raise DomainError(
             f"Column {shown(attribute.name)} holds values that are not scalars. Expected "
             f"{known_values(attribute)}."
         ) from None
-    return np.array(places, dtype=np.int64), [one for _, one in first]
+    return places, [one for _, one in found]
 
 
 def known_values(attribute: Attribute) -> str:
@@ -240,7 +251,7 @@ def _of_categories(attribute: Attribute) -> Meaning:
         if isinstance(value, str) and value in texts:
             return value
         number = number_of(value)
-        spelled = str(number) if text is None else text
+        spelled = text if text is not None or number is None else str(number)
         if spelled in texts:
             return spelled
         if text in marks or number in marked:

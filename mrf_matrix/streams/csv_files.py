@@ -25,7 +25,7 @@ from mrf_matrix.datasets.files import (
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column
 from mrf_matrix.domain.errors import name_some
-from mrf_matrix.domain.texts import meanings, text_column
+from mrf_matrix.domain.texts import meanings, positions_of, text_column
 
 if TYPE_CHECKING:
     from polars import LazyFrame, Series
@@ -206,17 +206,15 @@ def _arrow_column(attribute: Attribute, texts: "DictionaryArray | StringArray") 
         pass
     is_plain = compute.match_substring_regex(texts, PLAIN_NUMBER)
     known = compute.if_else(is_plain, texts, None)
-    found = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    plain = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
     rest = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
-    values = np.array(found, dtype=np.float64)
+    values = np.array(plain, dtype=np.float64)
     if not len(rest):
         return Column(attribute.name, values)
     others = texts.take(pyarrow.array(rest)).to_pylist()
-    meaning = meanings(attribute)
-    known_of: dict[str, object] = {}
-    for one in others:
-        known_of.setdefault(one, meaning(one))
-    if not all(one is None or isinstance(one, int | float) for one in known_of.values()):
+    places, distinct = positions_of(others)
+    found = list(map(meanings(attribute), distinct))
+    if not all(one is None or isinstance(one, int | float) for one in found):
         return text_column(attribute, texts.to_pylist())  # which encoding refuses
-    values[rest] = np.array([known_of[one] for one in others], dtype=np.float64)
+    values[rest] = np.array(found, dtype=np.float64)[places]
     return Column(attribute.name, values)

@@ -24,6 +24,7 @@ from strategies.operators import (
     Stack,
 )
 from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.scaled import Weighted
 from strategies.operators.tables.weighted_tables import WeightedTables
 from strategies.problem.strategy import Strategy
 
@@ -61,21 +62,14 @@ def _(matrix: Sparse) -> tuple[Operator, int]:
 
 
 @in_unit.register
-def _(matrix: Scaled) -> tuple[Operator, int]:
+def _(matrix: Weighted) -> tuple[Operator, int]:
     inner, power = in_unit(matrix.inner)
-    own = exponent(matrix.weight)
+    own = exponent(matrix.row_weights)
     if not (own or power):
         return matrix, 0
-    return Scaled(over(matrix.weight, own).item(), inner), own + power
-
-
-@in_unit.register
-def _(matrix: RowScaled) -> tuple[Operator, int]:
-    inner, power = in_unit(matrix.inner)
-    own = exponent(matrix.weights)
-    if not (own or power):
-        return matrix, 0
-    return RowScaled(over(matrix.weights, own), inner), own + power
+    weights = over(matrix.row_weights, own)
+    scaled = Scaled(weights.item(), inner) if len(weights) == 1 else RowScaled(weights, inner)
+    return scaled, own + power
 
 
 @in_unit.register

@@ -195,9 +195,6 @@ class ReadyCounts(PrivateValue):
             raise ValueError("the answers are ready for another strategy: expected that one.")
         return self.exact
 
-    def __repr__(self) -> str:
-        return f"ReadyCounts(private, {self.n_classes} classes)"
-
 
 class Answering(Protocol):
     """Private counts that answer strategies exactly."""

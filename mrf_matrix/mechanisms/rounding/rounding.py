@@ -106,18 +106,21 @@ def _kronecker_form(operator: Kronecker, factor: float) -> IntegerForm:
     return replace(joined, is_exact=False) if real else _scaled(joined.matrix, factor)
 
 
-def _explicit_form(operator: Operator, integer: Operator, is_exact: bool) -> IntegerForm:
+def _explicit_form(
+    operator: Dense | Sparse, integer: Dense | Sparse, is_exact: bool
+) -> IntegerForm:
     """Return a matrix rounded entry by entry: not tilted if both determine every workload."""
     kept = is_exact or (has_full_column_rank(operator) and has_full_column_rank(integer))
     lost = not is_exact and bool((_has_entries(operator) & ~_has_entries(integer)).any())
     return IntegerForm(integer, is_exact, not kept, lost)
 
 
-def _has_entries(operator: Operator) -> Bools:
+def _has_entries(operator: Dense | Sparse) -> Bools:
     """Tell of every row of an explicit matrix whether it measures something."""
     if isinstance(operator, Sparse):
-        return np.asarray(abs(operator.matrix).max(axis=1).toarray()).ravel() > 0
-    return np.asarray(operator.to_dense().any(axis=1))
+        form = operator.matrix
+        return np.bincount(form.nonzero()[0], minlength=form.shape[0]) > 0
+    return np.asarray(operator.array.any(axis=1))
 
 
 def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:

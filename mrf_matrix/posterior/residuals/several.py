@@ -106,7 +106,7 @@ class ClassStates:
     columns: tuple[ResidualState, ...]
     parts: Floats
     curvature: float = 0.0
-    least: float = 0.002
+    least: float = PART_OF_TOTALS * LEAST_CURVATURE
     shares: tuple[Floats, ...] = ()
     told: bool = False
 
