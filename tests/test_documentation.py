@@ -79,6 +79,7 @@ def run_prompts(block: Block, name: str, namespace: dict[str, Any]) -> None:
     assert not report, "".join(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in pages() if any(python_blocks((ROOT / p).read_text("utf-8")))], ids=str
 )

@@ -86,6 +86,7 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
     assert (tmp_path / "designs.png").exists()
 
 
+@pytest.mark.slow
 def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
     arguments = ["tune", "monks_1", "--json", "--no-pictures", "--output", str(tmp_path)]
     both = ["--max-depth", "1", "--n-trees", "4", "--splits", "multiway", "--n-blocks", "auto,3"]
@@ -101,6 +102,7 @@ def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
     assert [trial["n_blocks"] for trial in alone["trials"]] == [2]
 
 
+@pytest.mark.slow
 def test_tune_tries_residual_forests_where_they_suit(tmp_path, monkeypatch):
     few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
     monkeypatch.setattr(
