@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat as FileFormat
     from mrf_matrix.base.provenance import Provenance as Provenance
     from mrf_matrix.compilation.path_matrix import path_matrix as path_matrix
     from mrf_matrix.compilation.path_matrix import path_matrix_from_codes as path_matrix_from_codes

@@ -13,6 +13,7 @@ from mrf_matrix.cli.options import (
     comma_floats,
     comma_words,
     delta_option,
+    file_format_options,
     n_trees_option,
     neighboring_option,
     random_state_option,
@@ -24,6 +25,7 @@ from mrf_matrix.cli.options import (
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, resumable, write_results
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.study import Comparison
 
 METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibration")
@@ -80,6 +82,7 @@ METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibra
 )
 @result_options("DATASET")
 @user_errors
+@file_format_options()
 def command(
     dataset: str,
     domain_file: str | None,
@@ -87,6 +90,7 @@ def command(
     output: Path | None,
     as_json: bool,
     no_pictures: bool,
+    file_format: "FileFormat",
     **settings: Any,
 ) -> None:
     """Compare noise allocations on DATASET: a name from `mrf-matrix datasets`, or a file.
@@ -97,8 +101,8 @@ def command(
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.study import compare
 
-    data = load_dataset(dataset, domain_file, extra="ignore")
-    note_ignored(dataset, data.domain)
+    data = load_dataset(dataset, domain_file, extra="ignore", file_format=file_format)
+    note_ignored(dataset, data.domain, file_format)
     folder = output or Path("results") / data.name
     asked = [settings, data.domain.to_dict(), len(data.y)]
     done: list[Comparison] = []

@@ -15,6 +15,7 @@ from mrf_matrix.cli.options import (
     NEW,
     budget_options,
     delta_option,
+    file_format_options,
     ledger_option,
     neighboring_option,
     overwrite_option,
@@ -23,6 +24,7 @@ from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.study.private_evaluation import PrivateEvaluation
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 @overwrite_option("an --output")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON.")
 @user_errors
+@file_format_options()
 def command(
     model: Path,
     data: str,
@@ -56,6 +59,7 @@ def command(
     output: Path | None,
     overwrite: bool,
     as_json: bool,
+    file_format: "FileFormat",
     **settings: Any,
 ) -> None:
     """Evaluate MODEL, a file from `mrf-matrix fit`, on the private test records of DATA.
@@ -78,8 +82,8 @@ def command(
     if ledger is not None:  # refused before the records are so much as read
         ledger.check(budget, f"evaluation of {model.name}", neighboring=settings["neighboring"])
     classifier = load_model(model)
-    note_ignored(data, classifier.domain_)
-    records = load_dataset(data, classifier.domain_, extra="ignore")
+    note_ignored(data, classifier.domain_, file_format)
+    records = load_dataset(data, classifier.domain_, extra="ignore", file_format=file_format)
     settings["model_hash"] = hash_of(model)
     rescue = Rescue("evaluation", output, ledger_file, overwrite=overwrite)
     with rescued(rescue):

@@ -15,6 +15,7 @@ from mrf_matrix.cli.options import (
     budget_options,
     delta_option,
     domain_options,
+    file_format_options,
     mode_option,
     n_trees_option,
     neighboring_option,
@@ -30,6 +31,7 @@ from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.datasets import Dataset
     from mrf_matrix.domain import Domain
     from mrf_matrix.federated import Federation, Network
@@ -70,11 +72,13 @@ def command() -> None:
 @overwrite_option("a release")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @user_errors
+@file_format_options()
 def simulate(
     data: str,
     domain_file: Path | None,
     target: str | None,
     by: str,
+    file_format: "FileFormat",
     output: Path | None,
     overwrite: bool,
     as_json: bool,
@@ -92,8 +96,10 @@ def simulate(
 
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
-    records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
-    note_ignored(data, records.domain)
+    records = load_dataset(
+        data, domain_of(domain_file, target), extra="ignore", file_format=file_format
+    )
+    note_ignored(data, records.domain, file_format)
     if output is not None:
         check_is_public(records.domain, output)
     parts, names = split_by(records, by)
@@ -201,11 +207,13 @@ def report_of(made: "FederatedPlan", found: "Federation") -> dict[str, Any]:
 @random_state_option("Seed of splits, parties and trees.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @user_errors
+@file_format_options()
 def forests(
     data: str,
     domain_file: Path | None,
     target: str | None,
     by: str | None,
+    file_format: "FileFormat",
     clients: int,
     chunks: int | None,
     n_trees: int,
@@ -227,8 +235,10 @@ def forests(
 
     if by is not None:
         refuse_given(("clients", "chunks"), "--by, whose categories are the parties")
-    records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
-    note_ignored(data, records.domain)
+    records = load_dataset(
+        data, domain_of(domain_file, target), extra="ignore", file_format=file_format
+    )
+    note_ignored(data, records.domain, file_format)
     owner = None if by is None else records.codes[:, place_of(records, by)]
     model = FederatedForestClassifier(
         Domain.from_sizes(records.domain.sizes, records.domain.n_classes),

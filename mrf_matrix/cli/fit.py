@@ -27,6 +27,7 @@ from mrf_matrix.cli.options import (
     budget_options,
     delta_option,
     domain_options,
+    file_format_options,
     ledger_option,
     n_blocks_option,
     n_trees_option,
@@ -40,6 +41,7 @@ from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.domain import Domain
     from mrf_matrix.mechanisms import PrivacyLedger
 
@@ -108,6 +110,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @click.option("--purpose", help="What the release is for, said in the ledger.")
 @click.option("--json", "as_json", is_flag=True, help="Print the privacy report as JSON.")
 @user_errors
+@file_format_options()
 def command(
     data: str,
     domain_file: Path | None,
@@ -118,6 +121,7 @@ def command(
     strict: bool,
     purpose: str | None,
     as_json: bool,
+    file_format: "FileFormat",
     **settings: Any,
 ) -> None:
     """Train a private forest on DATA and write it to a model file.
@@ -157,7 +161,8 @@ def command(
     weighed_by = weighing(settings["n_records"], strict=strict)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
     with rescued(rescue), weighed_by as verdicts, describing(**words) as charges:
-        fit_from(model, data, domain, quiet=as_json, held=holds_records(settings))
+        held = holds_records(settings)
+        fit_from(model, data, domain, file_format, quiet=as_json, held=held)
         try:
             rescue.write(lambda path: save_model(model, path))
         finally:
@@ -200,7 +205,13 @@ def show(
 
 
 def fit_from(
-    model: Any, data: str, domain: "Domain | None", *, quiet: bool, held: bool = False
+    model: Any,
+    data: str,
+    domain: "Domain | None",
+    file_format: "FileFormat",
+    *,
+    quiet: bool,
+    held: bool = False,
 ) -> None:
     """Fit a classifier from a file, a folder of files, or a data set by name.
 
@@ -212,19 +223,19 @@ def fit_from(
     with progress_bar(quiet=quiet) as report, listening(report):
         if domain is not None and (Path(data).is_dir() or is_data_file(data)):
             counted = partial(report, "Records counted")
-            note_ignored(data, domain)
+            note_ignored(data, domain, file_format)
             bins = isinstance(model, PrivateForestClassifier)
             known = model.get_params(deep=False).get("n_records")
             advise(domain.coarser() if bins else domain, known)
             model.set_params(domain=domain)
             if held:
-                model.fit(*records_of(data, domain))
+                model.fit(*records_of(data, domain, file_format))
             else:
-                model.fit_stream(data, extra="ignore", progress=counted)
+                model.fit_stream(data, extra="ignore", progress=counted, file_format=file_format)
         else:
             from mrf_matrix.datasets import load_dataset  # builds every set it knows
 
-            records = load_dataset(data, domain, extra="ignore")
+            records = load_dataset(data, domain, extra="ignore", file_format=file_format)
             model.set_params(domain=records.domain).fit(records.X, records.y)
 
 

@@ -1,6 +1,7 @@
 """The classifiers that `mrf-matrix fit` trains, by name, with the options that each takes."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 from mrf_matrix.cli.options import Decorator, refuse_given, together, was_given
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.domain import Domain
     from mrf_matrix.mechanisms import ZCDP, PureDP
 
@@ -131,7 +133,9 @@ def budget_before(
     return budget
 
 
-def records_of(data: str, domain: "Domain") -> tuple[dict[str, Any], Any]:
+def records_of(
+    data: str, domain: "Domain", file_format: "FileFormat"
+) -> tuple[dict[str, Any], Any]:
     """Return the columns and the classes of all records of a file, or of a folder of them."""
     import numpy as np
 
@@ -139,7 +143,8 @@ def records_of(data: str, domain: "Domain") -> tuple[dict[str, Any], Any]:
     from mrf_matrix.streams.files import data_files
 
     files = data_files(Path(data))
-    parts = [load_dataset(str(file), domain, extra="ignore") for file in files]
+    read = partial(load_dataset, domain=domain, extra="ignore", file_format=file_format)
+    parts = [read(str(file)) for file in files]
     columns = {
         name: np.concatenate([part.columns[name] for part in parts]) for name in domain.names
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,45 @@ def domain_options(help: str = "Domain file (JSON) of the records' files.") -> D
         click.option("--domain", "domain_file", type=FILE, help=f"{help} Required for files."),
         click.option("--target", help="Column of the classes, if the domain file does not say it."),
     )
+
+
+def file_format_options() -> Decorator:
+    """Add --separator, --decimal and --encoding of files of text, which come as one `file_format`.
+
+    It goes below `user_errors`, which speaks of what is none.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def formatted(*args: Any, separator: Any, decimal: Any, encoding: str, **rest: Any) -> Any:
+            from mrf_matrix.base.file_format import FileFormat
+
+            told = "\t" if separator in ("\\t", "tab") else separator
+            return command(*args, file_format=FileFormat(told, decimal, encoding), **rest)
+
+        return together(
+            click.option(
+                "--separator",
+                metavar="MARK",
+                help="Character between the fields of a CSV file: ';', '|' or tab. [default: a "
+                "comma, a tab in .tsv]",
+            ),
+            click.option(
+                "--decimal",
+                type=click.Choice([".", ","]),
+                default=".",
+                show_default=True,
+                help="Decimal mark of the numbers in a CSV file.",
+            ),
+            click.option(
+                "--encoding",
+                default="utf-8",
+                show_default=True,
+                help="Encoding of a CSV file: latin-1, cp1252, utf-16.",
+            ),
+        )(formatted)
+
+    return decorate
 
 
 class LedgerFile(click.Path):

@@ -4,6 +4,7 @@ import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,11 +13,19 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import FILE, NEW, VOTINGS, comma_words, overwrite_option
+from mrf_matrix.cli.options import (
+    FILE,
+    NEW,
+    VOTINGS,
+    comma_words,
+    file_format_options,
+    overwrite_option,
+)
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import note, note_ignored
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.domain import Domain
     from mrf_matrix.domain.columns import Outside
 
@@ -68,6 +77,7 @@ if TYPE_CHECKING:
     "nearest bin, missing the code of missing values. It costs no budget.",
 )
 @user_errors
+@file_format_options()
 def command(
     model: Path,
     data: str,
@@ -79,6 +89,7 @@ def command(
     abstain: float | None,
     threshold: float | None,
     outside: "Outside",
+    file_format: "FileFormat",
 ) -> None:
     """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
 
@@ -106,9 +117,10 @@ def command(
     check_threshold(threshold, len(forest.classes_), abstain)
     target = forest.domain_.required_target().name
     made = [target, *(f"{target}={label}" for label in forest.classes_.tolist() if proba)]
-    kept = kept_columns(data, keep or [], made)
-    note_ignored(data, forest.domain_)
-    records = forest.domain_.within(columns_of(data, forest.domain_), outside)
+    kept = kept_columns(data, keep or [], made, file_format)
+    note_ignored(data, forest.domain_, file_format)
+    given = columns_of(data, forest.domain_, file_format)
+    records = forest.domain_.within(given, outside)
     shares: Any = forest.predict_proba(records) if proba or threshold is not None else None
     if threshold is not None:
         labels = forest.classes_[(shares[:, 1] > threshold).astype(int)].tolist()
@@ -142,16 +154,19 @@ def check_threshold(threshold: float | None, n_classes: int, abstain: float | No
 
 
 def kept_columns(
-    data: str, keep: Sequence[str], made: Sequence[str]
+    data: str, keep: Sequence[str], made: Sequence[str], file_format: "FileFormat"
 ) -> dict[str, Sequence[object]]:
     """Return columns of a file as they stand there, in its order; none has a name of `made`."""
     from mrf_matrix.datasets.files import given_columns, header_of, is_data_file
+    from mrf_matrix.domain.columns import check_repeats
 
     if not keep:
         return {}
     if not is_data_file(data):
         raise click.ClickException(f"--keep: {data} is no file. Leave it out.")
-    absent = set(keep) - set(header_of(Path(data)))
+    header = header_of(Path(data), file_format)
+    check_repeats(header, keep, data)
+    absent = set(keep) - set(header)
     if absent:
         raise click.ClickException(f"--keep {', '.join(sorted(absent))}: no column of {data}.")
     if clash := set(keep) & set(made):
@@ -159,19 +174,20 @@ def kept_columns(
             f"--keep {', '.join(sorted(clash))}: predictions have that name. Rename the column in "
             f"{data}."
         )
-    return given_columns(Path(data), keep)
+    return given_columns(Path(data), keep, file_format)
 
 
 def write_columns(columns: Mapping[str, Sequence[object]], output: Path | None) -> None:
     """Write columns as CSV, TSV or Parquet, by the file's ending; as CSV to standard output."""
-    from mrf_matrix.datasets.files import PARQUET_ENDINGS, delimiter_of, parquet_bytes
+    from mrf_matrix.base.file_format import PLAIN
+    from mrf_matrix.datasets.files import PARQUET_ENDINGS, parquet_bytes
 
     if output is not None and output.name.lower().endswith(PARQUET_ENDINGS):
         content = parquet_bytes(columns)
         with whole_file(output) as whole:
             whole.write(content)
         return
-    delimiter = "," if output is None else delimiter_of(output)
+    delimiter = "," if output is None else PLAIN.separator_of(output)
     with open_output(output) as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(columns)
@@ -184,14 +200,14 @@ def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
     return ["" if label is None else label for label in labels.tolist()]
 
 
-def columns_of(data: str, domain: "Domain") -> Any:
+def columns_of(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
     """Return the columns of a file, or the records of a data set known by name."""
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.datasets.files import is_data_file, read_file
 
     if not is_data_file(data):
         return load_dataset(data, domain).X
-    found = read_file(data, domain)
+    found = read_file(data, replace(domain, target=None), file_format)
     return {name: values for name, values in found.items() if name in domain.names}
 
 

@@ -31,6 +31,7 @@ from rich.table import Table
 from mrf_matrix.base import escaped, whole_file
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.domain import Domain
 
 Report = Callable[[str, int, int | None], None]
@@ -65,19 +66,21 @@ def advise(domain: "Domain", n_records: int | None = None, noise: float | None =
         note(f"Note: {line}")
 
 
-def note_ignored(data: str, domain: "Domain") -> None:
+def note_ignored(data: str, domain: "Domain", file_format: "FileFormat | None" = None) -> None:
     """Name the columns of a file that its domain has no use for, an identifier say.
 
     Where the file lacks a column of the domain nothing is said: it may have no header, and its
     first line be a record.
     """
+    from mrf_matrix.base.file_format import PLAIN
     from mrf_matrix.datasets.files import header_of, is_data_file
 
     if said(VOLUME) == "quiet" or not is_data_file(data) or not Path(data).is_file():
         return
     known = [*domain.names, *([domain.target.name] if domain.target else [])]
-    header = header_of(Path(data))
-    ignored = [name or "one without a name" for name in header if name not in known]
+    header = header_of(Path(data), file_format or PLAIN)
+    unknown = dict.fromkeys(name for name in header if name not in known)
+    ignored = [name or "one without a name" for name in unknown]
     if ignored and set(domain.names) <= set(header):
         note(f"Ignored columns: {', '.join(ignored)}.")
 

@@ -14,11 +14,19 @@ from typing import IO, BinaryIO, Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.file_format import (
+    IN_FORMAT,
+    PLAIN,
+    TAB_ENDINGS,
+    FileFormat,
+    separator_hint,
+)
 from mrf_matrix.base.files import opened_regular
 from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
 from mrf_matrix.domain import Domain, DomainError
+from mrf_matrix.domain.columns import check_repeats
+from mrf_matrix.domain.errors import name_some
 
-TAB_ENDINGS = (".tsv", ".tsv.gz")
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz", *TAB_ENDINGS), (".parquet", ".pq")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 CHUNK, CHUNK_CHARACTERS = 20_000, 2**26  # records, and their text, in memory at a time
@@ -39,12 +47,14 @@ def is_data_file(name: str) -> bool:
     return name.lower().endswith((*CSV_ENDINGS, *PARQUET_ENDINGS))
 
 
-def read_file(path: "str | PathLike[str]", domain: Domain | None) -> Columns:
+def read_file(
+    path: "str | PathLike[str]", domain: Domain | None, file_format: FileFormat = PLAIN
+) -> Columns:
     """Read the columns of a CSV or Parquet file, in the types of a domain where one is given."""
     file = Path(path)
     if file.name.lower().endswith(PARQUET_ENDINGS):
         return read_parquet(file)
-    return read_csv(file, domain)
+    return read_csv(file, domain, file_format)
 
 
 def read_parquet(path: Path) -> Columns:
@@ -67,13 +77,15 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
         return {name: frame[name].to_numpy() for name in frame.columns}
 
 
-def given_columns(path: Path, names: Sequence[str]) -> dict[str, Sequence[object]]:
+def given_columns(
+    path: Path, names: Sequence[str], file_format: FileFormat = PLAIN
+) -> dict[str, Sequence[object]]:
     """Return columns as they stand in a file: text of CSV, values of Parquet."""
     if path.name.lower().endswith(PARQUET_ENDINGS):
         found = read_parquet(path)
         return {name: found[name].tolist() for name in names}
     kept: dict[str, list[object]] = {name: [] for name in names}
-    for columns in csv_chunks(path):
+    for columns in csv_chunks(path, file_format, names):
         for name in names:
             kept[name].extend(columns[name])
     return {**kept}
@@ -107,35 +119,37 @@ def parquet_errors(path: Path, library: str) -> Iterator[None]:
         ) from None
 
 
-def read_csv(path: Path, domain: Domain | None) -> Columns:
+def read_csv(path: Path, domain: Domain | None, file_format: FileFormat = PLAIN) -> Columns:
     """Read a CSV file with a header row, whichever frame libraries are installed.
 
-    Columns that the domain does not name come as text. In memory are one chunk of text and the
-    finished columns (8 bytes a value; equal texts of a chunk are stored once).
+    Columns that the domain does not name come empty, or as a guess where there is no domain; those
+    without a name are left out. In memory are one chunk of text and the finished columns (8 bytes a
+    value; equal texts of a chunk are stored once).
 
-    Raises DomainError if the file is no CSV in UTF-8, a record has too few or too many fields, or a
-    number is expected and not found.
+    Raises DomainError if the file is no CSV of this format, repeats a name that is used, a record
+    has too few or too many fields, or a number is expected and not found.
     """
     attributes = [*(domain.attributes if domain else ()), domain.target if domain else None]
     known = {attribute.name: attribute for attribute in attributes if attribute is not None}
     parts: dict[str, list[Values]] = {}
-    for columns in csv_chunks(path):
+    decimal = file_format.decimal
+    for columns in csv_chunks(path, file_format, None if domain is None else tuple(known)):
         for name, texts in columns.items():
             if domain is None:
                 values = np.array(texts, dtype=object)
             elif name in known:
-                values = typed_column(known[name], texts)
+                values = typed_column(known[name], texts, decimal)
             else:
                 values = np.empty(0)  # the domain has no use for it
             parts.setdefault(name, []).append(values)
-    found = {name: concatenated_parts(listed) for name, listed in parts.items()}
+    found = {name: concatenated_parts(listed) for name, listed in parts.items() if name}
     if domain is not None:
         return found
-    return {name: guessed_column(values.tolist()) for name, values in found.items()}
+    return {name: guessed_column(values.tolist(), decimal) for name, values in found.items()}
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[str]]:
+def opened(path: Path, file_format: FileFormat = PLAIN) -> Iterator[IO[str]]:
     """Give a CSV file, compressed or not, as text.
 
     It is read twice at least, header and records, and so is no pipe.
@@ -144,7 +158,7 @@ def opened(path: Path) -> Iterator[IO[str]]:
         raw: BinaryIO = file
         if path.name.lower().endswith(".gz"):
             raw = cast(BinaryIO, stack.enter_context(gzip.open(file)))
-        yield stack.enter_context(TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+        yield stack.enter_context(TextIOWrapper(raw, encoding=file_format.codec, newline=""))
 
 
 def too_long(path: Path) -> DomainError:
@@ -158,14 +172,17 @@ def too_long(path: Path) -> DomainError:
 class CsvRecords:
     """The records of a CSV file as text, of bounded length each: a file may be one endless line."""
 
-    def __init__(self, file: IO[str], path: Path, *, skips_blanks: bool = True) -> None:
+    def __init__(
+        self, file: IO[str], path: Path, file_format: FileFormat, *, skips_blanks: bool = True
+    ) -> None:
         self._file, self._path = file, path
+        self._separator = file_format.separator_of(path)
         self._record = self._part = 0  # characters of this record, and of the part read last
         self._lines: list[str] = []  # of this record
         self._width: int | None = None  # fields of a record, once the header is known
         self._ahead = ""  # a line that was read, and is yet to be parted
         self._rows = csv.reader(
-            self, delimiter=delimiter_of(path), skipinitialspace=skips_blanks, strict=True
+            self, delimiter=self._separator, skipinitialspace=skips_blanks, strict=True
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -188,20 +205,46 @@ class CsvRecords:
         self._lines = []
         found = next(self._rows, None)
         if self._width is not None and len(self._lines) > 1:
-            parts = delimiter_of(self._path)
-            if any(line.count(parts) == self._width - 1 for line in self._lines[1:]):
+            parts = self._width - 1
+            if any(line.count(self._separator) == parts for line in self._lines[1:]):
                 raise csv.Error(
                     "a quote is opened and closed around a line that looks like another record; "
                     "close it, or write two quotes for one"
                 )
         return found
 
-    def header(self) -> list[str]:
-        """Return the names in the first line."""
-        names = [name.strip() for name in self.next() or []]
-        check_header(names, self._path)
+    @property
+    def n_lines(self) -> int:
+        """How many lines the record read last has."""
+        return len(self._lines)
+
+    def has_more(self) -> bool:
+        """Whether any text follows the header: what has no record some libraries refuse."""
+        return bool(self._file.readline(LONGEST_RECORD + 1))
+
+    def header(self, used: Sequence[str] | None = ()) -> list[str]:
+        """Return the names in the first line, of which those `used` are there once at most.
+
+        `used`: None means all that are no blanks.
+        """
+        try:
+            names = [name.strip() for name in self.next() or []]
+        except csv.Error as error:
+            hint = separator_hint("".join(self._lines), self._separator, used or ())
+            raise csv.Error(f"{error}.{hint}") from None
+        if not names or len(names) > MOST_COLUMNS:
+            raise DomainError(
+                f"{self._path}: expected a first line of column names, at most {MOST_COLUMNS}.",
+                values=names,
+            )
+        check_repeats(names, used, str(self._path))
         self._width = len(names)
         return names
+
+    def lacking(self, absent: Sequence[str], names: Sequence[str]) -> DomainError:
+        """Return the error of a file without some columns, once its header is read."""
+        hint = separator_hint("".join(self._lines), self._separator, absent)
+        return lacking(self._path, absent, names, hint)
 
     def check_quotes(self) -> None:
         """Read the records that hold quotes, and refuse one whose quotes are not closed."""
@@ -222,12 +265,16 @@ class CsvRecords:
         return found
 
 
-def delimiter_of(path: Path) -> str:
-    """Return what parts the fields of a file: tabs in TSV, commas in CSV."""
-    return "\t" if path.name.lower().endswith(TAB_ENDINGS) else ","
+def lacking(path: Path, absent: Sequence[str], names: Sequence[str], hint: str = "") -> DomainError:
+    """Return the error of a file without some columns."""
+    return DomainError(
+        f"{path} lacks the columns {name_some(absent)}.{hint} What it has is in the error's "
+        "attribute values: in a file without a header, names are a record.",
+        values=names,
+    )
 
 
-def header_of(path: Path) -> list[str]:
+def header_of(path: Path, file_format: FileFormat = PLAIN) -> list[str]:
     """Return the column names of a CSV, TSV or Parquet file; no record is read."""
     if path.name.lower().endswith(PARQUET_ENDINGS):
         for library in PARQUET_LIBRARIES:
@@ -237,15 +284,22 @@ def header_of(path: Path) -> list[str]:
                 with parquet_errors(path, library):
                     return nw.scan_parquet(str(path), backend=library).collect_schema().names()
         raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
-    with csv_errors(path), opened(path) as file:
-        return CsvRecords(file, path).header()
+    with csv_errors(path, file_format), opened(path, file_format) as file:
+        return CsvRecords(file, path, file_format).header()
 
 
-def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
-    """Yield the columns of some records at a time; at least once."""
-    with csv_errors(path), opened(path) as file:
-        records = CsvRecords(file, path)
-        header = records.header()
+def csv_chunks(
+    path: Path, file_format: FileFormat = PLAIN, used: Sequence[str] | None = ()
+) -> Iterator[dict[str, Sequence[str]]]:
+    """Yield the columns of some records at a time; at least once.
+
+    `used`: names that may not be repeated; None means all.
+    """
+    with csv_errors(path, file_format), opened(path, file_format) as file:
+        records = CsvRecords(file, path, file_format)
+        header = records.header(used)
+        if absent := [name for name in used or () if name not in header]:
+            raise records.lacking(absent, header)
         first = True
         while (part := records.part()) or first:
             yield columns_of_rows(header, part, path)
@@ -253,26 +307,27 @@ def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
 
 
 @contextmanager
-def csv_errors(path: Path) -> Iterator[None]:
+def csv_errors(path: Path, file_format: FileFormat = PLAIN) -> Iterator[None]:
     """Turn what goes wrong in reading text into an error that quotes nothing."""
     try:
         yield
     except csv.Error as error:  # whose texts quote nothing
-        raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DomainError(f"{no_csv(path, file_format)}: {error}") from error
+    except UnicodeError:  # whose text quotes bytes
         raise DomainError(
-            f"{path} is not a CSV file in UTF-8 ({type(error).__name__}). Write it again, or "
-            "convert it."
+            f"{no_csv(path, file_format)}: its bytes are none. Give the encoding that it was "
+            f"written in, for example encoding='latin-1', 'cp1252' or 'utf-16', {IN_FORMAT}."
+        ) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DomainError(
+            f"{no_csv(path, file_format)} ({type(error).__name__}). Write it again, or convert it."
         ) from None
 
 
-def check_header(header: list[str], path: Path) -> None:
-    """Refuse an empty header or repeated names."""
-    if not header or len(set(header)) < len(header) or len(header) > MOST_COLUMNS:
-        raise DomainError(
-            f"{path}: expected a first line of distinct column names, at most {MOST_COLUMNS}.",
-            values=header,
-        )
+def no_csv(path: Path, file_format: FileFormat) -> str:
+    """Return the beginning of what is said of a file that is no CSV of a format."""
+    encoding = "UTF-8" if file_format.is_utf8 else file_format.encoding
+    return f"{path} is not a CSV file in {encoding}"
 
 
 def columns_of_rows(

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal
 
+from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.datasets.car import CAR_EVALUATION
 from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
 from mrf_matrix.datasets.files import is_data_file, read_file
@@ -45,6 +46,7 @@ def load_dataset(
     target: str | None = None,
     extra: Literal["error", "ignore"] = "error",
     drop_missing: bool = False,
+    file_format: FileFormat = PLAIN,
 ) -> Dataset:
     """Return a data set with its public domain.
 
@@ -52,7 +54,7 @@ def load_dataset(
     ----------
     name : str or path
         A name of :func:`list_datasets`; the path of a CSV file (``.csv``, ``.csv.gz``, header
-        row, UTF-8) or Parquet file; or ``openml:NAME``, ``openml:NAME@VERSION``, ``openml:ID``.
+        row) or Parquet file; or ``openml:NAME``, ``openml:NAME@VERSION``, ``openml:ID``.
         Or the records themselves: a frame or a mapping of columns, the classes among them.
     domain : Domain, path of a domain file, or "from_data"
         Required for files and OpenML; ``"from_data"`` is for non-private work and warns. For the
@@ -64,6 +66,8 @@ def load_dataset(
         What happens to columns that the domain does not name.
     drop_missing : bool
         Drop records with a missing value that the domain has no code for.
+    file_format : FileFormat
+        How CSV and TSV files are written: separator, decimal mark and encoding.
 
     Raises
     ------
@@ -75,16 +79,16 @@ def load_dataset(
     >>> load_dataset("car")
     Dataset('car': 1728 records, 6 attributes, 4 classes, 1,728 cells)
     """
-    text = checked_source(name)
+    text, told = checked_source(name), checked_format(file_format)
     if not isinstance(text, str):
         known = resolve_domain(domain, "records")
-        return table_of(text).fit(known, target, extra, drop_missing)
+        return table_of(text, known).fit(known, target, extra, drop_missing)
     if text in BUILT_IN and domain is None:
         if target is not None:
             raise DomainError(f"target={target!r}; {text} comes with its own. Give a domain too.")
         return BUILT_IN[text].load()
     known = resolve_domain(domain, text)
-    return read_table(text, known).fit(known, target, extra, drop_missing)
+    return read_table(text, known, told).fit(known, target, extra, drop_missing)
 
 
 def checked_source(name: object) -> object:
@@ -114,7 +118,7 @@ def source_table(name: object, target: str, aliases: Sequence[str] = ()) -> Tabl
     return replace(table, columns=named | {target: columns[found]}, target=target)
 
 
-def read_table(text: str, domain: Domain | None) -> Table:
+def read_table(text: str, domain: Domain | None, file_format: FileFormat = PLAIN) -> Table:
     """Read the columns that a checked name stands for."""
     if text in BUILT_IN:
         data = BUILT_IN[text].load()
@@ -125,7 +129,8 @@ def read_table(text: str, domain: Domain | None) -> Table:
         return Table(text.removeprefix(PREFIX), columns, own, source, licence)
     file = Path(text)
     label = file.name.split(".")[0]
-    return Table(label, read_file(file, domain), None, f"File {file.name}", "not stated")
+    columns = read_file(file, domain, file_format)
+    return Table(label, columns, None, f"File {file.name}", "not stated")
 
 
 def unknown_name(text: str) -> str:

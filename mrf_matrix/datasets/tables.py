@@ -10,7 +10,7 @@ from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
-from mrf_matrix.domain.columns import as_frame, check_columns
+from mrf_matrix.domain.columns import as_frame, check_columns, without_repeats
 
 Columns = Mapping[str, Values]
 
@@ -43,7 +43,7 @@ class Table:
         return dataset_of_columns(self.label, known, kept, y, self.source, self.licence)
 
 
-def table_of(records: object) -> Table:
+def table_of(records: object, domain: Domain | None = None) -> Table:
     """Return the table of a frame or a mapping of columns, the classes among them.
 
     Raises TypeError if the records have no names of columns.
@@ -51,7 +51,8 @@ def table_of(records: object) -> Table:
     if isinstance(records, Mapping):
         columns = {str(name): np.asanyarray(values) for name, values in records.items()}
     else:
-        frame = as_frame(records)
+        used = None if domain is None else [*domain.names, domain.required_target().name]
+        frame = as_frame(without_repeats(records, used))
         if frame is None:
             raise TypeError(
                 f"records of type {type(records).__name__}: expected a frame or a mapping of "

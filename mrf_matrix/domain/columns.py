@@ -38,6 +38,7 @@ class Column(PrivateValue):
     missing: Bools | None = None
     """Shape (N,): null entries, whose ``values`` mean nothing. NaN and None are found besides."""
     source: str = ""  # the column's type as its owner knows it, for messages
+    decimal: str = "."  # the mark by which its texts write decimals
 
 
 def type_name(dtype: object) -> str:
@@ -189,7 +190,7 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
     """
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
-    table = as_table(records)
+    table = as_table(without_repeats(records, names, extra))
     got = names_of(table)
     if got is not None:
         check_columns(got, names, extra)
@@ -238,6 +239,25 @@ def as_frame(records: object) -> "nw.DataFrame[Any] | None":
     if repeated:
         raise DomainError("Records repeat column names; rename them.")
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def without_repeats(records: Any, used: Sequence[str] | None, extra: str = "ignore") -> object:
+    """Return a frame without columns of repeated names, which no domain can mean; others as is.
+
+    Raises DomainError if a repeated name is `used` (None means all), or `extra` is "error".
+    """
+    is_labelled = hasattr(records, "iloc") and hasattr(records, "columns")  # as pandas' are
+    if not is_labelled and not hasattr(records, "column_names"):  # as Arrow's are
+        return records
+    got = list(records.columns if is_labelled else records.column_names)
+    if len(set(got)) == len(got):
+        return records
+    check_repeats(got, used)
+    if extra == "error":
+        check_columns(got, used or (), extra)
+    counts = Counter(got)
+    kept = [place for place, name in enumerate(got) if counts[name] == 1]
+    return records.iloc[:, kept] if is_labelled else records.select(kept)
 
 
 def as_any_column(name: str, values: object) -> Column:
@@ -302,17 +322,38 @@ def rows_as_array(rows: Sequence[object]) -> Values:
     return array
 
 
+def check_repeats(
+    got: Sequence[object], used: Sequence[str] | None = None, where: str = "Records"
+) -> None:
+    """Refuse repeated column names that are used, by name; the others no message shows.
+
+    `used`: None means all that are no blanks.
+    """
+    have = "have" if where == "Records" else "has"
+    repeated = [name for name, count in Counter(got).items() if count > 1]
+    if used is None:
+        if told := [name for name in repeated if name]:
+            raise DomainError(
+                f"{where} {have} repeated column names; expected distinct ones: rename them.",
+                values=told,
+            )
+        return
+    if told := [name for name in used if name in repeated]:
+        raise DomainError(
+            f"{where} {have} the columns {name_some(told)} more than once. Rename or drop those "
+            "that are not meant."
+        )
+
+
 def check_columns(
     got: Sequence[object], names: Sequence[str], extra: str, where: str = "Records"
 ) -> None:
-    """Refuse missing, repeated and unwanted column names, none of which a message shows.
+    """Refuse missing and unwanted column names, and wanted ones that are repeated.
 
-    In a file without a header, names are a record.
+    No message shows a name that is not wanted: in a file without a header, names are a record.
     """
     lack, have = ("lack", "have") if where == "Records" else ("lacks", "has")
-    repeated = [name for name, count in Counter(got).items() if count > 1]
-    if repeated:
-        raise DomainError(f"{where} {have} repeated column names; rename them.", values=repeated)
+    check_repeats(got, names, where)
     there, wanted = set(got), set(names)
     unwanted = [name for name in got if name not in wanted]
     absent = [name for name in names if name not in there]

@@ -219,10 +219,15 @@ def numbers(attribute: Attribute, column: Column) -> Values:
 def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
     """Say that a numeric attribute met something else."""
     what = "holds text" if source == "text" else f"({source}) holds values"
+    commas = (
+        " Decimal commas of a file are read by decimal=',' in file_format=FileFormat(...)."
+        if source == "text"
+        else ""
+    )
     return DomainError(
         f"Column {shown(attribute.name)} {what} where numbers are expected (edges "
         f"{name_some(attribute.edges or ())}). Correct them, or declare missing='category' with "
-        f"missing_values; {MARKS} are missing already. {SEE_VALUES}",
+        f"missing_values; {MARKS} are missing already.{commas} {SEE_VALUES}",
         values=values,
     )
 

@@ -7,7 +7,7 @@ spelled as a number is that number. Numbers, in turn, mean the category that is 
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isnan
 from typing import TypeVar
@@ -44,6 +44,17 @@ def parsed_number(text: str) -> int | float | None:
     return None if isnan(number) else int(number) if number.is_integer() else number
 
 
+def number_in_text(text: str, decimal: str) -> int | float | None:
+    """Return the number that a text writes by a decimal mark; a comma leaves points no meaning.
+
+    >>> number_in_text("1,5", ","), number_in_text("1.5", ","), number_in_text("1,5", ".")
+    (1.5, None, None)
+    """
+    if decimal == ".":
+        return parsed_number(text)
+    return None if "." in text else parsed_number(text.replace(decimal, "."))
+
+
 def is_missing(value: object) -> bool:
     """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
     if value is None:
@@ -66,7 +77,8 @@ def read_column(attribute: Attribute, column: Column) -> Column:
     """
     kind = column.values.dtype.kind
     if column.levels is not None:
-        return replace(column, levels=tuple(map(meanings(attribute), column.levels)))
+        meaning = meanings(attribute, column.decimal)
+        return replace(column, levels=tuple(map(meaning, column.levels)))
     if kind == "b":
         both = tuple(map(meanings(attribute), (False, True)))
         return replace(column, values=column.values.astype(np.int64), levels=both)
@@ -75,19 +87,20 @@ def read_column(attribute: Attribute, column: Column) -> Column:
     if kind == "M" and attribute.is_date:
         return column
     places, distinct = distinct_values(attribute, column.values.tolist())
-    return replace(column, values=places, levels=tuple(map(meanings(attribute), distinct)))
+    meaning = meanings(attribute, column.decimal)
+    return replace(column, values=places, levels=tuple(map(meaning, distinct)))
 
 
-def text_column(attribute: Attribute, texts: Sequence[str]) -> Column:
+def text_column(attribute: Attribute, texts: Sequence[str], decimal: str = ".") -> Column:
     """Return a column of text as positions among its distinct texts, or as numbers at once."""
     name = attribute.name
-    if attribute.is_numeric:
+    if attribute.is_numeric and decimal == ".":
         try:
             return Column(name, np.fromiter(map(float, texts), np.float64, len(texts)))
         except ValueError:  # a mark of missing values, or a mistake
             pass
     places, distinct = positions_of(texts)
-    return Column(name, places, tuple(distinct), source="text")
+    return Column(name, places, tuple(distinct), source="text", decimal=decimal)
 
 
 def positions_of(values: Sequence[Key]) -> tuple[Longs, list[Key]]:
@@ -154,17 +167,55 @@ def known_values(attribute: Attribute) -> str:
     return f"one of {name_some(attribute.labels)}"
 
 
-def meanings(attribute: Attribute) -> Meaning:
+def meanings(attribute: Attribute, decimal: str = ".") -> Meaning:
     """Return what tells a value's meaning: a category, a number or a date's text, or None.
 
-    A value without a meaning stays as it is, so that encoding judges it.
+    A value without a meaning stays as it is, so that encoding judges it. `decimal`: the mark by
+    which texts write decimals.
     """
     if attribute.groups is not None:
-        return _of_groups(attribute)
-    if not attribute.is_binned:
-        return _of_categories(attribute)
-    meaning = _of_dates(attribute) if attribute.is_date else _of_numbers(attribute)
-    return _or_missing(meaning, attribute) if attribute.unreadable == "missing" else meaning
+        meaning = _of_groups(attribute)
+    elif not attribute.is_binned:
+        meaning = _of_categories(attribute)
+    else:
+        meaning = _of_dates(attribute) if attribute.is_date else _of_numbers(attribute)
+    if decimal != "." and not attribute.is_date:
+        meaning = _by_decimal(meaning, attribute, decimal)
+    is_lenient = attribute.is_binned and attribute.unreadable == "missing"
+    return _or_missing(meaning, attribute) if is_lenient else meaning
+
+
+@dataclass(frozen=True)
+class OtherNotation:
+    """A text that writes a number as its file does not: by a point, where commas are declared."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return repr(self.text)
+
+
+def _by_decimal(meaning: Meaning, attribute: Attribute, decimal: str) -> Meaning:
+    """Return a meaning of texts that write decimals by a mark other than the point.
+
+    A category or mark of missing values that is spelled so is itself. Text categories and groups
+    of codes take points too, as text, which no mark changes.
+    """
+    listed = listed_categories(attribute)
+    spelled = (*listed, *attribute.missing_values)
+    own = {one.strip() for one in spelled if isinstance(one, str)}
+    is_text = attribute.groups is not None or any(isinstance(one, str) for one in listed)
+
+    def read(value: object) -> object:
+        text = value.strip() if isinstance(value, str) else ""
+        if not text or text in own:
+            return meaning(value)
+        if number_in_text(text, decimal) is not None:
+            return meaning(text.replace(decimal, "."))
+        is_number = "." in text and parsed_number(text) is not None
+        return OtherNotation(text) if is_number and not is_text else meaning(value)
+
+    return read
 
 
 def _or_missing(meaning: Meaning, attribute: Attribute) -> Meaning:

@@ -1,14 +1,21 @@
 """Batches of any form, as blocks of codes that fit the processor's cache."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from os import PathLike
 from typing import TypeGuard
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.domain import Domain, DomainError
-from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns
+from mrf_matrix.domain.columns import (
+    as_any_column,
+    as_frame,
+    read_columns,
+    without_repeats,
+)
 from mrf_matrix.domain.encoding import encode_column
 from mrf_matrix.streams.files import ReadColumns, data_files, file_columns, n_records_of
 
@@ -18,18 +25,24 @@ BLOCK = 2**16
 
 
 def code_blocks(
-    batches: object, domain: Domain, extra: str = "error", progress: Progress | None = None
+    batches: object,
+    domain: Domain,
+    extra: str = "error",
+    progress: Progress | None = None,
+    file_format: FileFormat = PLAIN,
 ) -> Iterator[list[Codes]]:
     """Yield blocks of records as codes: a column for each attribute, and that of the classes.
 
-    `batches`: see `count_stream`; `domain`: with its target; `extra` {"error", "ignore"}.
+    `batches`, `file_format`: see `count_stream`; `domain`: with its target; `extra` {"error",
+    "ignore"}.
 
     Raises DomainError if a batch does not fit the domain.
     """
     attributes = [*domain.attributes, domain.required_target()]
+    told = checked_format(file_format)
     done, total = 0, _total(batches)
     for number, batch in enumerate(_listed(batches)):
-        for columns in _columns(batch, domain, extra, number):
+        for columns in _columns(batch, domain, extra, number, told):
             try:
                 _check_lengths(columns)
                 pairs = zip(attributes, columns, strict=True)
@@ -60,7 +73,9 @@ def _is_single(batches: object) -> bool:
     """Whether what was given is one batch itself."""
     if isinstance(batches, Mapping | np.ndarray) or _is_record_batch(batches):
         return True
-    return not isinstance(batches, list | tuple) and as_frame(batches) is not None
+    if isinstance(batches, list | tuple):
+        return False
+    return as_frame(without_repeats(batches, ())) is not None
 
 
 def _listed(batches: object) -> Iterator[object]:
@@ -88,28 +103,31 @@ def _total(batches: object) -> int | None:
     return None if None in known else sum(n for n in known if n is not None)
 
 
-def _columns(batch: object, domain: Domain, extra: str, number: int) -> Iterator[ReadColumns]:
+def _columns(
+    batch: object, domain: Domain, extra: str, number: int, file_format: FileFormat
+) -> Iterator[ReadColumns]:
     """Yield the columns of a batch, block by block, that of the classes last."""
     target = domain.required_target()
     if _is_path(batch):
-        yield from _split(file_columns(batch, domain))
+        yield from _split(file_columns(batch, domain, file_format))
         return
     if isinstance(batch, list) and not batch:
         return
     try:
         X, y = batch if _is_pair(batch) else _parted(batch, domain)
-        table = _table(X)
+        names = domain.names if y is not None else (*domain.names, target.name)
+        table = _table(without_repeats(X, names, extra))
         size = _length(table if y is None else y)
         for start in range(0, max(size, 1), BLOCK):
             block = slice(start, start + BLOCK)
             part = _rows(table, block)
             if y is None:
-                yield read_columns(part, (*domain.names, target.name), extra)
+                yield read_columns(part, names, extra)
             else:
                 if size != _length(table):
                     raise DomainError("X and y differ in length; expected one class a record.")
                 classes = as_any_column(target.name, _flat(_rows(y, block)))
-                yield [*read_columns(part, domain.names, extra), classes]
+                yield [*read_columns(part, names, extra), classes]
     except DomainError as error:
         raise _located(error, batch, number) from None
 
@@ -120,12 +138,10 @@ def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
         for start in range(0, max(len(columns[0].values), 1), BLOCK):
             block = slice(start, start + BLOCK)
             yield [
-                Column(
-                    one.name,
-                    one.values[block],
-                    one.levels,
-                    None if one.missing is None else one.missing[block],
-                    one.source,
+                replace(
+                    one,
+                    values=one.values[block],
+                    missing=None if one.missing is None else one.missing[block],
                 )
                 for one in columns
             ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeGuard
 
+from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.mechanisms import CellCounts, CellTally
 from mrf_matrix.mechanisms.counts.tally import Table, merged_tables
@@ -21,7 +22,12 @@ SPLIT = 4  # partial tables that are summed at a time
 
 
 def count_dask(
-    collection: object, domain: Domain, client: "Client | None" = None, *, extra: str = "error"
+    collection: object,
+    domain: Domain,
+    client: "Client | None" = None,
+    *,
+    extra: str = "error",
+    file_format: FileFormat = PLAIN,
 ) -> CellCounts:
     """Count the records of a Dask collection, partition by partition, on any scheduler.
 
@@ -43,6 +49,8 @@ def count_dask(
         one of ``dask.config.set(scheduler=...)``, or threads.
     extra : {"error", "ignore"}
         What happens to columns that the domain does not name.
+    file_format : FileFormat
+        How CSV and TSV files at the paths are written.
 
     Returns
     -------
@@ -70,11 +78,11 @@ def count_dask(
         raise ImportError("count_dask needs Dask: pip install 'mrf-matrix[cluster]'.")
     from dask import delayed
 
-    known = checked_domain(domain)
+    known, told = checked_domain(domain), checked_format(file_format)
     shared = delayed(known, traverse=False)
     count = delayed(partial_table, pure=False)
     parts = enumerate(_partitions(collection))
-    tables = [count(part, number, shared, extra) for number, part in parts]
+    tables = [count(part, number, shared, extra, told) for number, part in parts]
     tally = CellTally(known.sizes, known.n_classes)
     if tables:
         total = _computed(_tree(tables), client)
@@ -98,11 +106,13 @@ class PartialTable:
         return "PartialTable(private)"
 
 
-def partial_table(part: object, number: int, domain: Domain, extra: str) -> PartialTable:
+def partial_table(
+    part: object, number: int, domain: Domain, extra: str, file_format: FileFormat = PLAIN
+) -> PartialTable:
     """Count one partition, on a worker."""
     tally = CellTally(domain.sizes, domain.n_classes)
     try:
-        for *columns, labels in code_blocks([part], domain, extra):
+        for *columns, labels in code_blocks([part], domain, extra, None, file_format):
             tally.add(columns, labels)
     except DomainError as error:
         return PartialTable(None, f"Partition {number}. {error}")

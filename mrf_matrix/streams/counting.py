@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.compilation import leaf_counts, path_matrix
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest
@@ -13,7 +14,12 @@ from strategies.operators import check_allocation
 
 
 def count_stream(
-    batches: object, domain: Domain | str, *, extra: str = "error", progress: Progress | None = None
+    batches: object,
+    domain: Domain | str,
+    *,
+    extra: str = "error",
+    progress: Progress | None = None,
+    file_format: FileFormat = PLAIN,
 ) -> CellCounts:
     """Count the records of each class in each occupied cell, batch by batch.
 
@@ -36,6 +42,8 @@ def count_stream(
     progress : callable, optional
         Called with the number of records counted so far, and that of all where files say it.
         **Both are private**: for the owner's own screen.
+    file_format : FileFormat
+        How CSV and TSV files are written: separator, decimal mark and encoding.
 
     Returns
     -------
@@ -65,7 +73,9 @@ def count_stream(
            [0, 1]])
     """
     everything = tuple(range(checked_domain(domain).n_attributes))
-    return count_tables(batches, domain, [everything], extra=extra, progress=progress)[0]
+    return count_tables(
+        batches, domain, [everything], extra=extra, progress=progress, file_format=file_format
+    )[0]
 
 
 def count_tables(
@@ -75,12 +85,13 @@ def count_tables(
     *,
     extra: str = "error",
     progress: Progress | None = None,
+    file_format: FileFormat = PLAIN,
 ) -> list[CellCounts]:
     """Count records in the cells of several sets of attributes, in one pass.
 
     Parameters
     ----------
-    batches, domain, extra, progress
+    batches, domain, extra, progress, file_format
         See `count_stream`.
     feature_sets : sequence of sequences of int
         Positions of the attributes of each table.
@@ -94,7 +105,7 @@ def count_tables(
     everything = tuple(range(known.n_attributes))
     parts = [known if tuple(kept) == everything else known.select(kept) for kept in feature_sets]
     tallies = [CellTally(part.sizes, part.n_classes) for part in parts]
-    for *columns, labels in code_blocks(batches, known, extra, progress):
+    for *columns, labels in code_blocks(batches, known, extra, progress, file_format):
         for tally, kept in zip(tallies, feature_sets, strict=True):
             tally.add([columns[i] for i in kept], labels)
     return [tally.counts(part) for tally, part in zip(tallies, parts, strict=True)]
@@ -125,7 +136,12 @@ def partial_counts(
 
 
 def count_leaves(
-    batches: object, forest: Forest, *, extra: str = "error", progress: Progress | None = None
+    batches: object,
+    forest: Forest,
+    *,
+    extra: str = "error",
+    progress: Progress | None = None,
+    file_format: FileFormat = PLAIN,
 ) -> LeafCounts:
     """Count the records of each class in each leaf of a public forest, batch by batch.
 
@@ -133,7 +149,7 @@ def count_leaves(
 
     Parameters
     ----------
-    batches, extra, progress
+    batches, extra, progress, file_format
         See `count_stream`.
     forest : Forest
         Public, over the whole domain with its classes.
@@ -163,7 +179,7 @@ def count_leaves(
     known = checked_domain(forest.domain)
     check_allocation("leaf counts", (forest.n_leaves, known.n_classes))
     counts = np.zeros((forest.n_leaves, known.n_classes), dtype=np.int64)
-    for *columns, labels in code_blocks(batches, known, extra, progress):
+    for *columns, labels in code_blocks(batches, known, extra, progress, file_format):
         counts += leaf_counts(forest, np.stack(columns, axis=1), labels, known.n_classes)
     return LeafCounts(path_matrix(forest), counts, known, forest.provenance)
 

@@ -5,26 +5,25 @@ categories are looked up once for each distinct text of a part, not once a recor
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.datasets.files import (
     LONGEST_RECORD,
     CsvRecords,
-    check_header,
     csv_chunks,
     csv_errors,
-    delimiter_of,
+    no_csv,
     opened,
     too_long,
 )
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column
-from mrf_matrix.domain.errors import name_some
 from mrf_matrix.domain.texts import meanings, positions_of, text_column
 
 if TYPE_CHECKING:
@@ -41,56 +40,73 @@ PART_RECORDS = 2**16  # records in memory at a time, where a reader counts recor
 Attributes = Sequence[Attribute]
 
 
-def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
+@dataclass(frozen=True)
+class Source:
+    """A CSV file whose header was read: columns are read by their places, whatever their names."""
+
+    path: Path
+    file_format: FileFormat
+    n_columns: int
+    attributes: Attributes
+    places: tuple[int, ...]  # of the attributes
+
+    @property
+    def names(self) -> list[str]:
+        """Names for all columns, which a header may repeat or leave out."""
+        return list(map(str, range(self.n_columns)))
+
+    @property
+    def used(self) -> list[str]:
+        """Those names that the attributes have."""
+        return list(map(str, self.places))
+
+    @property
+    def separator(self) -> str:
+        """What parts the fields."""
+        return self.file_format.separator_of(self.path)
+
+
+def csv_columns(
+    path: Path, attributes: Attributes, file_format: FileFormat = PLAIN
+) -> Iterator[list[Column]]:
     """Yield the attributes' columns of some records at a time; at least once.
 
-    Raises DomainError if the file is no CSV in UTF-8 with distinct column names, lacks a column, a
-    record has too few or too many fields, or a number is expected and not found.
+    Raises DomainError if the file is no CSV of this format, lacks a column or repeats it, a record
+    has too few or too many fields, or a number is expected and not found.
     """
-    header = _header(path)
-    names = [name.strip() for name in header]
-    check_header(names, path)
-    places = {name: place for place, name in enumerate(names)}
-    absent = [one.name for one in attributes if one.name not in places]
-    if absent:
-        raise lacking(path, absent, names)
-    raw = {one.name: header[places[one.name]] for one in attributes}
-    quotes = quoting(path)
+    used = [one.name for one in attributes]
+    with csv_errors(path, file_format), opened(path, file_format) as file:
+        records = CsvRecords(file, path, file_format)
+        names = records.header(used)
+        if absent := [name for name in used if name not in names]:
+            raise records.lacking(absent, names)
+        is_plain = records.n_lines == 1 and records.has_more()
+    places = tuple(names.index(name) for name in used)
+    source = Source(path, file_format, len(names), attributes, places)
+    quotes = quoting(path, file_format)
     if quotes != "none":
-        with csv_errors(path), opened(path) as file:
-            CsvRecords(file, path, skips_blanks=quotes == "after blanks").check_quotes()
-    if quotes != "after blanks":
+        skips = quotes == "after blanks"
+        with csv_errors(path, file_format), opened(path, file_format) as file:
+            CsvRecords(file, path, file_format, skips_blanks=skips).check_quotes()
+    if is_plain and quotes != "after blanks":
         if find_spec("pyarrow"):
-            return _by_arrow(path, attributes, raw)
-        if find_spec("polars") and quotes == "none" and all_records_end(path, header[-1]):
-            return _by_polars(path, attributes, raw)
-    return _by_python(path, attributes)
+            return _by_arrow(source)
+        suits_polars = file_format.is_utf8 and quotes == "none"
+        if suits_polars and find_spec("polars") and all_records_end(source):
+            return _by_polars(source)
+    return _by_python(source)
 
 
-def _header(path: Path) -> list[str]:
-    with csv_errors(path), opened(path) as file:
-        return CsvRecords(file, path, skips_blanks=False).next() or []
-
-
-def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
-    """Return the error of a file without some columns."""
-    parted = len(names) == 1 and any(mark in names[0] for mark in ";\t|")
-    hint = " Its first line has no comma: part its fields by commas." if parted else ""
-    return DomainError(
-        f"{path} lacks the columns {name_some(absent)}.{hint} What it has is in the error's "
-        "attribute values: in a file without a header, names are a record.",
-        values=names,
-    )
-
-
-def quoting(path: Path) -> Literal["none", "fields", "after blanks"]:
+def quoting(
+    path: Path, file_format: FileFormat = PLAIN
+) -> Literal["none", "fields", "after blanks"]:
     """Return where quotes stand; after a blank Python's reader alone takes a field for quoted.
 
     Raises DomainError if a line is longer than a record may be.
     """
     last, line = "", 0
     found: Literal["none", "fields"] = "none"
-    with csv_errors(path), opened(path) as file:
+    with csv_errors(path, file_format), opened(path, file_format) as file:
         while block := file.read(2**20):
             if ' "' in last + block:
                 return "after blanks"
@@ -103,7 +119,7 @@ def quoting(path: Path) -> Literal["none", "fields", "after blanks"]:
     return found
 
 
-def all_records_end(path: Path, last: str) -> bool:
+def all_records_end(source: Source) -> bool:
     """Whether polars finds text in the last column of every record.
 
     It fills records that have too few fields with nulls, and says nothing: where the last column
@@ -112,91 +128,109 @@ def all_records_end(path: Path, last: str) -> bool:
     import polars
 
     try:
-        missing = _polars_records(path).select(polars.col(last).is_null().any())
+        last = polars.col(source.names[-1])
+        missing = _polars_records(source).select(last.is_null().any())
         return not missing.collect(engine="streaming").item()
     except polars.exceptions.PolarsError:
         return False
 
 
-def _polars_records(path: Path) -> "LazyFrame":
+def _polars_records(source: Source) -> "LazyFrame":
     """Return all columns as text, without empty lines, which polars reads as nulls."""
     import polars
 
     empty = polars.all_horizontal(polars.all().is_null())
-    return polars.scan_csv(path, infer_schema=False, separator=delimiter_of(path)).filter(~empty)
+    schema = dict.fromkeys(source.names, polars.String())
+    return polars.scan_csv(
+        source.path, has_header=False, skip_rows=1, schema=schema, separator=source.separator
+    ).filter(~empty)
 
 
-def _by_python(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
-    for columns in csv_chunks(path):
-        yield [text_column(one, columns[one.name]) for one in attributes]
+def _by_python(source: Source) -> Iterator[list[Column]]:
+    decimal = source.file_format.decimal
+    for columns in csv_chunks(source.path, source.file_format):
+        yield [text_column(one, columns[one.name], decimal) for one in source.attributes]
 
 
-def _by_arrow(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterator[list[Column]]:
+def _by_arrow(source: Source) -> Iterator[list[Column]]:
     """Read by pyarrow: numbers as text, categories as positions among distinct texts."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
-    kinds = {True: pyarrow.string(), False: pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}
+    texts, numbers = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), pyarrow.string()
+    decimal = source.file_format.decimal
+    kinds = [numbers if one.is_numeric and decimal == "." else texts for one in source.attributes]
     convert = arrow_csv.ConvertOptions(
-        include_columns=[raw[one.name] for one in attributes],
-        column_types={raw[one.name]: kinds[one.is_numeric] for one in attributes},
+        include_columns=source.used,
+        column_types=dict(zip(source.used, kinds, strict=True)),
         null_values=[],
         strings_can_be_null=False,
     )
     try:
         with arrow_csv.open_csv(
-            pyarrow.input_stream(str(path), compression="detect"),
-            read_options=arrow_csv.ReadOptions(block_size=PART_BYTES),
+            pyarrow.input_stream(str(source.path), compression="detect"),
+            read_options=arrow_csv.ReadOptions(
+                block_size=PART_BYTES,
+                column_names=source.names,
+                skip_rows=1,
+                encoding="utf8" if source.file_format.is_utf8 else source.file_format.encoding,
+            ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=delimiter_of(path), newlines_in_values=True
+                delimiter=source.separator, newlines_in_values=True
             ),
             convert_options=convert,
         ) as reader:
             for batch in reader:
                 yield [
-                    _arrow_column(one, batch.column(place)) for place, one in enumerate(attributes)
+                    _arrow_column(one, batch.column(place), decimal)
+                    for place, one in enumerate(source.attributes)
                 ]
     except pyarrow.ArrowInvalid as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(source, error) from None
 
 
-def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterator[list[Column]]:
+def _by_polars(source: Source) -> Iterator[list[Column]]:
     """Read by polars, all columns as text."""
     import polars
 
-    columns = [raw[one.name] for one in attributes]
-    lazy = _polars_records(path).fill_null("")
+    decimal = source.file_format.decimal
+    lazy = _polars_records(source).select(source.used).fill_null("")
     try:
-        for part in lazy.select(columns).collect_batches(chunk_size=PART_RECORDS):
-            yield [_polars_column(one, part[raw[one.name]]) for one in attributes]
+        for part in lazy.collect_batches(chunk_size=PART_RECORDS):
+            yield [
+                _polars_column(one, part[name], decimal)
+                for one, name in zip(source.attributes, source.used, strict=True)
+            ]
     except polars.exceptions.ComputeError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(source, error) from None
 
 
-def _polars_column(attribute: Attribute, texts: "Series") -> Column:
-    if attribute.is_numeric:
+def _polars_column(attribute: Attribute, texts: "Series", decimal: str) -> Column:
+    if attribute.is_numeric and decimal == ".":
         return text_column(attribute, texts.to_list())
-    return replace(as_any_column(attribute.name, texts), source="text")
+    return replace(as_any_column(attribute.name, texts), source="text", decimal=decimal)
 
 
-def _unreadable(path: Path, error: Exception) -> DomainError:
+def _unreadable(source: Source, error: Exception) -> DomainError:
     """Return the error without the record that a library quotes in it."""
     if "columns, got" in str(error):
-        row = str(error).rpartition(": ")[2].split(",")
+        row = str(error).rpartition(": ")[2].split(source.separator)
         return DomainError(
-            f"{path}: a record has more or fewer fields than the header.", values=row
+            f"{source.path}: a record has more or fewer fields than the header.", values=row
         )
-    return DomainError(f"{path} is not a CSV file in UTF-8 with a header row.")
+    return DomainError(f"{no_csv(source.path, source.file_format)} with a header row.")
 
 
-def _arrow_column(attribute: Attribute, texts: "DictionaryArray | StringArray") -> Column:
+def _arrow_column(
+    attribute: Attribute, texts: "DictionaryArray | StringArray", decimal: str
+) -> Column:
     """Return positions among distinct texts; of plain numbers themselves.
 
     Which is which is told text by text, so that no record decides how another is read.
     """
-    if not attribute.is_numeric:
-        levels = tuple(texts.dictionary.to_pylist())
-        return Column(attribute.name, texts.indices.to_numpy(), levels, source="text")
+    if not attribute.is_numeric or decimal != ".":
+        levels, places = tuple(texts.dictionary.to_pylist()), texts.indices.to_numpy()
+        return Column(attribute.name, places, levels, source="text", decimal=decimal)
     import pyarrow
     from pyarrow import compute
 

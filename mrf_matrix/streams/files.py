@@ -6,10 +6,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrf_matrix.datasets.files import CSV_ENDINGS, PARQUET_ENDINGS, is_data_file, parquet_errors
+from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.datasets.files import (
+    CSV_ENDINGS,
+    PARQUET_ENDINGS,
+    is_data_file,
+    lacking,
+    parquet_errors,
+)
 from mrf_matrix.domain import Domain, DomainError
-from mrf_matrix.domain.columns import Column, read_columns
-from mrf_matrix.streams.csv_files import csv_columns, lacking
+from mrf_matrix.domain.columns import Column, check_repeats, read_columns
+from mrf_matrix.streams.csv_files import csv_columns
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -54,7 +61,9 @@ def endings() -> str:
     return ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
 
 
-def file_columns(file: "str | PathLike[str]", domain: Domain) -> Iterator[ReadColumns]:
+def file_columns(
+    file: "str | PathLike[str]", domain: Domain, file_format: FileFormat = PLAIN
+) -> Iterator[ReadColumns]:
     """Yield the domain's columns of some records at a time, that of the classes last.
 
     Raises DomainError if the file lacks a column, cannot be read, or no installed library can read
@@ -63,7 +72,7 @@ def file_columns(file: "str | PathLike[str]", domain: Domain) -> Iterator[ReadCo
     path = Path(file)
     attributes = [*domain.attributes, domain.required_target()]
     if not path.name.lower().endswith(PARQUET_ENDINGS):
-        yield from csv_columns(path, attributes)
+        yield from csv_columns(path, attributes, file_format)
         return
     names = [attribute.name for attribute in attributes]
     for part in _parquet_parts(path, names):
@@ -126,6 +135,7 @@ def _polars_parts(path: Path, names: list[str]) -> "Iterator[DataFrame]":
 
 
 def _check_names(path: Path, names: list[str], got: list[str]) -> None:
+    check_repeats(got, names, str(path))
     absent = [name for name in names if name not in got]
     if absent:
         raise lacking(path, absent, got)

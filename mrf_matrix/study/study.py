@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mrf_matrix.base.checks import MOST_REPEATS, one_word, whole_number
+from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PathSource, RandomTrees
@@ -33,6 +34,7 @@ def compare(
     dataset: Dataset | str | Any,
     *,
     domain: Domain | str | None = None,
+    file_format: FileFormat = PLAIN,
     methods: Sequence[str | Method] | None = None,
     trees: PathSource | None = None,
     n_trees: int = 128,
@@ -64,6 +66,8 @@ def compare(
         with a column of classes.
     domain : Domain or path, optional
         The public domain of a file or a frame.
+    file_format : FileFormat
+        How a CSV or TSV file is written.
     methods : sequence of str or Method, optional
         Keys and methods of your own; by default all that are listed below. "residual", "labels",
         "pooled", "uniform_levels", "geometric_levels" and "optimal_levels" are known besides.
@@ -124,7 +128,11 @@ def compare(
     >>> [method.key for method in study.methods][:4]
     ['private', 'matrix', 'batch_prediction', 'subsample']
     """
-    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, domain)
+    data = (
+        dataset
+        if isinstance(dataset, Dataset)
+        else load_dataset(dataset, domain, file_format=file_format)
+    )
     compared = checked_methods(methods)
     settings: dict[str, Any] = {
         "n_trees": n_trees,

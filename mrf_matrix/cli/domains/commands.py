@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,12 @@ import click
 
 from mrf_matrix.base import escaped
 from mrf_matrix.cli.errors import spoken, user_errors
-from mrf_matrix.cli.options import FILE, NEW, overwrite_option
+from mrf_matrix.cli.options import FILE, NEW, file_format_options, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.file_format import FileFormat
     from mrf_matrix.domain import Domain
 
 
@@ -40,8 +42,14 @@ def command() -> None:
 )
 @overwrite_option("a file")
 @user_errors
+@file_format_options()
 def new(
-    file: Path, header: Path | None, target: str | None, told: tuple[str, ...], overwrite: bool
+    file: Path,
+    header: Path | None,
+    target: str | None,
+    told: tuple[str, ...],
+    overwrite: bool,
+    file_format: "FileFormat",
 ) -> None:
     """Write the domain FILE by questions, one a column.
 
@@ -53,16 +61,14 @@ def new(
 
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
-    names = header_of(header) if header is not None else list(answers)
-    if "" in names:
-        names = [name for name in names if name]
-        note("A column has no name, as an index of rows: it is left out.")
+    names = header_of(header, file_format) if header is not None else list(answers)
     if header is not None and is_a_record(names):
         raise click.ClickException(
             f"{header}: its first line has numbers where names are expected, as a record has, and "
             "a domain is public. Give the file a line of column names, or describe columns by "
             "--set without --header."
         )
+    names = single_names(names, answers, header)
     unknown = [name for name in answers if name not in names]
     if unknown:
         raise click.ClickException(f"--set {unknown[0]}: {header} has no such column.")
@@ -111,7 +117,8 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
 @click.argument("data", type=FILE, required=False)
 @click.option("--n-records", type=click.IntRange(min=1), help="Public number of records.")
 @user_errors
-def check(file: Path, data: Path | None, n_records: int | None) -> None:
+@file_format_options()
+def check(file: Path, data: Path | None, n_records: int | None, file_format: "FileFormat") -> None:
     """Check the domain FILE, and the records of DATA against it: all problems at once.
 
     No value of a record is shown, nor how many there are. That a column does not fit is told of
@@ -130,8 +137,8 @@ def check(file: Path, data: Path | None, n_records: int | None) -> None:
         if data is not None:
             if not is_data_file(data.name):
                 raise click.ClickException(f"{data}: expected a CSV, TSV or Parquet file.")
-            problems += record_problems(data, domain)
-            note_ignored(str(data), domain)
+            problems += record_problems(data, domain, file_format)
+            note_ignored(str(data), domain, file_format)
             note("Whether records fit is told of the records, to you: keep it from others.")
         advise(domain, n_records)
     for problem in problems:
@@ -175,6 +182,19 @@ def schema() -> None:
     from mrf_matrix.domain.writing.json_schema import domain_schema
 
     click.echo(json.dumps(domain_schema(), indent=2))
+
+
+def single_names(names: Sequence[str], answers: Sequence[str], header: Path | None) -> list[str]:
+    """Return the names that stand once, with a note on the others, which no domain can mean."""
+    from mrf_matrix.domain.columns import check_repeats
+
+    check_repeats(names, answers, str(header))
+    counts = Counter(names)
+    if "" in counts:
+        note("A column has no name, as an index of rows: it is left out.")
+    if repeated := [name for name, count in counts.items() if name and count > 1]:
+        note(f"More than one column is called {', '.join(repeated)}: they are left out.")
+    return [name for name in names if name and counts[name] == 1]
 
 
 def is_a_record(names: Sequence[str]) -> bool:

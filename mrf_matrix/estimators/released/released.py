@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn, Self, dataclass_transform
 
 from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Class, Records, described
@@ -70,7 +71,12 @@ class Released(BaseForestClassifier):
         self.fit(counts)
 
     def fit_stream(
-        self, batches: object, *, extra: str = "error", progress: Progress | None = None
+        self,
+        batches: object,
+        *,
+        extra: str = "error",
+        progress: Progress | None = None,
+        file_format: FileFormat = PLAIN,
     ) -> NoReturn:
         """Refuse, as `fit`."""
         self.fit(batches)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
 from mrf_matrix.base.checks import public_records, structure_generator
+from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
@@ -83,7 +84,12 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         raise needs_records(type(self).__name__)
 
     def fit_stream(
-        self, batches: object, *, extra: str = "error", progress: Progress | None = None
+        self,
+        batches: object,
+        *,
+        extra: str = "error",
+        progress: Progress | None = None,
+        file_format: FileFormat = PLAIN,
     ) -> Self:
         """Refuse: this classifier needs the records themselves, see `fit`."""
         raise needs_records(type(self).__name__)
@@ -244,13 +250,18 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
         return self._fit(partial(GivenCounts.of, self, counts))
 
     def fit_stream(
-        self, batches: object, *, extra: str = "error", progress: Progress | None = None
+        self,
+        batches: object,
+        *,
+        extra: str = "error",
+        progress: Progress | None = None,
+        file_format: FileFormat = PLAIN,
     ) -> Self:
         """Fit from batches, files or folders that are read once and never held together.
 
         Parameters
         ----------
-        batches, extra, progress
+        batches, extra, progress, file_format
             See `mrf_matrix.count_stream`.
 
         Returns
@@ -267,7 +278,7 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
         Where the domain is too large for a table of all its cells, only what is measured is
         counted: the leaves of a forest, or the cells of each ensemble's attributes.
         """
-        return self._fit(partial(GivenStream.of, self, batches, extra, progress))
+        return self._fit(partial(GivenStream.of, self, batches, extra, progress, file_format))
 
     def partial_counts(self, X: Records, y: ArrayLike) -> CellCounts:
         """Count a batch of records over the estimator's domain, without fitting anything.

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
@@ -150,6 +151,7 @@ class GivenStream(PrivateValue):
     batches: object
     extra: str = "error"
     progress: Progress | None = None
+    file_format: FileFormat = PLAIN
 
     @property
     def provenance(self) -> Provenance:
@@ -158,12 +160,17 @@ class GivenStream(PrivateValue):
 
     @classmethod
     def of(
-        cls, estimator: DomainParameters, batches: object, extra: str, progress: Progress | None
+        cls,
+        estimator: DomainParameters,
+        batches: object,
+        extra: str,
+        progress: Progress | None,
+        file_format: FileFormat,
     ) -> Self:
         """Take the estimator's domain for batches."""
         known = _domain_for_batches(estimator)
         _keep_features(estimator, known)
-        return cls(known, batches, extra, progress)
+        return cls(known, batches, extra, progress, checked_format(file_format))
 
     def over(self, coarser: Domain) -> Self:
         """Return the same batches over a coarser domain."""
@@ -176,16 +183,17 @@ class GivenStream(PrivateValue):
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
         """Read all batches once, and count what is asked for."""
         whole = tuple(range(self.domain.n_attributes))
+        read: dict[str, Any] = {
+            "extra": self.extra,
+            "progress": self.progress,
+            "file_format": self.file_format,
+        }
         counted: Mapping[Features, CellCounts | LeafCounts]
         if leaves is not None and not is_small(self.domain):
-            counted = {
-                whole: count_leaves(self.batches, leaves, extra=self.extra, progress=self.progress)
-            }
+            counted = {whole: count_leaves(self.batches, leaves, **read)}
         else:
             sets = [whole] if is_small(self.domain) else list(dict.fromkeys(asked))
-            found = count_tables(
-                self.batches, self.domain, sets, extra=self.extra, progress=self.progress
-            )
+            found = count_tables(self.batches, self.domain, sets, **read)
             counted = dict(zip(sets, found, strict=True))
         if not next(iter(counted.values())).counts.any():
             raise ValueError("batches hold no record: expected at least one record to train on.")

@@ -121,7 +121,9 @@ def _written_out(data: GivenCounts) -> EncodedRecords:
 
 def _read(data: GivenStream) -> EncodedRecords:
     """Read all batches once."""
-    blocks = list(code_blocks(data.batches, data.domain, data.extra, data.progress))
+    blocks = list(
+        code_blocks(data.batches, data.domain, data.extra, data.progress, data.file_format)
+    )
     if not any(len(block[-1]) for block in blocks):
         raise ValueError("batches hold no record: expected at least one record to train on.")
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]

@@ -150,8 +150,8 @@ def test_a_built_in_set_under_another_domain() -> None:
 
 
 BAD_FILES: dict[str, tuple[Any, str]] = {
-    "empty": ("", "distinct column names"),
-    "repeated": ("a,a\n1,2\n", "distinct column names"),
+    "empty": ("", "first line of column names"),
+    "repeated": (TEXT.replace("work", "age"), "has the columns 'age' more than once"),
     "short record": (TEXT + "1,2\n", "more or fewer fields than the 6"),
     "columns": ("age,work\n1,2\n", "lacks the columns 'level', 'flag', 'doors', 'income'"),
     "extra": ("age,work,level,flag,doors,income,id\n", "not in the domain"),
@@ -159,8 +159,8 @@ BAD_FILES: dict[str, tuple[Any, str]] = {
     "unknown": (TEXT.replace("5more", "6"), "'doors'.*not in"),
     "label": (TEXT.replace(">50K", ">50K."), "'income'.*not in"),
     "latin": ("é,b\n".encode("latin-1"), "UTF-8"),
-    "quote": ('a,b\n"1,2\n', "not a CSV file"),
-    "no header": ("secret,secret\n", "distinct column names"),
+    "quote": (TEXT + '"1,2\n', "not a CSV file"),
+    "no header": ("secret,secret\n", "lacks the columns"),
 }
 
 

@@ -176,7 +176,10 @@ BAD_RECORDS: dict[str, tuple[Any, str]] = {
     "unwanted": (GOOD | {"id": [1, 2]}, "not in the domain.*extra='ignore'"),
     "unwanted frame": (pl.DataFrame(GOOD | {"id": [1, 2]}), "not in the domain"),
     "integer names": (pd.DataFrame([[1, "M"]]), "NumPy array"),
-    "repeated": (pd.DataFrame([[1, "M", 2]], columns=["age", "sex", "age"]), "repeat column names"),
+    "repeated": (
+        pd.DataFrame([[1, "M", 2]], columns=["age", "sex", "age"]),
+        "'age' more than once",
+    ),
     "too wide": (np.zeros((3, 3)), "3 columns; expected 2.*'age', 'sex'"),
     "one record": (np.zeros(2), "reshape"),
     "three dimensions": (np.zeros((1, 2, 1)), "3 dimensions; expected two"),

@@ -82,10 +82,10 @@ def test_small_parts_make_no_difference(reader, tmp_path, monkeypatch):
     [
         (TEXT.replace(",17,", ",elderly,"), "'age' holds text where numbers"),
         (TEXT.replace("c,17, NA", "c,17"), "fields"),
-        (TEXT.replace("income", "note"), "distinct column names"),
+        (TEXT.replace("note", "income"), "has the columns 'income' more than once"),
         (TEXT.replace("income", "wage"), "lacks the columns.*'income'"),
         (TEXT.replace("5more", "5\N{LATIN SMALL LETTER E WITH ACUTE}").encode("latin-1"), "UTF-8"),
-        ("", "distinct column names"),
+        ("", "first line of column names"),
     ],
 )
 def test_what_is_no_csv_of_the_domain_is_refused(reader, text, words, tmp_path):
