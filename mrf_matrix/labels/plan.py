@@ -262,9 +262,9 @@ def check_suits_labels(domain: Domain) -> None:
 def why_no_labels(domain: Domain) -> str | None:
     """Return why no tree of labels can be planned over a domain; None where one can."""
     k, usable = domain.required_target().size, len(usable_attributes(domain))
-    if not 2 <= k <= MOST_CLASSES:
+    if not 1 <= k <= MOST_CLASSES:
         return (
-            f"domain names {k} classes: expected 2 to {MOST_CLASSES} for labels of cells. Group "
+            f"domain names {k} classes: expected 1 to {MOST_CLASSES} for labels of cells. Group "
             f"classes, or use a PosteriorForestClassifier."
         )
     if not usable:

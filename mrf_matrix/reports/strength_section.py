@@ -32,6 +32,8 @@ def strength_section(model: Any, domain: Domain) -> Section:
     if isinstance(posterior, LabelPosterior):
         tree = getattr(model, "forest_", model).tree_
         return labels_section(tree, posterior, classes, domain)
+    if domain.n_classes == 1:
+        return Section(TITLE, ("The domain names one class, which is every answer.",))
     last = domain.n_classes - 1
     known = (one for one in terms(posterior, last, 0) if one.deviations.any())
     found = sorted(known, key=lambda one: -one.size)

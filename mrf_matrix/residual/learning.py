@@ -91,6 +91,8 @@ def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floa
     """Return each column's intercept, what is unknown of it, and its part of the curvature."""
     if len(totals) == 2:
         return tuple(np.array([x]) for x in (*intercept(totals, variance, n_records), 1.0))
+    if len(totals) == 1:  # nothing curves: the class has probability one
+        return np.zeros(1), np.zeros(1), np.zeros(1)
     bases, unknown = intercepts(totals, variance, n_records)
     shares = np.exp(bases)
     return bases, unknown, shares / (1 - (shares**2).sum())

@@ -166,18 +166,16 @@ def residual_plan(
 ) -> ResidualPlan:
     """Return the plan of a residual forest. No data is needed.
 
-    `domain`: with two classes or more. `budget`: Laplace or Gaussian noise. `structure`: draws the
+    `domain`: with its classes. `budget`: Laplace or Gaussian noise. `structure`: draws the
     order of visits. `n_records`: Where it is public. Else passes and pairs are planned for
     `ASSUMED_RECORDS`. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim
     is stated for. `even_records`: records of even classes that tell as much: passes and pairs are
     planned for them.
 
-    Raises ValueError if the domain names one class, an attribute has more than `most_codes` codes,
+    Raises ValueError if an attribute has more than `most_codes` codes,
     or the noise would not fit 64 bits; MemoryError if an attribute has so many codes that their
     covariance would not fit the memory cap.
     """
-    if domain.required_target().size < 2:
-        raise ValueError("domain names one class: expected two or more for a residual forest.")
     _check_codes(domain, budget)
     known = settings_for(budget) if settings is None else settings
     n_attributes = domain.n_attributes

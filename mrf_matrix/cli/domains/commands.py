@@ -102,7 +102,7 @@ def new(
 def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
     from mrf_matrix.domain import Domain
-    from mrf_matrix.domain.writing.foreign import foreign_domain
+    from mrf_matrix.domain.writing.foreign import foreign_domain, not_kept
 
     check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
     try:
@@ -110,6 +110,8 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     except ValueError as error:
         raise click.ClickException(f"the schema {schema}: {error}") from error
     _keep(Domain.from_dict(foreign_domain(told, target)), file)
+    for line in not_kept(told):
+        note(f"Note: {spoken(line)}")
 
 
 @command.command(name="check")

@@ -7,6 +7,7 @@ from typing import Any, cast
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.domain.texts import MISSING_MARKS
 
 DEFAULT_BINS = 10  # bins of a range of numbers that the schema does not divide
 
@@ -17,14 +18,15 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
     """Return the domain file of another tool's schema, for `Domain.from_dict`.
 
     Enumerations become categories, booleans booleans, and ranges of numbers ten bins (integers up
-    to twenty of them values); missing values get a code where the schema allows them.
+    to twenty of them values); missing values get a code where the schema allows them, and its marks
+    of them are the attribute's. What a domain has no word for `not_kept` tells.
 
     `schema`: a Frictionless Table Schema or resource (``fields``, ``constraints``), or
     pandera's ``to_json`` or ``to_yaml`` (``columns``, ``checks``), as parsed; `target`: the column
     of the classes.
 
     Raises DomainError if it is neither, has no such column, or columns have no finite set of
-    values: all of them are named.
+    values, or are written so that no reader of ours would read them: all of them are named.
 
     >>> made = foreign_domain({"fields": [
     ...     {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}},
@@ -34,6 +36,7 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
     [{'name': 'age', 'range': [0, 120], 'step': 12, 'missing': 'category'}]
     """
     columns = _columns(schema)
+    _refuse_notations(schema)
     if target not in columns:
         raise DomainError(
             f"target={shown(target)}: expected a column of the schema: {name_some(columns)}."
@@ -46,17 +49,153 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
         )
     known = cast(dict[str, JsonObject], columns)
     attributes = [{"name": name, **told} for name, told in known.items() if name != target]
-    classes = {key: value for key, value in known[target].items() if key != "missing"}
+    classes = {key: value for key, value in known[target].items() if not key.startswith("missing")}
     return {"attributes": attributes, "target": {"name": target, **classes}}
 
 
+def not_kept(schema: object) -> list[str]:
+    """Return what a schema says and a domain does not, a sentence each: how files are written.
+
+    `schema`: one that `foreign_domain` takes.
+    """
+    resource, given = _parts(schema)
+    notes = _file_notes(resource, _fields(given))
+    for name, one in _named_rules(given):
+        if told := [key for key in one if key not in KEPT_RULES]:
+            notes.append(f"{shown(name)}: {name_some(told)} of its values is not kept.")
+    for field in _fields(given):
+        if field.get("categoriesOrdered"):
+            notes.append(f"{shown(field.get('name'))}: that its categories are ordered is lost.")
+    return notes
+
+
+def _file_notes(resource: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return how the files of a resource are written, in the words of readers' options."""
+    dialect = _mapping(resource.get("dialect"))
+    told = {"separator": dialect.get("delimiter"), "encoding": resource.get("encoding")}
+    usual = {"separator": ",", "encoding": "utf-8"}
+    marks = {str(one.get("decimalChar", ".")) for one in fields if one.get("type") == "number"}
+    if marks == {","}:
+        told["decimal"] = ","
+    options = [
+        f"{key}={value!r}"
+        for key, value in told.items()
+        if isinstance(value, str) and value.lower() != usual.get(key)
+    ]
+    notes = [f"Read its files with {', '.join(options)} in file_format=FileFormat(...)."]
+    strange = [
+        key
+        for key, value in dialect.items()
+        if key not in READ_DIALECT and USUAL_DIALECT.get(key, value is None) != value
+    ]
+    if strange:
+        notes.append(f"Its dialect has {name_some(strange)}, which no reader here takes.")
+    return notes if options else notes[1:]
+
+
+READ_DIALECT = {"delimiter", "skipInitialSpace", "lineTerminator", "$schema", "name", "type"}
+USUAL_DIALECT = {"quoteChar": '"', "doubleQuote": True, "header": True, "caseSensitiveHeader": True}
+KEPT_RULES = {
+    "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "required",
+    "isin", "in_range", "greater_than_or_equal_to", "less_than_or_equal_to", "greater_than",
+    "less_than",
+}  # fmt: skip
+"""Rules of values that become an attribute's, of Frictionless and of pandera."""
+
+ISO_FORMATS = {
+    "default", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S",
+}  # fmt: skip
+
+
+def _refuse_notations(schema: object) -> None:
+    """Refuse fields whose values are written as no reader of ours reads them, all by name."""
+    fields = _fields(_parts(schema)[1])
+    wrong = [f"{shown(one.get('name'))} ({why})" for one in fields if (why := _notation(one))]
+    numbers = [one for one in fields if one.get("type") == "number"]
+    if len({str(one.get("decimalChar", ".")) for one in numbers}) > 1:
+        names = [one.get("name") for one in numbers if one.get("decimalChar", ".") != "."]
+        wrong.append(f"{name_some(names)} (decimalChar, where other numbers have points)")
+    if wrong:
+        raise DomainError(
+            f"the schema has values written as they are not read here: {', '.join(wrong)}. Convert "
+            "these columns, and correct the schema; or drop them from it."
+        )
+
+
+def _notation(field: Mapping[str, Any]) -> str | None:
+    """Return what of a field's notation is not read here; None where all is."""
+    kind, form = str(field.get("type", "string")), field.get("format", "default")
+    if kind in ("date", "datetime", "time") and form not in ISO_FORMATS:
+        return f"format {shown(form)}; dates are read as 2020-01-31"
+    if kind in ("number", "integer") and field.get("groupChar"):
+        return "groupChar"
+    if kind in ("number", "integer") and field.get("bareNumber", True) is not True:
+        return "bareNumber"
+    if kind == "number" and field.get("decimalChar", ".") not in (".", ","):
+        return "decimalChar"
+    if kind == "boolean" and _of_boolean(field) is None:
+        return "trueValues and falseValues of several spellings"
+    clash = set(_marks(field)) & {str(one) for one in _labels(_values_of(field))}
+    return f"missingValues and values both name {name_some(sorted(clash))}" if clash else None
+
+
+def _of_boolean(field: Mapping[str, Any]) -> JsonObject | None:
+    """Return a boolean field's values; None if one of the two has several spellings."""
+    true, false = field.get("trueValues") or ["true"], field.get("falseValues") or ["false"]
+    if {str(one).lower() for one in true} <= {"true"} and {str(one).lower() for one in false} <= {
+        "false"
+    }:
+        return {"boolean": True}
+    return {"categories": [*false, *true]} if len(true) == len(false) == 1 else None
+
+
+def _marks(field: Mapping[str, Any]) -> list[str]:
+    """Return a field's marks of missing values, but for those that are known anyway."""
+    given = field.get("missingValues") or ()
+    texts = [str(one.get("value") if isinstance(one, Mapping) else one).strip() for one in given]
+    return [one for one in dict.fromkeys(texts) if one not in MISSING_MARKS]
+
+
+def _values_of(field: Mapping[str, Any]) -> Any:
+    return _mapping(field.get("constraints")).get("enum") or field.get("categories") or ()
+
+
+def _labels(values: Any) -> list[Any]:
+    return [one.get("value") if isinstance(one, Mapping) else one for one in values]
+
+
+def _parts(schema: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the resource that a schema is of, which may be itself, and the schema."""
+    resource = _mapping(schema)
+    if isinstance(resource.get("resources"), list) and len(resource["resources"]) == 1:
+        resource = _mapping(resource["resources"][0])
+    return resource, _mapping(resource.get("schema", resource))
+
+
+def _fields(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the fields of a Frictionless schema, each with marks of missing values."""
+    fields = given.get("fields")
+    marks = given.get("missingValues", [""])
+    listed = fields if isinstance(fields, list) else []
+    return [{"missingValues": marks, **_mapping(one)} for one in listed]
+
+
+def _named_rules(given: Mapping[str, Any]) -> list[tuple[object, Sequence[str]]]:
+    """Return the names of the rules that each column has for its values."""
+    rules = [(one.get("name"), list(_mapping(one.get("constraints")))) for one in _fields(given)]
+    for name, column in _mapping(given.get("columns")).items():
+        known = _mapping(column)
+        flags = [key for key in ("unique", "regex") if known.get(key)]
+        rules.append((name, [*_checks(known), *flags]))
+    return rules
+
+
 def _columns(schema: object) -> dict[str, JsonObject | None]:
-    given = _mapping(schema)
-    if isinstance(given.get("resources"), list) and len(given["resources"]) == 1:
-        given = _mapping(given["resources"][0])
-    given = _mapping(given.get("schema", given))
+    _, given = _parts(schema)
     if isinstance(given.get("fields"), list):
-        return _each([(_name(one), one) for one in given["fields"]], _of_field)
+        marks = given.get("missingValues", [""])
+        named = [(_name(one), {"missingValues": marks, **one}) for one in given["fields"]]
+        return _each(named, _of_field)
     if isinstance(given.get("columns"), Mapping):
         return _each([(str(name), one) for name, one in given["columns"].items()], _of_column)
     raise DomainError(
@@ -97,52 +236,61 @@ def _each(
 
 def _of_field(field: Mapping[str, Any]) -> JsonObject | None:
     """Return what a Frictionless field says of its values."""
-    rules = field.get("constraints", {})
-    return _told(
-        str(field.get("type", "string")), rules.get("enum") or field.get("categories"),
-        rules.get("minimum"), rules.get("maximum"), not rules.get("required", False),
-    )  # fmt: skip
+    rules, kind = field.get("constraints", {}), str(field.get("type", "string"))
+    marks = _marks(field)
+    if kind == "boolean" and not _values_of(field):
+        told = _of_boolean(field)
+    else:
+        told = _told(
+            kind, _values_of(field), rules.get("minimum", rules.get("exclusiveMinimum")),
+            rules.get("maximum", rules.get("exclusiveMaximum")),
+        )  # fmt: skip
+    if told is None or (rules.get("required", False) and not marks):
+        return told
+    return {**told, "missing": "category", **({"missing_values": marks} if marks else {})}
 
 
 def _of_column(column: Mapping[str, Any]) -> JsonObject | None:
-    """Return what pandera's column says; its checks are a mapping, or a list of later versions."""
-    checks: dict[str, Any] = {}
+    """Return what pandera's column says."""
+    checks = _checks(column)
+    within = checks.get("in_range") or {}
+    low = checks.get("greater_than_or_equal_to", checks.get("greater_than"))
+    high = checks.get("less_than_or_equal_to", checks.get("less_than"))
+    told = _told(
+        str(column.get("dtype", "")), checks.get("isin"),
+        within.get("min_value", low), within.get("max_value", high),
+    )  # fmt: skip
+    return {**told, "missing": "category"} if told and column.get("nullable") else told
+
+
+def _checks(column: Mapping[str, Any]) -> dict[str, Any]:
+    """Return pandera's checks by name; they are a mapping, or a list of later versions."""
     found = column.get("checks") or {}
     if isinstance(found, Mapping):
-        checks = {
+        return {
             name: one.get("value", one) if isinstance(one, Mapping) else one
             for name, one in found.items()
         }
-    else:
-        checks = {
-            one["options"]["check_name"]: one.get(
-                "value", {key: value for key, value in one.items() if key != "options"}
-            )
-            for one in found
-        }
-    within = checks.get("in_range") or {}
-    return _told(
-        str(column.get("dtype", "")), checks.get("isin"),
-        within.get("min_value", checks.get("greater_than_or_equal_to")),
-        within.get("max_value", checks.get("less_than_or_equal_to")),
-        bool(column.get("nullable")),
-    )  # fmt: skip
+    return {
+        one["options"]["check_name"]: one.get(
+            "value", {key: value for key, value in one.items() if key != "options"}
+        )
+        for one in found
+    }
 
 
-def _told(kind: str, values: Any, low: Any, high: Any, missing: bool) -> JsonObject | None:
-    option: JsonObject = {"missing": "category"} if missing else {}
+def _told(kind: str, values: Any, low: Any, high: Any) -> JsonObject | None:
     if isinstance(values, Mapping):
         values = values.get("allowed_values")
     if values:
-        labels = [one.get("value") if isinstance(one, Mapping) else one for one in values]
-        return {"categories": labels, **option}
+        return {"categories": _labels(values)}
     if kind.startswith("bool"):
-        return {"boolean": True, **option}
+        return {"boolean": True}
     if low is None or high is None:
         return None
     if isinstance(low, str):
-        return {"range": [low[:10], str(high)[:10]], "step": "year", **option}
+        return {"range": [low[:10], str(high)[:10]], "step": "year"}
     if kind.startswith("int") and high - low < MOST_INTEGERS:
-        return {"range": [int(low), int(high)], **option}
+        return {"range": [int(low), int(high)]}
     step = (high - low) / DEFAULT_BINS
-    return {"range": [low, high], "step": int(step) if step == int(step) else step, **option}
+    return {"range": [low, high], "step": int(step) if step == int(step) else step}

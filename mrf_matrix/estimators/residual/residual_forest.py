@@ -117,7 +117,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         Raises
         ------
         ValueError
-            If the domain is not given or names one class, or a parameter is invalid.
+            If the domain is not given, or a parameter is invalid.
         """
         check_claim(self)
         return self._plan(required_domain(self.domain))

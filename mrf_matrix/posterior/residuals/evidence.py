@@ -27,15 +27,19 @@ class ResidualEvidence:
     posterior: ResidualPosterior | SeveralPosterior
 
     @property
+    def _is_of_two(self) -> bool:
+        return isinstance(self.posterior, ResidualPosterior)
+
+    @property
     def log_shares(self) -> Floats:
         """Logarithms of the released class shares, (k,)."""
         bases = [one.base for one in self.posterior.columns]
-        return np.asarray(log_softmax(bases if len(bases) > 1 else [0.0, *bases]))
+        return np.asarray(log_softmax([0.0, *bases] if self._is_of_two else bases))
 
     def log_odds(self, codes: Codes) -> Floats:
         """Return log probabilities up to a constant of each record, shape (b, k)."""
         scores = [one.log_odds(codes) for one in self.posterior.columns]
-        return np.stack(scores if len(scores) > 1 else [np.zeros(len(codes)), *scores], axis=1)
+        return np.stack([np.zeros(len(codes)), *scores] if self._is_of_two else scores, axis=1)
 
     def probabilities(self, codes: Codes) -> Floats:
         """Return class probabilities, shape (b, k)."""
@@ -49,8 +53,11 @@ class ResidualEvidence:
         Both are the same, (b,): normal quantiles at `level`, as if tables were apart.
         """
         variances = np.stack([one.variances(codes) for one in self.posterior.columns], axis=1)
-        rows, two = np.arange(len(codes)), variances.shape[1] > 1
-        found = variances[rows, first] + variances[rows, second] if two else variances[:, 0]
+        rows = np.arange(len(codes))
+        if self._is_of_two:
+            found = variances[:, 0]
+        else:
+            found = variances[rows, first] + variances[rows, second]
         widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(found)
         return widths, widths
 

@@ -11,6 +11,8 @@ adds a number to each class's table, ``w (e_y - p)``. All tables are one measure
 the numbers of a record add up to at most one in size with ``w = 1 / (2 (1 - min p))``: to two
 without weights, however many classes there are. Under "l2" their norm is at most one with
 ``w = (1 - 2 min p + sum p²)^(-1/2)``. The curvature is ``w (1 - sum p²)``.
+
+*One class.* It has probability one: no record leaves a residual, and nothing curves.
 """
 
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ class Link:
     Attributes
     ----------
     n_classes : int
-        At least 2.
+        At least 1.
     norm : {"l1", "l2"}
         Of one record's residuals in all columns.
     """
@@ -92,6 +94,8 @@ class Link:
         array([[ 512, -256, -256],
                [-256, -256,  512]])
         """
+        if self.n_classes == 1:
+            return np.zeros((len(labels), 1), dtype=np.int64)
         if self.n_columns == 1:
             return np.asarray(residual_units(scores[:, 0], labels)[:, None])
         shares, records = _shares(scores), np.arange(len(labels))
@@ -103,6 +107,8 @@ class Link:
 
     def curvature_units(self, scores: Floats) -> Integers:
         """Return each record's weighted curvature in units: from 0 to `curvature_cap`."""
+        if self.n_classes == 1:
+            return np.zeros(len(scores), dtype=np.int64)
         if self.n_columns == 1:
             return curvature_units(scores[:, 0])
         shares = _shares(scores)

@@ -74,6 +74,8 @@ class SeveralPosterior:
         """Return the likeliest classes, by how much they lead the next, and its variance."""
         shares = self.probabilities(codes)
         # ties go to the first class, as in predict: sort the classes backwards
+        if shares.shape[1] == 1:
+            return np.zeros(len(codes), np.int64), np.full(len(codes), np.inf), np.zeros(len(codes))
         order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
         first, second = order[:, -1], order[:, -2]
         scores = self._scores(codes)
@@ -216,4 +218,5 @@ class ClassStates:
     def posterior(self) -> ResidualPosterior | SeveralPosterior:
         """What predictions need."""
         found = tuple(one.posterior for one in self.columns)
-        return found[0] if len(found) == 1 else SeveralPosterior(found)
+        is_of_two = len(found) == 1 and self.parts.any()  # the only class has no curvature
+        return found[0] if is_of_two else SeveralPosterior(found)

@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
 from mrf_matrix.estimators.labelled import label_tree
@@ -27,12 +26,6 @@ X = GENERATOR.integers(0, SIZES, size=(300, 4))
 Y = (X[:, 0] > 1).astype(int)
 BELOW, ABOVE = (Fraction(COUNTED_FROM + change, len(X)) for change in (-1, 1))
 """The largest budgets whose cells have no counts, and the smallest whose have."""
-
-
-@parametrize_with_checks([LabelTreeClassifier("from_data", epsilon=INFINITE, random_state=0)])
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def tree(domain=DOMAIN, **changes):
@@ -284,7 +277,6 @@ def test_noise_that_leaves_nothing_is_refused_where_that_is_asked():
     [
         ((1,), {}, "no attribute that can be cut"),
         ((1, 1, 1), {}, "no attribute that can be cut"),
-        ((3, 2), {"n_classes": 1}, "names 1 classes"),
         ((3, 2), {"epsilon": 1e9}, "too large"),
         ((3, 2), {"n_records": 0.5}, "n_records"),
         ((3, 2), {"neighboring": "any"}, "neighboring"),

@@ -147,7 +147,6 @@ REFUSED = [
     ({"domain": None}, "domain"),
     ({"domain": "/nowhere/domain.json"}, "nowhere"),
     ({"domain": Domain.from_sizes([1] * 5, n_classes=2)}, "no attribute that can be cut"),
-    ({"domain": Domain.from_sizes(SIZES, n_classes=1)}, "1 classes"),
     ({"domain": Domain.from_sizes([2] * 5, n_classes=2)}, "not in the categories"),
 ]
 

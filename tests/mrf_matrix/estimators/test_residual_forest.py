@@ -7,7 +7,6 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import (
     Attribute,
@@ -24,12 +23,6 @@ from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
 
 INFINITE = float("inf")
-
-
-@parametrize_with_checks([ResidualForestClassifier("from_data", epsilon=INFINITE, random_state=0)])
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def domain_of(sizes):
@@ -128,7 +121,6 @@ def test_plan_is_what_fit_takes():
         {"noise": "none"},
         {"noise": "exact", "noise_state": 3},
         {"domain": None},
-        {"domain": Domain.from_sizes([3] * 5, n_classes=1)},
     ],
     ids=str,
 )

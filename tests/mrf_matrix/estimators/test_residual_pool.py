@@ -134,7 +134,6 @@ def test_copies_predict_the_same_and_hold_no_record():
 REFUSED = [
     ({"beside": "residual"}, "beside='residual': expected one of 'tables', 'residuals'"),
     ({"beside": None}, "beside=None"),
-    ({"domain": Domain.from_sizes(SIZES, n_classes=1)}, "1 classes"),
 ]
 
 

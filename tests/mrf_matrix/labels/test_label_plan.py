@@ -219,10 +219,9 @@ def test_the_signal_of_a_cell_is_what_its_records_move_a_label_by():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"domain": Domain.from_sizes([3, 3], n_classes=1)}, "domain names 1 classes"),
         (
             {"domain": Domain.from_sizes([3, 3], n_classes=MOST_CLASSES + 1)},
-            "domain names 1001 classes: expected 2 to 1000",
+            "domain names 1001 classes: expected 1 to 1000",
         ),
         (
             {"domain": Domain.from_sizes([1, 1, 1], n_classes=2)},

@@ -168,11 +168,11 @@ def test_gate_is_public_and_follows_the_signal():
     assert suits_residual_forest(10, PureDP(float("inf")), 10, 2)
 
 
-def test_one_class_is_refused():
-    with pytest.raises(ValueError, match="names one class: expected two or more"):
-        residual_plan(
-            Domain.from_sizes([2], n_classes=1), PureDP(1), np.random.default_rng(0), n_records=9
-        )
+def test_one_class_is_planned_as_others_are():
+    plan = residual_plan(
+        Domain.from_sizes([2], n_classes=1), PureDP(1), np.random.default_rng(0), n_records=9
+    )
+    assert plan.totals.n_columns == 1
 
 
 @pytest.mark.parametrize("k", [3, 10])

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.naive_bayes import CategoricalNB
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
@@ -17,12 +16,6 @@ from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest, naive_bayes_leaf_logs
 
 INFINITE = float("inf")
-
-
-@parametrize_with_checks([PrivateNaiveBayesClassifier("from_data", epsilon=INFINITE)])
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
