@@ -13,7 +13,7 @@ from mrf_matrix import Attribute, Domain
 from mrf_matrix.domain import DomainError, as_domain, required_domain
 from mrf_matrix.domain.code_groups import GroupOfCode, checked_groups
 from mrf_matrix.domain.writing.advice import wide_columns
-from mrf_matrix.domain.writing.foreign import foreign_domain
+from mrf_matrix.domain.writing.foreign import foreign_domain, not_kept
 from mrf_matrix.domain.writing.json_schema import domain_schema
 from mrf_matrix.domain.writing.shorthand import written_out
 from mrf_matrix.domain.writing.vocabularies import VOCABULARIES
@@ -237,6 +237,78 @@ def test_schemas_of_other_tools_become_domains(schema):
         ],
         Attribute("ill", categories=[False, True]),
     )
+
+
+def of_fields(*fields, **schema):
+    return {"fields": [*fields, {"name": "ill", "type": "boolean"}], **schema}
+
+
+AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}}
+SEX = {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"], "required": True}}
+
+
+def test_marks_of_missing_values_are_taken_from_a_schema():
+    own = SEX | {"missingValues": ["-", {"value": "x", "label": "unknown"}]}
+    made = Domain.from_dict(
+        foreign_domain(of_fields(AGE, own, missingValues=["", "NA", "99", "-9", "99"]), "ill")
+    )
+    age, sex = made.attributes
+    assert (age.missing_values, sex.missing_values) == (("99", "-9"), ("-", "x"))
+    assert made.encode({"age": ["99", "5", ""], "sex": ["F", "x", "-"]}).tolist() == [
+        [10, 0], [0, 2], [10, 2],
+    ]  # fmt: skip
+    assert made.target.missing == "error"
+
+
+def test_booleans_by_two_spellings_are_categories():
+    answer = {"name": "a", "type": "boolean", "trueValues": ["yes"], "falseValues": ["no"]}
+    made = foreign_domain(of_fields(answer), "ill")
+    assert made["attributes"][0]["categories"] == ["no", "yes"]
+    plain = answer | {"trueValues": ["True", "TRUE"], "falseValues": ["false"]}
+    assert foreign_domain(of_fields(plain), "ill")["attributes"][0]["boolean"] is True
+
+
+DAY = {"name": "d", "constraints": {"minimum": "2020-01-01", "maximum": "2022-01-01"}}
+WEIGHT = {"name": "w", "type": "number", "constraints": {"minimum": 0, "maximum": 9}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ([DAY | {"type": "date", "format": "%d/%m/%Y"}], "'d' .format '%d/%m/%Y'"),
+        ([DAY | {"type": "date", "format": "any"}], "'d' .format 'any'"),
+        ([WEIGHT | {"groupChar": ","}], "'w' .groupChar"),
+        ([WEIGHT | {"bareNumber": False}], "'w' .bareNumber"),
+        ([WEIGHT | {"decimalChar": "_"}], "'w' .decimalChar"),
+        ([WEIGHT | {"decimalChar": ","}, WEIGHT | {"name": "v"}], "'w' .decimalChar, where other"),
+        ([{"name": "a", "type": "boolean", "trueValues": ["yes", "y"]}], "'a' .trueValues"),
+        ([SEX | {"missingValues": ["M"]}], "'sex' .missingValues and values both name 'M'"),
+        ([WEIGHT | {"bareNumber": False}, DAY | {"type": "date", "format": "%y"}], "'w'.*'d'"),
+    ],
+)
+def test_notations_that_no_reader_takes_are_refused_by_name(fields, words):
+    with pytest.raises(DomainError, match=words):
+        foreign_domain(of_fields(*fields), "ill")
+
+
+def test_what_a_domain_does_not_say_is_named():
+    sex = SEX | {"constraints": SEX["constraints"] | {"pattern": "[FM]"}, "categoriesOrdered": True}
+    resource = {
+        "schema": of_fields(sex, WEIGHT | {"decimalChar": ","}),
+        "dialect": {"delimiter": ";", "quoteChar": "'", "header": True},
+        "encoding": "latin-1",
+    }
+    assert not_kept(resource) == [
+        "Read its files with separator=';', encoding='latin-1', decimal=',' in "
+        "file_format=FileFormat(...).",
+        "Its dialect has 'quoteChar', which no reader here takes.",
+        "'sex': 'pattern' of its values is not kept.",
+        "'sex': that its categories are ordered is lost.",
+    ]
+    assert Domain.from_dict(foreign_domain(resource, "ill")).names == ("sex", "w")
+    assert not_kept(FRICTIONLESS) == not_kept(PANDERA) == not_kept(LATER_PANDERA) == []
+    odd = PANDERA["columns"]["sex"] | {"unique": True}
+    assert "'unique'" in not_kept({"columns": {"sex": odd}})[0]
 
 
 def test_schemas_without_finite_values_name_all_such_columns():

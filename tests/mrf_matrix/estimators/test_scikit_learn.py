@@ -37,7 +37,13 @@ def made(name, **changes):
     return classifier.set_params(**{k: v for k, v in (FAST | changes).items() if k in known})
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+SECONDS_EACH = {"ResidualForestClassifier", "PooledForestClassifier"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in SECONDS_EACH)) for n in CLASSIFIERS],
+)
 def test_every_classifier_keeps_the_conventions(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -61,7 +67,7 @@ ALONE = Domain(
     [*((name, {}) for name in CLASSIFIERS), ("PooledForestClassifier", {"beside": "residuals"})],
 )
 @pytest.mark.filterwarnings("ignore::mrf_matrix.BudgetWarning")
-def test_a_domain_of_one_class_is_answered_with_it(name, changes, epsilon, tmp_path):
+def test_a_domain_of_one_class_is_answered_with_it(name, changes, epsilon):
     X = np.column_stack([np.arange(30) % 3, np.arange(30) % 2])
     model = made(name, domain=ALONE, epsilon=epsilon, n_queries=30, **changes)
     model.fit(X, ["only"] * 30)
