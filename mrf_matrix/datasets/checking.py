@@ -8,7 +8,13 @@ from pathlib import Path
 from mrf_matrix.base.fields import FieldError, list_of
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.base.shown import shown
-from mrf_matrix.datasets.files import PARQUET_ENDINGS, csv_chunks, header_of, read_parquet
+from mrf_matrix.datasets.files import (
+    PARQUET_ENDINGS,
+    csv_chunks,
+    header_hint,
+    header_of,
+    read_parquet,
+)
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import as_any_column, check_repeats
 from mrf_matrix.domain.encoding import encode_column
@@ -64,6 +70,8 @@ def record_problems(
     there = set(header)
     absent = [one.name for one in wanted if one.name not in there]
     problems = {f"{file} lacks the column {shown(name)}.": None for name in absent}
+    if absent and (hint := header_hint(file, absent, file_format)):
+        problems[f"{file}:{hint}"] = None
     present = [one for one in wanted if one.name in there]
     try:
         for columns in _parts(file, file_format):
@@ -87,7 +95,9 @@ def _parts(file: Path, file_format: FileFormat) -> Iterator[dict[str, object]]:
 def _problem(attribute: Attribute, values: object, decimal: str) -> str | None:
     try:
         column = as_any_column(attribute.name, values)
-        encode_column(attribute, replace(column, decimal=decimal))
+        if isinstance(values, tuple):  # text of a CSV file
+            column = replace(column, source="text", decimal=decimal)
+        encode_column(attribute, column)
     except DomainError as error:
         return str(error).removesuffix(SEE_VALUES).strip()
     return None

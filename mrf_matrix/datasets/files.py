@@ -241,10 +241,13 @@ class CsvRecords:
         self._width = len(names)
         return names
 
+    def hint(self, absent: Sequence[str]) -> str:
+        """Return what to say of a header without some columns, once it is read."""
+        return separator_hint("".join(self._lines), self._separator, absent)
+
     def lacking(self, absent: Sequence[str], names: Sequence[str]) -> DomainError:
         """Return the error of a file without some columns, once its header is read."""
-        hint = separator_hint("".join(self._lines), self._separator, absent)
-        return lacking(self._path, absent, names, hint)
+        return lacking(self._path, absent, names, self.hint(absent))
 
     def check_quotes(self) -> None:
         """Read the records that hold quotes, and refuse one whose quotes are not closed."""
@@ -286,6 +289,16 @@ def header_of(path: Path, file_format: FileFormat = PLAIN) -> list[str]:
         raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
     with csv_errors(path, file_format), opened(path, file_format) as file:
         return CsvRecords(file, path, file_format).header()
+
+
+def header_hint(path: Path, absent: Sequence[str], file_format: FileFormat = PLAIN) -> str:
+    """Return what to say of a CSV file's header without some columns; empty of Parquet files."""
+    if path.name.lower().endswith(PARQUET_ENDINGS):
+        return ""
+    with csv_errors(path, file_format), opened(path, file_format) as file:
+        records = CsvRecords(file, path, file_format)
+        records.header()
+        return records.hint(absent)
 
 
 def csv_chunks(

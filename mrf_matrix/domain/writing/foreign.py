@@ -182,7 +182,9 @@ def _fields(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _named_rules(given: Mapping[str, Any]) -> list[tuple[object, Sequence[str]]]:
     """Return the names of the rules that each column has for its values."""
-    rules = [(one.get("name"), list(_mapping(one.get("constraints")))) for one in _fields(given)]
+    rules: list[tuple[object, Sequence[str]]] = [
+        (one.get("name"), list(_mapping(one.get("constraints")))) for one in _fields(given)
+    ]
     for name, column in _mapping(given.get("columns")).items():
         known = _mapping(column)
         flags = [key for key in ("unique", "regex") if known.get(key)]

@@ -236,3 +236,57 @@ def test_quiet_and_verbose(folder, flag, said):
     done = fit(folder, folder / "records.csv", flag)
     assert ("Fitting the posterior" in done.output) is said
     assert ("Ignored columns" in done.output) is said
+
+
+GERMAN = ("--separator", ";", "--decimal", ",", "--encoding", "latin-1")
+
+
+def german(path, rows=ROWS):
+    lines = [";".join(["", "größe", "größe", *HEADER])]
+    lines += [";".join(["1", "ü", "", one[0], f"{one[1]},50", *one[2:]]) for one in rows]
+    path.write_bytes("\r\n".join(lines).encode("latin-1"))
+    return path
+
+
+def test_files_of_another_dialect_go_through_every_command(folder):
+    other, d = german(folder / "german.csv"), folder / "d.json"
+    told = [word for name, words in SETS.items() for word in ("--set", f"{name}={words}")]
+    new = ("domain", "new", folder / "g.json", "--header", other, "--target", "outcome", *told)
+    done = run(*new, *GERMAN)
+    assert done.exit_code == 0, done.output
+    assert "More than one column is called größe: they are left out." in done.output
+    assert Domain.load(folder / "g.json") == Domain.load(d)
+    assert run("domain", "check", d, other, *GERMAN).exit_code == 0
+    fit(folder, other, *GERMAN)
+    model = folder / "m.mrf"
+    done = run("predict", model, other, "--keep", "patient_id,age", *GERMAN)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[1].startswith('p0,"20,50",')
+    plain = run("predict", model, folder / "records.csv").stdout.splitlines()
+    assert [line.rpartition(",")[2] for line in done.stdout.splitlines()[1:]] == plain[1:]
+    done = run("predict", model, other, "--keep", "größe", *GERMAN)
+    assert "'größe' more than once" in " ".join(done.output.split())
+    assert run("evaluate", model, other, "--epsilon", 1, *GERMAN).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "check"])
+def test_what_was_not_told_of_a_file_is_refused_with_the_option(folder, command):
+    fit(folder, folder / "records.csv")
+    calls = {
+        "fit": ("fit", "{}", "--domain", folder / "d.json", "--output", folder / "n.mrf"),
+        "predict": ("predict", folder / "m.mrf", "{}"),
+        "evaluate": ("evaluate", folder / "m.mrf", "{}", "--epsilon", "1"),
+        "check": ("domain", "check", folder / "d.json", "{}"),
+    }
+    other = german(folder / "german.csv")
+    for given, words in (
+        ((), "--encoding 'latin-1'"),
+        (("--encoding", "latin-1"), "--separator ';'"),
+        (("--encoding", "latin-1", "--separator", ";"), "--decimal ','"),
+        (("--encoding", "klingon"), "--encoding 'klingon'"),
+    ):
+        asked = [other if one == "{}" else one for one in calls[command]]
+        done = run(*asked, *given)
+        assert done.exit_code == 1
+        assert words in " ".join(done.output.split()), (given, done.output)
+    assert not (folder / "n.mrf").exists()
