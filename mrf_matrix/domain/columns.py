@@ -1,5 +1,6 @@
 """Records as columns: frames through narwhals, arrays by position, mappings by name."""
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ Records: TypeAlias = "IntoDataFrame | ArrayLike"
 """Records as users hold them: a frame of any library, or an array."""
 
 Outside: TypeAlias = Literal["refuse", "clip", "missing"]  # what becomes of values without a code
+
+SHORT_FLOATS = ("float16", "float32", "halffloat", "float")  # as NumPy, pandas and Arrow name them
 
 Factors: TypeAlias = tuple[Values, tuple[object, ...]]
 
@@ -84,7 +87,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
         factors = factorise(series)
         if factors is not None:
             return Column(name, factors[0], factors[1], source=type_name(dtype))
-    if dtype.is_decimal():
+    if dtype.is_decimal():  # libraries' own casts are off by a last digit: .7 is no float 7 * .1
+        return Column(name, np.array([*series.to_list(), None], object)[:-1], source="Decimal")
+    if type_name(dtype) in ("Int128", "UInt128"):
         series = series.cast(nw.Float64)
     if dtype.is_temporal():
         if dtype == nw.Datetime and getattr(dtype, "time_zone", None):
@@ -110,7 +115,7 @@ def factorise(series: "nw.Series[Any]") -> Factors | None:
     native = series.to_native()
     if series.implementation.is_pandas_like():
         codes, levels = native.factorize()
-        return np.asarray(codes), tuple(levels)
+        return np.asarray(codes), short_floats(np.asarray(levels)) or tuple(levels)
     if series.implementation.is_pyarrow():
         return arrow_factors(native)
     if series.implementation.is_polars():
@@ -125,9 +130,16 @@ def arrow_factors(native: Any) -> Factors:
         if encoded.num_chunks == 0:
             return np.empty(0, dtype=np.int32), ()
         encoded = encoded.chunk(0)
-    return encoded.indices.cast("int64").fill_null(-1).to_numpy(), tuple(
-        encoded.dictionary.to_pylist()
-    )
+    known = encoded.dictionary
+    levels = short_floats(known) or tuple(known.to_pylist())
+    return encoded.indices.cast("int64").fill_null(-1).to_numpy(), levels
+
+
+def short_floats(levels: Any) -> tuple[object, ...]:
+    """Return floats below 64 bits as such, for a longer one is another number; empty for others."""
+    if str(getattr(levels, "dtype", getattr(levels, "type", ""))).lower() not in SHORT_FLOATS:
+        return ()
+    return tuple(np.asarray(levels))
 
 
 def polars_factors(series: "nw.Series[Any]") -> Factors:
@@ -266,6 +278,7 @@ def as_any_column(name: str, values: object) -> Column:
         return as_array_column(name, values)
     import narwhals as nw
 
+    values = _as_series(values)
     found = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
     if isinstance(found, nw.DataFrame):
         if found.shape[1] != 1:
@@ -275,15 +288,20 @@ def as_any_column(name: str, values: object) -> Column:
         found = found.get_column(found.columns[0])
     if isinstance(found, nw.Series):
         return as_series_column(name, found)
-    return as_array_column(name, _listed(values))
+    return as_array_column(name, values)
 
 
-def _listed(values: object) -> object:
-    """Return the values of a library's array or index, which narwhals does not know."""
-    if hasattr(values, "to_pylist"):  # of Arrow
-        return values.to_pylist()
-    if type(values).__module__.startswith("pandas"):
-        return np.asarray(values, dtype=object)
+def _as_series(values: object) -> object:
+    """Return a library's array or index as its series, which narwhals knows; others as they are.
+
+    Who brings one has the library loaded.
+    """
+    library = type(values).__module__.partition(".")[0]
+    if library == "pyarrow" and hasattr(values, "dictionary_encode"):
+        chunks = values.chunks if hasattr(values, "chunks") else [values]
+        return sys.modules[library].chunked_array(chunks, type=values.type)
+    if library == "pandas" and not hasattr(values, "iloc"):
+        return sys.modules[library].Series(values)
     return values
 
 

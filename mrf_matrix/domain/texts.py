@@ -9,7 +9,9 @@ spelled as a number is that number. Numbers, in turn, mean the category that is 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import isnan
+from decimal import Decimal
+from fractions import Fraction
+from math import isnan, nan
 from typing import TypeVar
 
 import numpy as np
@@ -61,6 +63,8 @@ def is_missing(value: object) -> bool:
         return True
     if isinstance(value, str):
         return False
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return type(value).__name__ in ("NAType", "NaTType") or (
         isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
         and bool(value != value)
@@ -240,6 +244,8 @@ def number_of(value: object) -> int | float | None:
     """Return the number that a value is, or spells; None of booleans and of what is none."""
     if isinstance(value, str):
         return parsed_number(value)
+    if isinstance(value, Decimal | Fraction):
+        value = nan if is_missing(value) else float(value)
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return None
     number = value.item() if isinstance(value, np.generic) else value

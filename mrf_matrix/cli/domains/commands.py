@@ -68,7 +68,7 @@ def new(
             "a domain is public. Give the file a line of column names, or describe columns by "
             "--set without --header."
         )
-    names = single_names(names, answers, header)
+    names = single_names(names, list(answers), header)
     unknown = [name for name in answers if name not in names]
     if unknown:
         raise click.ClickException(f"--set {unknown[0]}: {header} has no such column.")

@@ -2,6 +2,7 @@
 
 import csv
 import datetime as dt
+import decimal
 import io
 
 import numpy as np
@@ -184,6 +185,55 @@ def test_a_stray_quote_swallows_no_record(stray, engine, tmp_path, monkeypatch):
                 read()
     path.write_text(good + '1,1,"a, ""quoted""\nfield"\n1,1,5" and 6"\n')
     assert count_stream(path, domain).counts.sum() == 11
+
+
+def containers(values):
+    """Return one column in every container that holds short floats or decimals."""
+    array = pa.array(values)
+    series = pd.Series(values)
+    return {
+        "array": np.asarray(values), "objects": np.array([*values, None], dtype=object)[:-1],
+        "list": list(values), "pandas": series, "index": pd.Index(series),
+        "categories": series.astype("category"), "arrow": array,
+        "dictionary": array.dictionary_encode(), "chunks": pa.chunked_array([array[:1], array[1:]]),
+        "table": pa.table({"a": array}), "polars": pl.Series(values),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array([0.4, 0.7], np.float32), [decimal.Decimal("0.4"), decimal.Decimal("0.7")]],
+    ids=["float32", "decimal"],
+)
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        Attribute("a", edges=[0, 0.4, 0.7, 0.8]),
+        Attribute("a", categories=[0.1, 0.4, 0.7]),
+        Attribute("a", categories=["0.1", "0.4", "0.7"]),
+        Attribute("a", edges=[0, 0.4, 0.7, 0.8], missing="category", unreadable="missing"),
+    ],
+    ids=repr,
+)
+def test_short_floats_and_decimals_are_read_alike_in_every_container(attribute, values):
+    domain = Domain([attribute])
+    known = Domain([Attribute("b", size=1)], target=attribute)
+    for name, held in containers(values).items():
+        records = held if name == "table" else {"a": held}
+        assert domain.encode(records).ravel().tolist() == [1, 2], name
+        assert known.encode_target(held).tolist() == [1, 2], name
+
+
+def test_whole_numbers_of_128_bits_are_numbers():
+    domain = Domain([Attribute("a", edges=[0, 10], outside="open")])
+    frame = pl.DataFrame({"a": [10**30, 1]}, schema={"a": pl.Int128})
+    assert domain.encode(frame).ravel().tolist() == [2, 1]
+
+
+def test_missing_decimals_are_missing():
+    domain = Domain([Attribute("a", edges=[0, 10], missing="category")])
+    held = [decimal.Decimal("nan"), decimal.Decimal(3)]
+    assert domain.encode({"a": held}).ravel().tolist() == [1, 0]
 
 
 def test_dates_are_those_on_the_wall_with_and_without_zones():
