@@ -291,7 +291,7 @@ def as_any_column(name: str, values: object) -> Column:
     return as_array_column(name, values)
 
 
-def _as_series(values: object) -> object:
+def _as_series(values: Any) -> object:
     """Return a library's array or index as its series, which narwhals knows; others as they are.
 
     Who brings one has the library loaded.

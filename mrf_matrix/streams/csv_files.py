@@ -120,13 +120,16 @@ def quoting(
 
 
 def all_records_end(source: Source) -> bool:
-    """Whether polars finds text in the last column of every record.
+    """Whether polars finds every record, with text in its last column.
 
-    It fills records that have too few fields with nulls, and says nothing: where the last column
-    is ever empty, Python reads the file, and counts the fields.
+    It fills records that have too few fields with nulls, and says nothing, has nulls for empty
+    lines as for records of empty fields, and takes a carriage return alone for no end of a line:
+    where there are such, Python reads the file, and counts the fields.
     """
     import polars
 
+    if not lines_end_by_newlines(source):
+        return False
     try:
         last = polars.col(source.names[-1])
         missing = _polars_records(source).select(last.is_null().any())
@@ -135,15 +138,25 @@ def all_records_end(source: Source) -> bool:
         return False
 
 
+def lines_end_by_newlines(source: Source) -> bool:
+    """Whether every carriage return stands before a newline."""
+    with opened(source.path, source.file_format) as file:
+        while block := file.read(2**20):
+            if block.endswith("\r"):
+                block += file.read(1)
+            if "\r" in block.replace("\r\n", ""):
+                return False
+    return True
+
+
 def _polars_records(source: Source) -> "LazyFrame":
-    """Return all columns as text, without empty lines, which polars reads as nulls."""
+    """Return all columns as text."""
     import polars
 
-    empty = polars.all_horizontal(polars.all().is_null())
     schema = dict.fromkeys(source.names, polars.String())
     return polars.scan_csv(
         source.path, has_header=False, skip_rows=1, schema=schema, separator=source.separator
-    ).filter(~empty)
+    )
 
 
 def _by_python(source: Source) -> Iterator[list[Column]]:

@@ -159,6 +159,36 @@ def test_headers_of_spreadsheets(engine, header, before, after, end, tmp_path):
         assert same(read(engine, path, DOMAIN), TRUTH)
 
 
+FIELDS = Domain(
+    [
+        Attribute("a", edges=[0, 1, 5], missing="category"),
+        Attribute("b", categories=["x", "z"], unknown="other", missing="category"),
+    ],
+    Attribute("y", size=2),
+)
+PLAIN = "a,b,y\n1,x,0\n2,z,1\n"
+LINES = {
+    "carriage returns": PLAIN.replace("\n", "\r"), "both": PLAIN.replace("\n", "\r\n"),
+    "empty lines": PLAIN.replace("\n", "\r\n\r\n"), "no last end": PLAIN[:-1],
+    "a return in quotes": PLAIN.replace("x", '"x\r"'), "blanks": PLAIN.replace(",", " , "),
+}  # fmt: skip
+ODD_RECORDS = ["   ", ",,", "1,x,", "1", "1,x,0,9", '1,"x,0']
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lines_end_and_lie_empty_alike_for_every_reader(engine, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(PLAIN)
+    truth = read(engine, path, FIELDS)
+    assert truth.counts.tolist() == [[1, 0], [0, 1]]
+    for name, text in LINES.items():
+        path.write_bytes(text.encode())
+        assert same(read(engine, path, FIELDS), truth), name
+    for record in ODD_RECORDS:  # each is one, of a class or fields that there are not
+        path.write_text(PLAIN + record + "\n")
+        assert read(engine, path, FIELDS) is None, record
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("header", ["age,sex,y,age", "age, age ,y,sex", '"age",sex,y,age'])
 def test_a_repeated_name_that_is_used_is_named(engine, header, tmp_path, monkeypatch):
