@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.pooled import PooledPosterior as PooledPosterior
     from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
     from mrf_matrix.posterior.product import product_posterior as product_posterior
+    from mrf_matrix.posterior.residuals.agreement import CodeShares as CodeShares
+    from mrf_matrix.posterior.residuals.agreement import counted_shares as counted_shares
     from mrf_matrix.posterior.residuals.kernels import Smoothness as Smoothness
     from mrf_matrix.posterior.residuals.link import CURVATURE_CAP as CURVATURE_CAP
     from mrf_matrix.posterior.residuals.link import RESIDUAL_CAP as RESIDUAL_CAP

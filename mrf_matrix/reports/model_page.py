@@ -14,6 +14,7 @@ from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.reports.belonging import ledger_warnings
 from mrf_matrix.reports.choice_report import ChoiceReport, TwoStageReport
+from mrf_matrix.reports.agreement_section import agreement_section
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,
@@ -81,6 +82,7 @@ def model_report(
         None if ledger is None else ledger_section(ledger, model_hash),
         _public(facts, domain),
         strength_section(model, domain),
+        agreement_section(model, domain),
         None if evaluation is None else _evaluation(model, evaluation, model_hash),
         _limits(report, facts),
         _identity(model, domain, model_hash),

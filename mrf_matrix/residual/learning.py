@@ -16,6 +16,7 @@ from mrf_matrix.posterior import (
     ResidualState,
     SeveralPosterior,
     beside_totals,
+    counted_shares,
     estimated_total,
     intercept,
     intercepts,
@@ -105,13 +106,15 @@ def _with_first_pass(
 
     `shares_told`: whether the tables tell the class shares of codes.
     """
-    bases = np.array([[one.intercept for one in state.columns]])
-    link = first.visits[0].link
-    state = state.with_curvature(float(link.curvature_units(bases)[0]) / UNITS)
+    bases = np.array([one.intercept for one in state.columns])
+    link, told = first.visits[0].link, []
+    state = state.with_curvature(float(link.curvature_units(bases[None, :])[0]) / UNITS)
     for i, step in enumerate(first.visits):
-        residuals = releases.table(step, (i,))
-        found, _ = state.visited(i, residuals, state.first.expected_counts((i,)), step.variance)
+        residuals, counts = releases.table(step, (i,)), state.first.expected_counts((i,))
+        found, _ = state.visited(i, residuals, counts, step.variance)
         state = beside_totals(state, found)
+        told.append(counted_shares(residuals, counts, bases, link))
+    state = state.with_code_shares(told)
     state = state.after_first_pass(told=shares_told)
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)
@@ -186,6 +189,5 @@ def _cells(sizes: Sequence[int], attributes: Attributes) -> int:
 
 def _expected_norm(state: ClassStates, attributes: Attributes, noise: float) -> float:
     """Return the L1 norm that sampling and the noise to come would show without any effect."""
-    expected = state.first.expected_counts(attributes) * state.curvature
-    spread = np.sqrt(np.multiply.outer(state.parts, expected) + noise)
-    return sqrt(2 / pi) * float(spread.sum())
+    curvatures = state.curvatures(attributes, state.first.expected_counts(attributes))
+    return sqrt(2 / pi) * float(np.sqrt(curvatures + noise).sum())

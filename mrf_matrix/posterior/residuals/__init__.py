@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.posterior.residuals.agreement import CodeShares as CodeShares
+    from mrf_matrix.posterior.residuals.agreement import counted_shares as counted_shares
     from mrf_matrix.posterior.residuals.kernels import Smoothness as Smoothness
     from mrf_matrix.posterior.residuals.link import CURVATURE_CAP as CURVATURE_CAP
     from mrf_matrix.posterior.residuals.link import RESIDUAL_CAP as RESIDUAL_CAP

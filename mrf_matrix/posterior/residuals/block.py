@@ -54,6 +54,7 @@ class EffectBlock:
     mean: Floats  # (n,)
     covariance: Floats  # (n, n)
     n_visits: int = 0  # tables of residuals seen
+    left: Table | None = None  # the last of them, less what its step took of it
 
     @classmethod
     def unseen(
@@ -107,10 +108,15 @@ def updated(
     covariance -= min(left, _shared(covariance))
     diagonal = np.diag_indices_from(covariance)
     covariance[diagonal] = np.maximum(covariance[diagonal], LEAST_UNKNOWN)
+    step = effects + intercept_step
     known = replace(
-        block, mean=block.mean + effects, covariance=covariance, n_visits=block.n_visits + 1
+        block,
+        mean=block.mean + effects,
+        covariance=covariance,
+        n_visits=block.n_visits + 1,
+        left=replace(table, residuals=table.residuals - table.curvatures * step),
     )
-    return Update(known, effects + intercept_step, intercept_step, left, picked)
+    return Update(known, step, intercept_step, left, picked)
 
 
 def _shared(covariance: Floats) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import LEAST_UNKNOWN, EffectBlock
 
 Floats = NDArray[np.float64]
@@ -46,12 +47,15 @@ class ResidualPosterior:
         Tables with effects.
     margins : tuple of ndarray
         Released shares of each attribute's codes.
+    code_shares : tuple of CodeShares
+        Of the column's class, by attribute; empty where no pass followed the first.
     """
 
     base: float
     shift: float
     blocks: tuple[EffectBlock, ...]
     margins: tuple[Floats, ...] = ()
+    code_shares: tuple[CodeShares, ...] = ()
 
     def effects(self, codes: Codes) -> Floats:
         """Return the posterior mean of ``F - base``, shape (b,)."""

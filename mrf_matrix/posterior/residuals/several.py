@@ -9,13 +9,14 @@ and those whose gains are 0 on average over p see ``w D`` alone: a column for it
 ``p_c / (1 - sum p²)``, taken at the class totals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from scipy.special import softmax
 
+from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.curvature import (
     additive_shares,
@@ -153,6 +154,11 @@ class ClassStates:
         least = min(LEAST_CURVATURE, PART_OF_TOTALS * self.curvature)
         states = self._of([one.capped() for one in self.columns])
         return replace(states, shares=shares, told=told, least=least)
+
+    def with_code_shares(self, told: Sequence[tuple[CodeShares, ...]]) -> "ClassStates":
+        """Return the states with what the first pass told of each attribute, a value a column."""
+        columns = zip(self.columns, zip(*told, strict=True), strict=True)
+        return self._of([replace(one, code_shares=shares) for one, shares in columns])
 
     def curvatures(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
         """Return the expected curvature of each cell of a table, (n, columns).

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
 from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior, purify
@@ -54,6 +55,8 @@ class ResidualState:
         What tables of residuals added to the intercept.
     variances : tuple of float
         Picked at each visit so far.
+    code_shares : tuple of CodeShares
+        By attribute, as the first pass tells them.
     """
 
     sizes: tuple[int, ...]
@@ -66,6 +69,7 @@ class ResidualState:
     blocks: tuple[EffectBlock, ...]
     shift: float = 0.0
     variances: tuple[float, ...] = ()
+    code_shares: tuple[CodeShares, ...] = ()
 
     def unseen_block(self, attributes: Sequence[int]) -> EffectBlock:
         """Return a block of attributes without effects."""
@@ -151,4 +155,16 @@ class ResidualState:
     def posterior(self) -> ResidualPosterior:
         """What predictions need."""
         seen = tuple(block for block in self.blocks if block.n_visits)
-        return purify(ResidualPosterior(self.base, self.shift, seen, self.margins))
+        found = ResidualPosterior(self.base, self.shift, seen, self.margins, self._looked_at)
+        return purify(found)
+
+    @property
+    def _looked_at(self) -> tuple[CodeShares, ...]:
+        """Shares of the codes that a later pass looked at, by attribute; none without one."""
+        pairs = list(zip(self.code_shares, self.blocks, strict=False))
+        if not any(block.n_visits > 1 for _, block in pairs):
+            return ()
+        return tuple(
+            one if block.left is None or block.n_visits < 2 else one.after(block.left)
+            for one, block in pairs
+        )
