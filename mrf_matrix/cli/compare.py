@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.cli.compare_tables import notes, score_table, strategy_table
+from mrf_matrix.cli.compare_tables import notes, score_table, strategy_table, work_ahead
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import console, note_ignored, progress_bar, resumable, write_results
+from mrf_matrix.cli.screen import console, note, note_ignored, progress_bar, resumable, write_results
 
 if TYPE_CHECKING:
     from mrf_matrix.study import Comparison
@@ -91,7 +91,7 @@ def command(
 ) -> None:
     """Compare noise allocations on DATASET: a name from `mrf-matrix datasets`, or a file.
 
-    Shows the strategies for the forest with their expected errors, which need no data, then the
+    Says first how many fits it will make. Shows the strategies for the forest with their expected errors, which need no data, then the
     test accuracy of every method at every ε, or another --metric, beside forests without privacy.
     """
     from mrf_matrix.datasets import load_dataset
@@ -99,6 +99,8 @@ def command(
 
     data = load_dataset(dataset, domain_file, extra="ignore")
     note_ignored(dataset, data.domain)
+    ahead = work_ahead(data, settings)
+    note(ahead) if as_json else console().print(ahead, "", sep="\n", soft_wrap=True)
     folder = output or Path("results") / data.name
     asked = [settings, data.domain.to_dict(), len(data.y)]
     done: list[Comparison] = []
