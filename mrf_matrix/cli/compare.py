@@ -21,7 +21,14 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import console, note, note_ignored, progress_bar, resumable, write_results
+from mrf_matrix.cli.screen import (
+    console,
+    note,
+    note_ignored,
+    progress_bar,
+    resumable,
+    write_results,
+)
 
 if TYPE_CHECKING:
     from mrf_matrix.study import Comparison
@@ -91,8 +98,9 @@ def command(
 ) -> None:
     """Compare noise allocations on DATASET: a name from `mrf-matrix datasets`, or a file.
 
-    Says first how many fits it will make. Shows the strategies for the forest with their expected errors, which need no data, then the
-    test accuracy of every method at every ε, or another --metric, beside forests without privacy.
+    Says first how many fits it will make. Then shows the strategies for the forest with their
+    expected errors, which need no data, and the test accuracy of every method at every ε, or
+    another --metric, beside forests without privacy.
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.study import compare
@@ -121,8 +129,8 @@ def show(study: "Comparison", metric: str) -> None:
     """Print the tables and say which figures are private, research or noise-free."""
     screen = console()
     screen.print(strategy_table(study), "", score_table(study, metric), "")
-    for note in notes(study):
-        screen.print(note)
+    for line in notes(study):
+        screen.print(line)
 
 
 def pictures(study: "Comparison", metric: str) -> dict[str, Any]:

@@ -50,9 +50,7 @@ class Splits:
     @property
     def n_fits(self) -> int:
         """Fits of a split."""
-        return fits_of_split(
-            self.methods, len(self.settings["epsilons"]), self.settings["n_draws"]
-        )
+        return fits_of_split(self.methods, len(self.settings["epsilons"]), self.settings["n_draws"])
 
     @property
     def steps_per_split(self) -> int:
