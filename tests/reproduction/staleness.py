@@ -9,10 +9,10 @@ too much: every classifier imports most of the library.
 import ast
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 
 from commits import CODE, ROOT, bare, changed_files, git
 
@@ -20,8 +20,8 @@ Subject = dict[str, frozenset[str]]
 """File, from the root of the checkout, to the names at its top that figures rest on."""
 
 
-def code_entered(work: Callable[[], object]) -> set[CodeType]:
-    """Return the code of every Python function that is entered while ``work`` runs."""
+def code_entered(work: FunctionType) -> set[CodeType]:
+    """Return the code of every Python function that ``work`` enters, but its own."""
     found: set[CodeType] = set()
 
     def note(frame, event, argument) -> None:
@@ -36,10 +36,10 @@ def code_entered(work: Callable[[], object]) -> set[CodeType]:
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
-    return found
+    return found - {work.__code__}
 
 
-def subject_of(work: Callable[[], object], root: Path = ROOT) -> Subject:
+def subject_of(work: FunctionType, root: Path = ROOT) -> Subject:
     """Return what ``work`` rests on: definitions that it enters, and constants named there."""
     left = {
         (file, name)
@@ -72,7 +72,7 @@ def names_at(source: str, line: int) -> list[str]:
         name
         for name, node in definitions(source).items()
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        and min(node.lineno, *(one.lineno for one in node.decorator_list), node.lineno) <= line
+        and min([node.lineno, *(one.lineno for one in node.decorator_list)]) <= line
         and line <= (node.end_lineno or 0)
     ]
 

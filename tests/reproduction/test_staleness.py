@@ -11,6 +11,7 @@ from item import Figure, Item, MissingData
 from record import read_record, write_record
 from running import run_item
 from stale import told
+from staleness import subject_of
 
 LIBRARY, TABLE = "mrf_matrix/library.py", "tests/reproduction/made_up_rates.py"
 SOURCES = {
@@ -115,6 +116,15 @@ def test_a_record_is_listed_where_its_subject_changed(
             f"    {file}: {changed}",
             "    again: python tests/reproduction 004-made-up --full --again",
         ]
+
+
+def test_who_asks_is_no_part_of_the_subject():
+    def ask():
+        return item_of(None)
+
+    here = subject_of(ask)["tests/reproduction/test_staleness.py"]
+    assert "item_of" in here
+    assert not [name for name in here if name.startswith("test_")]
 
 
 def test_a_file_that_only_moved_is_no_change(checkout, records):
