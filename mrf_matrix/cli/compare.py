@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.cli.compare_tables import notes, score_table, strategy_table
+from mrf_matrix.cli.compare_tables import notes, score_table, strategy_table, work_ahead
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
@@ -22,7 +22,14 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import console, note_ignored, progress_bar, resumable, write_results
+from mrf_matrix.cli.screen import (
+    console,
+    note,
+    note_ignored,
+    progress_bar,
+    resumable,
+    write_results,
+)
 
 if TYPE_CHECKING:
     from mrf_matrix.base.file_format import FileFormat
@@ -95,14 +102,17 @@ def command(
 ) -> None:
     """Compare noise allocations on DATASET: a name from `mrf-matrix datasets`, or a file.
 
-    Shows the strategies for the forest with their expected errors, which need no data, then the
-    test accuracy of every method at every ε, or another --metric, beside forests without privacy.
+    Says first how many fits it will make. Then shows the strategies for the forest with their
+    expected errors, which need no data, and the test accuracy of every method at every ε, or
+    another --metric, beside forests without privacy.
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.study import compare
 
     data = load_dataset(dataset, domain_file, extra="ignore", file_format=file_format)
     note_ignored(dataset, data.domain, file_format)
+    ahead = work_ahead(data, settings)
+    note(ahead) if as_json else console().print(ahead, "", sep="\n", soft_wrap=True)
     folder = output or Path("results") / data.name
     asked = [settings, data.domain.to_dict(), len(data.y)]
     done: list[Comparison] = []
@@ -123,8 +133,8 @@ def show(study: "Comparison", metric: str) -> None:
     """Print the tables and say which figures are private, research or noise-free."""
     screen = console()
     screen.print(strategy_table(study), "", score_table(study, metric), "")
-    for note in notes(study):
-        screen.print(note)
+    for line in notes(study):
+        screen.print(line)
 
 
 def pictures(study: "Comparison", metric: str) -> dict[str, Any]:

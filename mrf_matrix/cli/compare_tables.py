@@ -1,13 +1,63 @@
-"""Tables of a comparison for people."""
+"""What a comparison will take, and its tables, for people."""
 
-from collections.abc import Iterator
-from math import isnan
+from collections.abc import Iterator, Mapping
+from math import isnan, prod
+from typing import Any
 
 from rich.table import Table
 
+from mrf_matrix.base.checks import MOST_REPEATS, whole_number
 from mrf_matrix.cli.screen import table
+from mrf_matrix.datasets import Dataset
 from mrf_matrix.study import Comparison, Summary
+from mrf_matrix.study.methods import checked_methods
 from mrf_matrix.study.metrics import METRICS, PERCENT
+from mrf_matrix.study.splits import fits_of_split
+
+FITS_A_MINUTE = 550
+"""Of the default comparison of car, with its searches: it took 40 to 45 s of one core in November
+2026, and other cores are slower."""
+
+SMALL = {"records": 2_000, "cells": 2_000, "trees": 128, "depth": 4}
+"""Sizes up to which that holds; car has 1728 records and as many cells."""
+
+
+def work_ahead(data: Dataset, settings: Mapping[str, Any]) -> str:
+    """Say in one line what a comparison will fit, and about how long that takes."""
+    methods = checked_methods(settings["methods"])
+    budgets, splits, draws = (settings[name] for name in ("epsilons", "n_splits", "n_draws"))
+    for name in ("n_splits", "n_draws"):
+        whole_number(name, settings[name], most=MOST_REPEATS)
+    fits = splits * fits_of_split(methods, len(budgets), draws)
+    private = sum(method.spends for method in methods)
+    counted = (
+        f"Methods: {private} private, {len(methods) - private} other",
+        f"budgets: {len(budgets)}",
+        f"splits: {splits}",
+        f"noise draws: {draws}",
+    )
+    return (
+        f"{data.name}: {len(data.y):,} records of {len(data.domain.names)} attributes. "
+        f"{'; '.join(counted)}. {fits:,} fits; {duration(fits, data, settings)}."
+    )
+
+
+def duration(fits: int, data: Dataset, settings: Mapping[str, Any]) -> str:
+    """Say how long so many fits take where all is small; a lower limit elsewhere."""
+    sizes = {
+        "records": len(data.y),
+        "cells": prod(data.domain.sizes),
+        "trees": settings["n_trees"],
+        "depth": settings["max_depth"],
+    }
+    small = all(size <= SMALL[name] for name, size in sizes.items())
+    minutes = round(fits / FITS_A_MINUTE)
+    if not small or settings["noise"] == "exact":
+        least = "a minute" if minutes <= 1 else f"{minutes} minutes"
+        return f"it may take much more than {least}"
+    if 2 * fits < FITS_A_MINUTE:
+        return "less than a minute on one core"
+    return f"about {'a minute' if minutes <= 1 else f'{minutes} minutes'} on one core"
 
 
 def strategy_table(study: Comparison) -> Table:

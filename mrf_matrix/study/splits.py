@@ -50,7 +50,7 @@ class Splits:
     @property
     def n_fits(self) -> int:
         """Fits of a split."""
-        return sum(1 for _ in self._fits())
+        return fits_of_split(self.methods, len(self.settings["epsilons"]), self.settings["n_draws"])
 
     @property
     def steps_per_split(self) -> int:
@@ -183,6 +183,11 @@ class Splits:
         if base.noise == "research":
             state = np.random.SeedSequence((base.seed, draw)).generate_state(1)[0]
         return replace(base, epsilon=epsilon, noise_state=None if state is None else int(state))
+
+
+def fits_of_split(methods: Sequence[Method], n_epsilons: int, n_draws: int) -> int:
+    """Return the fits of a split: what spends nothing is fitted once."""
+    return sum(n_epsilons * n_draws if method.spends else 1 for method in methods)
 
 
 def _figures(method: Method, setting: Setting, halves: Sequence[Any]) -> dict[str, Any]:

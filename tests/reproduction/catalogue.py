@@ -49,6 +49,6 @@ def named(name: str) -> tuple[Item, ...]:
         return ITEMS
     if name not in BY_NAME:
         raise SystemExit(
-            f"no item {name!r}: expected 'all', 'list', 'pages' or one of {[*BY_NAME]}"
+            f"no item {name!r}: expected 'all', 'list', 'pages', 'stale' or one of {[*BY_NAME]}"
         )
     return (BY_NAME[name],)

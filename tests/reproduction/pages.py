@@ -5,6 +5,7 @@ from math import fsum
 from pathlib import Path
 
 from catalogue import BY_NAME
+from commits import in_words
 from item import Figure
 from pictures import draw
 from record import RECORDS, Record, read_record, worded, write_record
@@ -57,6 +58,7 @@ HOW = (
     "Every figure is read from a record that `python tests/reproduction ITEM --full` wrote; this"
     " page is drawn from the records by `python tests/reproduction pages`. A cell shows ours ± one"
     " standard error over the repeats, then in brackets the paper's figure and ours minus it."
+    " `python tests/reproduction stale` tells whether the code behind a figure changed since."
 )
 
 
@@ -123,8 +125,19 @@ def run_of(record: Record) -> str:
     lack = "".join(f" {name} {why}." for name, why in record.missing.items())
     return (
         f"`{record.item}`, [record](records/{record.item}.json): {how}, {seconds:,.0f} s of one"
-        f" core, on a machine of {cores}.{left}{lack}"
+        f" core, on a machine of {cores}. {commits_of(record)}{left}{lack}"
     )
+
+
+def commits_of(record: Record) -> str:
+    """Say which code the figures were computed on."""
+    parts: dict[str, list[str]] = {}
+    for name, part in record.parts.items():
+        parts.setdefault(part.commit, []).append(name)
+    if len(parts) < 2:
+        return "".join(f"Computed on {in_words(commit)}." for commit in parts)
+    listed = (f"{', '.join(names)} on {in_words(commit)}" for commit, names in parts.items())
+    return f"Computed: {'; '.join(listed)}."
 
 
 def claims_of(record: Record) -> str:
@@ -190,6 +203,10 @@ def index_of(records: list[Record]) -> str:
         " directions in seconds; `ITEM --full` measures it and keeps a record. Records written on"
         " fewer repeats than the papers' say so. Data sets that the library does not load are read"
         " from a folder `../shared/data` beside the checkout.",
+        "Records name the commit of the code that they were computed on. Runs have written it since"
+        " 26 November 2026. Of older figures the pages say 'a commit before', and name the one that"
+        " brought them into the repository, found in its history. `python tests/reproduction stale`"
+        " lists the records whose code changed since, what changed, and how to run them again.",
         "::::{toctree}\n:maxdepth: 1\n\n" + "\n".join(INTROS) + "\n::::",
         "## Where the papers are wrong",
         "Each is shown by an item or a test that anyone can run again.",

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from commits import UNKNOWN
 from item import Figure, Item, Table
 
 from mrf_matrix import __version__
@@ -22,13 +23,14 @@ FLAT = re.compile(r"\[\s+((?:\"(?:[^\"\\]|\\.)*\"|[^\[\]{}\"])*?)\s+\]")
 
 @dataclass(frozen=True)
 class Part:
-    """What one part gave, from how many repeats (seeds 0, 1, ...), in how many seconds."""
+    """What one part gave, from how many repeats (seeds 0, 1, ...), in how many seconds, on what."""
 
     figures: tuple[Figure, ...]
     repeats: int
     seconds: float
     versions: Mapping[str, str]
     cores: int
+    commit: str = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,10 @@ class Record:
         ]
 
 
-def measured(figures: list[Figure], repeats: int, seconds: float) -> Part:
-    """Return a part as it was measured here."""
+def measured(figures: list[Figure], repeats: int, seconds: float, commit: str) -> Part:
+    """Return a part as it was measured here, on the code of a commit."""
     versions = {"mrf_matrix": __version__} | {name: version(name) for name in PACKAGES}
-    return Part(tuple(figures), repeats, round(seconds, 1), versions, os.cpu_count() or 1)
+    return Part(tuple(figures), repeats, round(seconds, 1), versions, os.cpu_count() or 1, commit)
 
 
 def words_of(item: Item, table: Table, full: bool) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def read_record(name: str, folder: Path = RECORDS) -> Record | None:
     parts = {
         part: Part(
             figures=tuple(Figure(*figure) for figure in found["figures"]),
-            **{key: found[key] for key in ("repeats", "seconds", "versions", "cores")},
+            **{key: found[key] for key in ("repeats", "seconds", "versions", "cores", "commit")},
         )
         for part, found in content.pop("parts").items()
     }

@@ -46,6 +46,26 @@ def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
     assert json.loads((tmp_path / "compare.json").read_text())["dataset"] == "monks_1"
 
 
+def test_the_first_line_says_what_it_will_take(tmp_path):
+    options = ["--no-pictures", "--output", str(tmp_path), "--methods", "naive_bayes,majority"]
+    small = [*SMALL, "--n-splits", "2", "--n-draws", "3", "--epsilons", "1,2", *options]
+    done = run("compare", "monks_1", *small)
+    assert done.exit_code == 0, done.output
+    fits = len(json.loads((tmp_path / "compare.json").read_text())["scores"])
+    assert done.stdout.splitlines()[0] == (
+        "monks_1: 432 records of 6 attributes. Methods: 1 private, 1 other; budgets: 2; splits: 2; "
+        f"noise draws: 3. {fits} fits; less than a minute on one core."
+    )
+    larger = run("compare", "monks_1", *small, "--noise", "exact")
+    assert "it may take much more than a minute" in larger.stdout.splitlines()[0]
+    quiet = run("compare", "monks_1", *small, "--json")
+    assert json.loads(quiet.stdout)
+    assert quiet.stderr.startswith("monks_1: 432 records")
+    refused = run("compare", "monks_1", *SMALL, "--n-draws", "0", *options)
+    assert refused.exit_code == 1
+    assert "fits;" not in refused.output
+
+
 def test_another_figure_is_shown_and_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(
