@@ -11,7 +11,6 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import public_records, whole_number
 from mrf_matrix.base.provenance import FOREST, Chosen, carried
 from mrf_matrix.base.shown import shown
-from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
@@ -29,7 +28,7 @@ from mrf_matrix.planning.blocks.block_design import (
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
-from strategies.operators import Operator, RowScaled, check_allocation
+from strategies.operators import Marginals, Operator, check_allocation
 
 COVARIANCES = 12
 """Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
@@ -42,6 +41,7 @@ EQUAL = (1, 1)
 class BlockPart(PlanPart):
     """The only part of a plan of tables: leaves are measured themselves, and class totals."""
 
+    workload: Marginals  # a table of every block, and the total
     blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
     weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
     design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
@@ -95,7 +95,7 @@ class BlockPart(PlanPart):
         share = largest_scale / made.law.scale
         leaf = max(1, int(self.weights[0] * share))
         weights = leaf, max(1, leaf * self.weights[1] // self.weights[0])
-        weighted = RowScaled(_by_row(weights, self.workload.shape[0]), self.workload)
+        weighted = counted_tables(self.forest.domain, self.blocks, weights)
         mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
         return replace(self, weights=weights, mechanism=mechanism)
 
@@ -104,6 +104,20 @@ class BlockPart(PlanPart):
         """Cells, and terms a class, of each block's model: its codes and an intercept."""
         fans = [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
         return [(prod(one), sum(one) + 1) for one in fans]
+
+
+def counted_tables(
+    domain: Domain, blocks: Sequence[Block], weights: tuple[int, int] = EQUAL
+) -> Marginals:
+    """Return the leaves of the blocks' trees and the class totals: T, its rows weighted.
+
+    As the marginals that they are: it takes a weight a table, where a mask for every leaf takes
+    leaves times codes.
+
+    `weights`: of a block's leaves and of the class totals.
+    """
+    leaf, total = weights
+    return Marginals(domain.sizes, [*blocks, ()], [*[leaf] * len(blocks), total])
 
 
 def _by_row(weights: tuple[int, int], rows: int) -> Array:
@@ -167,7 +181,7 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
     """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
     blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
     forest = naive_bayes_forest(domain)
-    workload = path_matrix(forest)
+    workload = counted_tables(domain, blocks)
     mechanism = calibrate(workload, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
@@ -208,8 +222,7 @@ def weighted_blocks(
     for block in blocks:
         check_block(domain, block, n_classes)
     forest = BlockTrees(blocks).grow(domain)
-    workload = path_matrix(forest)
-    weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
+    workload, weighted = (counted_tables(domain, blocks, each) for each in (EQUAL, weights))
     mechanism = calibrate(weighted, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, weights)
