@@ -1,6 +1,7 @@
 """What stands behind a plan's answers: public numbers of records, and the noise of votes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,6 +16,18 @@ from strategies.operators import Marginals
 
 WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", default=None)
 """What weighs the signal of every plan before it is paid for, see `verdict.weighing`."""
+
+
+@contextmanager
+def weighed(plan: Callable[[], object]) -> Iterator[None]:
+    """Weigh a plan where that is asked, as a whole: plans of its parts inside are not."""
+    if (weigh := WEIGHING.get()) is not None:
+        weigh(plan())
+    token = WEIGHING.set(None)
+    try:
+        yield
+    finally:
+        WEIGHING.reset(token)
 
 
 def records_behind(

@@ -6,16 +6,14 @@ from typing import Literal
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.domain.errors import name_few
-from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
+from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.planning.private.screening import Screening, screening_share
 from mrf_matrix.planning.private.trust import planned_trust
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
 RESIDUALS_LEAD = 0.002
 """Expected lead from which residuals are measured: tables serve other queries too."""
-
-FAINT = 50
-"""Records times ε below which a private model may be right less often than the majority class."""
 
 PRIOR = "a public prior, by which kinds are ranked"
 
@@ -150,9 +148,13 @@ class PrivatePlan:
 
     @property
     def is_faint(self) -> bool:
-        """Whether public numbers say that hardly anything can be learned."""
-        known = self.n_records
-        return known is not None and known * epsilon_of(self.budget) < FAINT
+        """Whether records times ε alone say that hardly anything can be learned."""
+        return self.verdict.is_faint
+
+    @property
+    def verdict(self) -> Verdict:
+        """What noise leaves: of the whole budget, whatever is chosen on the way."""
+        return verdict_of(self)
 
     @property
     def after_balance(self) -> Budget:
@@ -197,10 +199,8 @@ class PrivatePlan:
             told += " A private choice at the end says how far its votes are believed."
         if self.n_records is None:
             told += " Residuals and trees of labels need a public n_records."
-        if self.is_faint:
-            told += (
-                f" Records times ε are below {FAINT}: the majority class may be right more often."
-            )
+        if not self.verdict.ok:
+            told += f" Signal and noise: {self.verdict}."
         if self.coarser:
             told += (
                 f" Neighbouring codes of {name_few(self.coarser)} are counted as one, in at most "
