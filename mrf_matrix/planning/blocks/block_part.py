@@ -11,16 +11,20 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import public_records, whole_number
 from mrf_matrix.base.provenance import FOREST, Chosen, carried
 from mrf_matrix.base.shown import shown
+from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.errors import name_few
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.planning.blocks.block_design import COVARIANCES as COVARIANCES
 from mrf_matrix.planning.blocks.block_design import (
     BlockChoice,
     BlockDesign,
+    block_arrays,
     choose_blocks,
     judge_blocks,
     row_weights,
@@ -28,10 +32,7 @@ from mrf_matrix.planning.blocks.block_design import (
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
-from strategies.operators import Marginals, Operator, check_allocation
-
-COVARIANCES = 12
-"""Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
+from strategies.operators import Marginals, Operator, RowScaled, check_allocation
 
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
@@ -41,7 +42,6 @@ EQUAL = (1, 1)
 class BlockPart(PlanPart):
     """The only part of a plan of tables: leaves are measured themselves, and class totals."""
 
-    workload: Marginals  # a table of every block, and the total
     blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
     weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
     design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
@@ -95,7 +95,7 @@ class BlockPart(PlanPart):
         share = largest_scale / made.law.scale
         leaf = max(1, int(self.weights[0] * share))
         weights = leaf, max(1, leaf * self.weights[1] // self.weights[0])
-        weighted = counted_tables(self.forest.domain, self.blocks, weights)
+        weighted = RowScaled(_by_row(weights, self.workload.shape[0]), self.workload)
         mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
         return replace(self, weights=weights, mechanism=mechanism)
 
@@ -104,20 +104,6 @@ class BlockPart(PlanPart):
         """Cells, and terms a class, of each block's model: its codes and an intercept."""
         fans = [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
         return [(prod(one), sum(one) + 1) for one in fans]
-
-
-def counted_tables(
-    domain: Domain, blocks: Sequence[Block], weights: tuple[int, int] = EQUAL
-) -> Marginals:
-    """Return the leaves of the blocks' trees and the class totals: T, its rows weighted.
-
-    As the marginals that they are: it takes a weight a table, where a mask for every leaf takes
-    leaves times codes.
-
-    `weights`: of a block's leaves and of the class totals.
-    """
-    leaf, total = weights
-    return Marginals(domain.sizes, [*blocks, ()], [*[leaf] * len(blocks), total])
 
 
 def _by_row(weights: tuple[int, int], rows: int) -> Array:
@@ -164,6 +150,8 @@ def design_of(
     """Return the blocks of a choice, and what they are worth; parameters as `block_part`."""
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
     if choice.blocks is None:
+        for i in (i for i, size in enumerate(domain.sizes) if size > 1):
+            check_block(domain, (i,), n_classes)  # whichever are chosen by the budget
         return choose_blocks(
             domain.sizes,
             n_classes,
@@ -178,10 +166,14 @@ def design_of(
 
 
 def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
-    """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
+    """Return a block for each attribute with two codes, all weights equal: naive Bayes.
+
+    Its leaves are held as the marginals that they are: a weight a table, where a mask for every
+    leaf takes leaves times codes.
+    """
     blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
     forest = naive_bayes_forest(domain)
-    workload = counted_tables(domain, blocks)
+    workload = Marginals(domain.sizes, [*blocks, ()], [1] * (len(blocks) + 1))
     mechanism = calibrate(workload, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
@@ -222,7 +214,8 @@ def weighted_blocks(
     for block in blocks:
         check_block(domain, block, n_classes)
     forest = BlockTrees(blocks).grow(domain)
-    workload, weighted = (counted_tables(domain, blocks, each) for each in (EQUAL, weights))
+    workload = path_matrix(forest)
+    weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
     mechanism = calibrate(weighted, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, weights)
@@ -233,13 +226,9 @@ def check_block(domain: Domain, block: Block, n_classes: int) -> None:
 
     Raises MemoryCapError: it names the attributes.
     """
-    terms = sum(domain.sizes[i] for i in block) + 1
-    check_allocation(
-        f"covariances of the effects of attributes {list(block)}",
-        (COVARIANCES, n_classes, terms, terms),
-    )
-    components = prod(domain.sizes[i] + 1 for i in block)
-    check_allocation(f"components of attributes {list(block)}", (components, n_classes))
+    names = name_few([domain.names[i] for i in block])
+    for what, shape in block_arrays(domain.sizes, block, n_classes).items():
+        check_allocation(f"{what} of {names}", shape)
 
 
 def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
