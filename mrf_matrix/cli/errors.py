@@ -12,6 +12,7 @@ import click
 
 from mrf_matrix.base import escaped
 from mrf_matrix.cli.screen import NO_COLOR, VOLUME
+from strategies.operators.base.memory import REMEDY
 
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
 """Where code lives whose messages show no private value."""
@@ -98,6 +99,16 @@ IN_PYTHON = {
     "named in the error's attribute values": "which --debug shows",
     "is in the error's attribute values": "--debug shows",
     "stand in the error's attribute values": "--debug shows",
+    REMEDY: (
+        'Group codes in the domain file ("groups"), leave attributes out, or give less of '
+        "--n-trees and --max-depth."
+    ),
+    ", or raise the cap with strategies.operators.memory_cap(bytes)": "",
+    "a claim by rho= or delta=,": "a claim by --rho or --delta,",
+    "expected epsilon= and delta=0,": "expected --epsilon without --delta,",
+    "PrivacyLedger(epsilon=..., delta=...) or PrivacyLedger(rho=...)": (
+        "mrf-matrix ledger FILE with --epsilon and --delta, or with --rho"
+    ),
     "outside='open'": '"outside": "open"',
     "unknown='other'": '"unknown": "other"',
     "missing='category'": '"missing": "category"',

@@ -326,6 +326,6 @@ def check_columns(
     if unwanted and extra == "error":
         raise DomainError(
             f"{where} {have} columns that are not in the domain, named in the error's attribute "
-            "values. Drop them (the target is passed apart), or give extra='ignore'.",
+            "values. Drop them, as X[list(domain.names)] does; the target is passed apart.",
             values=unwanted,
         )

@@ -110,7 +110,7 @@ class PrivateForestClassifier(
     >>> car = load_dataset("car")
     >>> model = PrivateForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
     >>> print(model.plan())
-    posterior forest: expected accuracy ...
+    posterior forest: planning score ...
     >>> model.fit(car.X, car.y).predict(car.X).shape
     (1728,)
     """

@@ -75,7 +75,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
 
         Parameters and errors as `mrf_matrix.save_model`.
         """
-        files = import_module("mrf_matrix.files.models.save")  # which knows us, not we it
+        files = import_module("mrf_matrix.files.models.save")  # it imports us: a circle
         files.save_model(self, path, allow_nonprivate=allow_nonprivate)
 
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
@@ -196,7 +196,7 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
         """Check the parameters, bring the data, plan, and measure."""
         raise TypeError(f"{type(self).__name__} measures nothing: use one of its subclasses.")
 
-    def fit(self, X: Records, y: ArrayLike) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Measure private records once, or keep them for the queries to come: see the class.
 
         Parameters

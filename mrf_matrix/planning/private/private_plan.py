@@ -15,7 +15,8 @@ from mrf_matrix.residual.step import ResidualStep
 RESIDUALS_LEAD = 0.002
 """Expected lead from which residuals are measured: tables serve other queries too."""
 
-PRIOR = "a public prior, by which kinds are ranked"
+PRIOR = "expected accuracy under a public prior, by which kinds are ranked; no forecast"
+"""What the planning score is. Data of one's own may be far from the prior."""
 
 Measured = Literal["tables", "residuals", "labels", "pool", "residual pool"]
 """What a kind measures: tables at once, tables of residuals, a tree of labels, or such a tree
@@ -43,7 +44,8 @@ class Forecast:
     budget : PureDP or ZCDP
         Of the noise that it would use.
     accuracy : float
-        Expected share of right labels, of two classes against each other, under the prior.
+        The planning score: expected share of right labels, of two classes against each other,
+        under a public prior. It ranks kinds, and forecasts nothing of data unlike the prior's.
     measured : {"tables", "residuals", "labels", "pool", "residual pool"}
         What is measured, where attributes are screened first: if all of them are kept.
     screening : Screening or None
@@ -66,7 +68,8 @@ class Forecast:
             "measured": self.measured,
             "screened": self.screening is not None,
             "budget": repr(self.budget),
-            "expected_accuracy": self.accuracy,
+            "planning_score": self.accuracy,
+            "expected_accuracy": self.accuracy,  # the score's name in records of before
         }
 
 
@@ -217,7 +220,7 @@ class PrivatePlan:
     def _compared(self) -> str:
         """The kind that is taken, beside the next."""
         first, *others = self.forecasts
-        told = f"{first.name}: expected accuracy {first.accuracy:.3f} under {PRIOR}"
+        told = f"{first.name}: planning score {first.accuracy:.3f} ({PRIOR})"
         if not others:
             return f"{told}; no other kind is considered for this domain and budget."
         second = others[0]
