@@ -142,7 +142,7 @@ def test_plan_fit_and_report_say_the_same(kind):
     assert not any(note.startswith(NOTE) for note in untold.notes)
 
 
-@pytest.mark.parametrize("mode", ["private", "posterior", "naive_bayes"])
+@pytest.mark.parametrize("mode", ["private", "posterior", "residual"])
 def test_the_command_line_says_it_in_the_same_words(mode, tmp_path):
     file = tmp_path / "domain.json"
     TEN.save(file)
