@@ -12,7 +12,6 @@ import click
 
 from mrf_matrix.base import escaped
 from mrf_matrix.cli.screen import NO_COLOR, VOLUME
-from strategies.operators.base.memory import REMEDY
 
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
 """Where code lives whose messages show no private value."""
@@ -99,10 +98,6 @@ IN_PYTHON = {
     "named in the error's attribute values": "which --debug shows",
     "is in the error's attribute values": "--debug shows",
     "stand in the error's attribute values": "--debug shows",
-    REMEDY: (
-        'Group codes in the domain file ("groups"), leave attributes out, or give less of '
-        "--n-trees and --max-depth."
-    ),
     ", or raise the cap with strategies.operators.memory_cap(bytes)": "",
     "a claim by rho= or delta=,": "a claim by --rho or --delta,",
     "expected epsilon= and delta=0,": "expected --epsilon without --delta,",
@@ -134,8 +129,18 @@ IN_PYTHON = {
 """Python's words in errors, and what the command line says for them."""
 
 
+LESS_MEMORY = (
+    'Group codes in the domain file ("groups"), leave attributes out, or give less of --n-trees '
+    "and --max-depth."
+)
+"""What whoever meets the memory cap at the command line can do."""
+
+
 def spoken(line: str) -> str:
     """Return an error in the words of options and domain files."""
+    from strategies.operators.base.memory import REMEDY  # loaded by whatever met the cap
+
+    line = line.replace(REMEDY, LESS_MEMORY)
     for python, words in IN_PYTHON.items():
         line = line.replace(python, words)
     return line

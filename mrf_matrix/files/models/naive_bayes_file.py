@@ -4,11 +4,8 @@ Reading makes the tables of single attributes anew and compares them with what t
 The report must be the one that follows from the release; only its notes are the writer's word.
 """
 
-from dataclasses import replace
-
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject, number_of, versioned_of
-from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_naive_bayes import ReleasedNaiveBayesClassifier
 from mrf_matrix.estimators.shared.reports import training_report
@@ -19,8 +16,8 @@ from mrf_matrix.files.models.measured_once import release_and_domain, same_mecha
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of
-from mrf_matrix.mechanisms import Release, calibrate
-from mrf_matrix.planning.blocks.block_part import BlockPart, single_attributes
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.blocks.block_part import BlockPart, measured_by_paths, single_attributes
 from mrf_matrix.planning.kinds.words import kind_of
 from strategies.operators import RowKronecker
 
@@ -67,9 +64,7 @@ def _measurement(domain: Domain, release: Release) -> BlockPart:
         raise FieldError(f"answers of {len(release.answers)} rows: expected {leaves}.")
     measured = single_attributes(domain, release.budget, release.neighboring)
     if isinstance(release.mechanism.rounded.matrix, RowKronecker):  # as files of before hold it
-        paths = path_matrix(measured.forest)
-        made = calibrate(paths, release.budget, neighboring=release.neighboring)
-        measured = replace(measured, workload=paths, mechanism=made)
+        measured = measured_by_paths(measured)
     if not same_mechanism(measured.mechanism, release.mechanism):
         raise FieldError("its release did not measure the tables of single attributes.")
     return measured

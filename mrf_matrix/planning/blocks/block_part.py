@@ -179,6 +179,13 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
 
 
+def measured_by_paths(part: BlockPart) -> BlockPart:
+    """Return the same tables measured by a mask for every leaf, as files of before hold them."""
+    paths, made = path_matrix(part.forest), part.mechanism
+    mechanism = calibrate(paths, made.budget, neighboring=made.neighboring)
+    return replace(part, workload=paths, mechanism=mechanism)
+
+
 def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
     """Return blocks that were given by hand, as positions."""
     if n_blocks != "auto":
