@@ -17,6 +17,7 @@ import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain.columns import checked_table
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
@@ -102,6 +103,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         self._check_claim()
         if vars(self).get("domain") == "from_data":
             X = validated_queries(self, X)
+        checked_table(X, domain.names)  # its refusal advises what predict takes
         return domain.encode(X)
 
     def _within(self, X: Records, outside: Outside) -> Records:

@@ -4,6 +4,7 @@ import json
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -97,6 +98,10 @@ def test_a_forest_too_large_to_be_learned_from_is_refused_before_it_is_compiled(
         assert model.leaf_variances_.shape == (leaves,)
 
 
+def compose(after, first):
+    return lambda *given: after(first(*given))
+
+
 def works(make):
     """Return what is said where something cannot be planned; nothing where it can."""
     try:
@@ -134,6 +139,17 @@ def test_some_plans_are_refused_at_every_budget():
 def test_no_y_is_said_of_the_classifier_that_was_asked(make):
     with pytest.raises(ValueError, match=f"{make.__name__} requires y"):
         make(Domain.from_sizes([2, 2], n_classes=2)).fit(np.zeros((4, 2), dtype=int))
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+def test_columns_too_many_are_refused_without_a_parameter_that_no_classifier_takes(make):
+    domain = Domain.from_sizes([2, 2], n_classes=2)
+    frame = {"x0": [0, 1], "x1": [1, 0], "id": [4, 5]}
+    with pytest.raises(ValueError, match=r"not in the domain.*Drop them") as refused:
+        make(domain).fit(pd.DataFrame(frame), [0, 1])
+    assert "extra=" not in str(refused.value)
+    with pytest.raises(ValueError, match="extra='ignore'"):
+        domain.encode(frame)  # which takes it
 
 
 def test_a_claim_by_delta_is_refused_by_a_pure_ledger_in_the_words_of_its_reader(tmp_path):
