@@ -98,6 +98,12 @@ IN_PYTHON = {
     "named in the error's attribute values": "which --debug shows",
     "is in the error's attribute values": "--debug shows",
     "stand in the error's attribute values": "--debug shows",
+    ", or raise the cap with strategies.operators.memory_cap(bytes)": "",
+    "a claim by rho= or delta=,": "a claim by --rho or --delta,",
+    "expected epsilon= and delta=0,": "expected --epsilon without --delta,",
+    "PrivacyLedger(epsilon=..., delta=...) or PrivacyLedger(rho=...)": (
+        "mrf-matrix ledger FILE with --epsilon and --delta, or with --rho"
+    ),
     "outside='open'": '"outside": "open"',
     "unknown='other'": '"unknown": "other"',
     "missing='category'": '"missing": "category"',
@@ -127,8 +133,18 @@ IN_PYTHON = {
 """Python's words in errors, and what the command line says for them."""
 
 
+LESS_MEMORY = (
+    'Group codes in the domain file ("groups"), leave attributes out, or give less of --n-trees '
+    "and --max-depth."
+)
+"""What whoever meets the memory cap at the command line can do."""
+
+
 def spoken(line: str) -> str:
     """Return an error in the words of options and domain files."""
+    from strategies.operators.base.memory import REMEDY  # loaded by whatever met the cap
+
+    line = line.replace(REMEDY, LESS_MEMORY)
     for python, words in IN_PYTHON.items():
         line = line.replace(python, words)
     return line

@@ -192,7 +192,7 @@ def read_columns(records: object, names: Sequence[str], extra: str = "error") ->
     return [as_array_column(name, table[:, i].copy()) for i, name in enumerate(names)]
 
 
-def checked_table(records: object, names: Sequence[str], extra: str = "error") -> Table:
+def checked_table(records: object, names: Sequence[str], extra: str | None = None) -> Table:
     """Return records as a table that has the named columns; parameters as `read_columns`.
 
     No value is looked at.
@@ -200,7 +200,7 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
     Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
     shape.
     """
-    if extra not in ("error", "ignore"):
+    if extra not in ("error", "ignore", None):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
     table = as_table(without_repeats(records, names, extra))
     got = names_of(table)
@@ -364,7 +364,7 @@ def check_repeats(
 
 
 def check_columns(
-    got: Sequence[object], names: Sequence[str], extra: str, where: str = "Records"
+    got: Sequence[object], names: Sequence[str], extra: str | None, where: str = "Records"
 ) -> None:
     """Refuse missing and unwanted column names, and wanted ones that are repeated.
 
@@ -382,9 +382,11 @@ def check_columns(
             "there stand in the error's attribute values.",
             values=unwanted,
         )
-    if unwanted and extra == "error":
+    if unwanted and extra != "ignore":
+        choice = "" if extra is None else ", or give extra='ignore'"  # whose caller takes it
         raise DomainError(
             f"{where} {have} columns that are not in the domain, named in the error's attribute "
-            "values. Drop them (the target is passed apart), or give extra='ignore'.",
+            "values. Drop them, as X[list(domain.names)] does (the target is passed "
+            f"apart){choice}.",
             values=unwanted,
         )

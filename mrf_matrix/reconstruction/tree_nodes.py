@@ -30,7 +30,7 @@ def node_matrix(forest: Forest) -> RowKronecker:
     """Return the 0/1 matrix whose row v marks the cells of node v, shape (nodes, n).
 
     A node is the smallest box around its leaves: per attribute, the codes that some leaf below
-    it holds. The largest array takes ``4 n_leaves max(sizes)`` bytes.
+    it holds. The masks take ``nodes * sum(sizes)`` bytes.
 
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests import RandomTrees
@@ -120,12 +120,19 @@ def _leaf_ranges(forest: Forest) -> tuple[Longs, Longs]:
 
 
 def _node_masks(forest: Forest) -> list[Bools]:
-    start, end = _leaf_ranges(forest)
+    """Return the codes of each node, per attribute: those of its children together."""
     check_allocation("masks of the nodes", (forest.n_nodes, sum(forest.domain.sizes)), 1)
-    found = []
-    for mask in leaf_masks(forest):
-        check_allocation("sums of masks", (len(mask) + 1, mask.shape[1]), 4)
-        sums = np.zeros((len(mask) + 1, mask.shape[1]), dtype=np.int32)
-        np.cumsum(mask, axis=0, out=sums[1:])
-        found.append(sums[end] > sums[start])
-    return found
+    return [_with_parents(forest, mask) for mask in leaf_masks(forest)]
+
+
+def _with_parents(forest: Forest, of_leaves: Bools) -> Bools:
+    """Return the codes that some leaf below each node holds, (nodes, codes)."""
+    masks = np.zeros((forest.n_nodes, of_leaves.shape[1]), dtype=bool)
+    masks[forest.leaves] = of_leaves
+    for level in reversed(forest.levels):
+        inner = level[forest.n_children[level] > 0]
+        if len(inner):
+            fan = forest.n_children[inner]
+            below = concatenated_ranges(forest.first_child[inner], fan)
+            masks[inner] = np.logical_or.reduceat(masks[below], np.cumsum(fan) - fan, axis=0)
+    return masks

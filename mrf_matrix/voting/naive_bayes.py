@@ -10,7 +10,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest, forest_from_paths
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.block_trees import table_forest
 from mrf_matrix.voting.leaf_evidence import product_logs
 
 NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
@@ -32,14 +33,8 @@ def naive_bayes_forest(domain: Domain) -> Forest:
     Forest(3 trees, 6 leaves, depth 1, over 2 attributes, a stump for each attribute, and the \
 class totals)
     """
-    seen = [i for i, size in enumerate(domain.sizes) if size > 1]
-    fans = [domain.sizes[i] for i in seen]
-    starts = np.cumsum([0, *fans])
-    paths = np.full((starts[-1] + 1, domain.n_attributes), -1, dtype=np.int32)
-    for attribute, fan, start in zip(seen, fans, starts, strict=False):
-        paths[start : start + fan, attribute] = np.arange(fan)
-    trees = np.repeat(np.arange(len(fans) + 1), [*fans, 1])
-    return forest_from_paths(paths, trees, domain, provenance=FOREST, source=NAIVE_BAYES_SOURCE)
+    tables = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
+    return table_forest(domain, [*tables, ()], provenance=FOREST, source=NAIVE_BAYES_SOURCE)
 
 
 def naive_bayes_leaf_logs(forest: Forest, leaf_values: Array, alpha: float, floor: float) -> Array:

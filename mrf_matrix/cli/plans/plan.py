@@ -9,7 +9,7 @@ import click
 
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.shown import cut
-from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.options import (
     FILE,
     MODES,
@@ -172,8 +172,8 @@ def command(
     else:
         advise(schema, settings["n_records"])
         weighed = show_plan(schema, label, settings, file, as_json=as_json, drawn=not no_pictures)
-    if strict and (weighed.records is None or weighed.is_hopeless):
-        raise click.ClickException(f"--strict: {weighed}.")
+    if strict and (refusal := weighed.refusal) is not None:
+        raise click.ClickException(f"--strict: {spoken(refusal)}.")
 
 
 def show_plan(

@@ -51,10 +51,10 @@ def show_private(
 def forecast_table(figures: Mapping[str, Any]) -> Table:
     """List what is expected of every kind, the one that is taken first, and why below."""
     title = f"Kinds of forest for {figures['domain']}, before any data"
-    made = table(title, "kind", "expected accuracy", "")
+    made = table(title, "kind", "planning score", "")
     for number, one in enumerate(figures["forecasts"]):
         taken = "taken" if number == 0 else ""
-        made.add_row(one["kind"], f"{one['expected_accuracy']:.3f}", taken)
+        made.add_row(one["kind"], f"{one['planning_score']:.3f}", taken)
     made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
     made.caption = figures["reason"]
     return made

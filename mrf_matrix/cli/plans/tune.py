@@ -103,7 +103,8 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
     type=click.Choice(["accuracy", "flip", "error", "bound"]),
     default="accuracy",
     show_default=True,
-    help="Expected accuracy under a public prior, flip probability, error, or bias bound.",
+    help="A planning score (expected accuracy under a public prior), flip probability, error, "
+    "or bias bound.",
 )
 @click.option("--max-depth", callback=comma_values, help="Depths to try, separated by commas.")
 @click.option("--n-trees", callback=comma_values, help="Numbers of trees to try.")

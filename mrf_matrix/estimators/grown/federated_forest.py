@@ -103,7 +103,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
     def _voting(self) -> str:
         return "weight"
 
-    def fit(self, X: Records, y: ArrayLike, clients: ArrayLike | None = None) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None, clients: ArrayLike | None = None) -> Self:
         """Grow the forest as the parties would; not private.
 
         Parameters

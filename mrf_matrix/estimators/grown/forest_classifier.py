@@ -85,7 +85,7 @@ class TreesClassifier(BaseForestClassifier):
     def _voting(self) -> str:
         return "hard"
 
-    def fit(self, X: Records, y: ArrayLike) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Grow the forest, and count the records in its leaves or label them; not private.
 
         Parameters
@@ -130,7 +130,7 @@ class TreesClassifier(BaseForestClassifier):
         return self
 
     def _fit_numbers(
-        self, source: TreeSource, X: Records, y: ArrayLike, generator: np.random.Generator
+        self, source: TreeSource, X: Records, y: ArrayLike | None, generator: np.random.Generator
     ) -> Self:
         """Grow trees that split raw numbers, and so are no forest over a domain."""
         values, classes = validated_training(self, X, y, dtype=np.float64)
@@ -142,7 +142,7 @@ class TreesClassifier(BaseForestClassifier):
         self.leaf_labels_ = public_labels(numeric.counts, self._label_sharpness(), generator)
         return self
 
-    def _encode_training(self, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
+    def _encode_training(self, X: Records, y: ArrayLike | None) -> tuple[Codes, Codes]:
         """Encode the records by the domain given, or by their own values; keep the domain."""
         if self.domain is not None or self._needs_domain:
             self.domain_, X, y = resolve_domain(self, self.domain, X, y)

@@ -106,7 +106,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     label_score: str = "share"
     disjoint: bool = False
 
-    def fit(self, X: Records, y: ArrayLike) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Grow the forest and label its leaves; with ``epsilon``, spend it.
 
         Raises

@@ -110,7 +110,7 @@ class MultinomialMatrixForestClassifier(
     voting: str = "hard"
     time_limit: float = 8.0
 
-    def fit(self, X: Records, y: ArrayLike) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Grow the structure privately, select a strategy for it, and measure the leaf counts.
 
         Raises

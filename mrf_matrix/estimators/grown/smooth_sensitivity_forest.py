@@ -75,7 +75,7 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
     splits: Literal["multiway", "binary"] = "multiway"
     label_rule: str = "smooth"
 
-    def fit(self, X: Records, y: ArrayLike) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Draw the structure, give each record its tree, and label the leaves.
 
         Raises

@@ -25,10 +25,9 @@ from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of, with_counts
 from mrf_matrix.labels.plan import check_suits_labels
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.plans.signal import WEIGHING
-from mrf_matrix.planning.private.screening import epsilon_of
 
 FITTED = (
     "domain_", "classes_", "plan_", "tree_", "posterior_", "privacy_report_",
@@ -111,7 +110,7 @@ class LabelTreeClassifier(
     @property
     def _budget(self) -> Budget:
         """Of the law that labels at the larger rate."""
-        return max(claiming_budgets(self.epsilon, self.delta, self.rho), key=epsilon_of)
+        return max(claiming_budgets(self.epsilon, self.delta, self.rho), key=choice_epsilon)
 
     def plan(self) -> LabelPlan:
         """Return what `fit` would release, without data; the same with an integer `random_state`.

@@ -28,6 +28,8 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.planning.plans.signal import weighed
+from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.planning.private.pooled_plan import (
     PooledPlan,
     pooling_budget,
@@ -193,7 +195,7 @@ class PooledForestClassifier(
         seen = self._seen_by_tables(domain)
         if not will_be_read_off(self.domain):
             tables.set_params(domain=seen)
-        with parts_of(bill.spending, charged=is_charged()):
+        with weighed(lambda: self._plan(domain)), parts_of(bill.spending, charged=is_charged()):
             drawing = tree._prepared(given)
             measuring = tables._prepared(lambda: given().over(seen))
 
@@ -217,11 +219,12 @@ class PooledForestClassifier(
         self.domain_, self.classes_ = tree.domain_, tree.classes_
         self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
         reports = tree.privacy_report_, tables.privacy_report_
-        self.privacy_report_ = pooled_report(
+        report = pooled_report(
             *reports,
             float(self.delta),
             fewer_codes(self.domain_, tables.domain_),
         )
+        self.privacy_report_ = with_verdict(report, self.plan_)
         for part in (tree, tables):
             part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
             part.__dict__.pop(PAID, None)  # which its own `fit` would not leave

@@ -6,7 +6,7 @@ from math import sqrt
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.planning.plans.verdict import Verdict
 from mrf_matrix.planning.private import PrivatePlan, planned_for
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.residual import ResidualPlan
@@ -64,9 +64,8 @@ class Announcement:
 
     @property
     def verdict(self) -> Verdict:
-        """What noise leaves of a typical answer; beside a tree, of its cells."""
-        one = self.forest
-        return verdict_of(one.tree if isinstance(one, PooledPlan) else one)
+        """What noise leaves of the whole."""
+        return self.plan.verdict
 
     def to_dict(self) -> dict[str, object]:
         """Return plan and steps as plain values, ready for JSON."""

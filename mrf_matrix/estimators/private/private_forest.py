@@ -35,6 +35,8 @@ from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.kind import TableSource
+from mrf_matrix.planning.plans.signal import weighed
+from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
 from mrf_matrix.planning.private.private_plan import POOLS
 from mrf_matrix.residual import ResidualPlan
@@ -108,7 +110,7 @@ class PrivateForestClassifier(
     >>> car = load_dataset("car")
     >>> model = PrivateForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
     >>> print(model.plan())
-    posterior forest: expected accuracy ...
+    posterior forest: planning score ...
     >>> model.fit(car.X, car.y).predict(car.X).shape
     (1728,)
     """
@@ -154,13 +156,14 @@ class PrivateForestClassifier(
         self.plan_ = plan
         if plan.takes_records or plan.makes_choices:
             data = held(data, records=plan.takes_records)
-        if plan.makes_choices:
-            self._fit_with_choices(data)
-        else:
-            forest = self._forest(plan, None, self.noise_state, self.ledger)
-            prepared = forest._prepared(lambda: data)
-            own = replace(prepared.bill, what=bill.what)  # the ledger names what was called
-            self._fit_forest(forest, None, replace(prepared, bill=own).pay)
+        with weighed(lambda: plan):
+            if plan.makes_choices:
+                self._fit_with_choices(data)
+            else:
+                forest = self._forest(plan, None, self.noise_state, self.ledger)
+                prepared = forest._prepared(lambda: data)
+                own = replace(prepared.bill, what=bill.what)  # the ledger names what was called
+                self._fit_forest(forest, None, replace(prepared, bill=own).pay)
         return self
 
     def _fit_with_choices(self, data: PrivateData) -> None:
@@ -239,7 +242,7 @@ class PrivateForestClassifier(
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
             self.forest_.privacy_report_ = report.with_structure_that_was_paid_for()
-        self.privacy_report_ = private_report(
+        report = private_report(
             report,
             self.plan_.choices,
             self.plan_.trust,
@@ -250,6 +253,7 @@ class PrivateForestClassifier(
                 *what_was_chosen(self.plan_, self.domain_, self.screened_, self.trust_),
             ],
         )
+        self.privacy_report_ = with_verdict(report, self.plan_)
 
     def _trusted(self, believing: Believing | None) -> tuple[float | None, Posterior]:
         """Return the factor of the forest's votes, where one is chosen, and the posterior."""

@@ -20,7 +20,6 @@ from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan
 from mrf_matrix.planning.private.private_plan import OF_RESIDUALS
 from mrf_matrix.residual import ResidualPlan
@@ -55,10 +54,7 @@ def check_what_may_follow(
     if sequences:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
-        sequence = steps(sequences[0])
-        is_next = most.chosen.measured == "residuals"  # a pool weighs both its parts itself
-        if is_next and (weigh := WEIGHING.get()) is not None:
-            weigh(sequence)
+        steps(sequences[0])
     if most.chosen.measured == "tables" and most.trust is None:  # else the forest does, prepared
         check_before_release(tables_of(most, most.rest, None))
 

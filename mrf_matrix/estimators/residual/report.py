@@ -6,7 +6,7 @@ from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.statement import Claim
-from mrf_matrix.planning.plans.verdict import verdict_of
+from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.reports.privacy_report import (
     CHOICE_LAW,
     FLIP_LAW,
@@ -60,9 +60,7 @@ def report_of_steps(
     """Return the report of a plan's steps, with the verdict where records are public."""
     claim = Claim(provenance, tuple(one.law for one in made), plan.delta)
     report = PrivacyReport(claim, tuple(made), public=public, notes=notes)
-    if plan.n_records is None:
-        return report
-    return report.with_public_number().with_note(str(verdict_of(plan)))
+    return with_verdict(report, plan)
 
 
 def of_table(step: ResidualStep, n_cells: int) -> Measurement:

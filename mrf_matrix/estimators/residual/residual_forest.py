@@ -139,7 +139,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         records, k = public_records(self.n_records), domain.required_target().size
         return sequence_budget(self.epsilon, self.delta, self.rho, domain.n_attributes, records, k)
 
-    def fit(self, X: Records, y: ArrayLike) -> "ResidualForestClassifier":
+    def fit(self, X: Records, y: ArrayLike | None = None) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.
 
         Parameters

@@ -18,6 +18,7 @@ from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain.columns import checked_table
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
@@ -76,7 +77,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
 
         Parameters and errors as `mrf_matrix.save_model`.
         """
-        files = import_module("mrf_matrix.files.models.save")  # which knows us, not we it
+        files = import_module("mrf_matrix.files.models.save")  # it imports us: a circle
         files.save_model(self, path, allow_nonprivate=allow_nonprivate)
 
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
@@ -108,6 +109,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         self._check_claim()
         if vars(self).get("domain") == "from_data":
             X = validated_queries(self, X)
+        checked_table(X, domain.names)  # its refusal advises what predict takes
         return domain.encode(X)
 
     def _within(self, X: Records, outside: Outside) -> Records:
@@ -202,7 +204,7 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
         """Check the parameters, bring the data, plan, and measure."""
         raise TypeError(f"{type(self).__name__} measures nothing: use one of its subclasses.")
 
-    def fit(self, X: Records, y: ArrayLike) -> Self:
+    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Measure private records once, or keep them for the queries to come: see the class.
 
         Parameters

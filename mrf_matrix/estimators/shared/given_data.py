@@ -119,7 +119,7 @@ class GivenRecords(PrivateValue):
         return self.domain.provenance
 
     @classmethod
-    def of(cls, estimator: DomainParameters, X: Records, y: ArrayLike) -> Self:
+    def of(cls, estimator: DomainParameters, X: Records, y: ArrayLike | None) -> Self:
         """Resolve the estimator's domain for records."""
         return cls(*resolve_domain(estimator, estimator.domain, X, y))
 

@@ -47,7 +47,7 @@ QUOTED = (
 
 
 def validated_training(
-    estimator: BaseEstimator, X: Records, y: ArrayLike, *, dtype: DTypeLike | None = None
+    estimator: BaseEstimator, X: Records, y: ArrayLike | None, *, dtype: DTypeLike | None = None
 ) -> tuple[Values, Values]:
     """Return what scikit-learn's ``validate_data`` returns of records and their classes.
 

@@ -23,6 +23,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
@@ -179,6 +180,4 @@ class MatrixForestClassifier(
 def _report(plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
     """Return the report, with signal and noise in words where the number of records is public."""
     report = training_report(plan.kind, plan.parts, releases, plan.delta)
-    if plan.n_records is None:
-        return report
-    return report.with_public_number().with_note(str(plan.verdict))
+    return with_verdict(report, plan)

@@ -20,6 +20,7 @@ from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.release_report import posterior_report
 
@@ -149,9 +150,7 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             tables, totals = tables_of(part, release, order)
             tell("Fitting the posterior")
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
-            if plan.n_records is not None:
-                report = report.with_public_number().with_note(str(plan.verdict))
-            self.privacy_report_ = report
+            self.privacy_report_ = with_verdict(report, plan)
 
     @property
     def _chosen_for(self) -> str:

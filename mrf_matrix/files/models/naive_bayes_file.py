@@ -17,8 +17,9 @@ from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.blocks.block_part import BlockPart, single_attributes
+from mrf_matrix.planning.blocks.block_part import BlockPart, measured_by_paths, single_attributes
 from mrf_matrix.planning.kinds.words import kind_of
+from strategies.operators import RowKronecker
 
 NAIVE_BAYES_FORMAT = "mrf_matrix.naive_bayes_model"
 NAIVE_BAYES_VERSION = 2
@@ -62,6 +63,8 @@ def _measurement(domain: Domain, release: Release) -> BlockPart:
     if leaves != len(release.answers):
         raise FieldError(f"answers of {len(release.answers)} rows: expected {leaves}.")
     measured = single_attributes(domain, release.budget, release.neighboring)
+    if isinstance(release.mechanism.rounded.matrix, RowKronecker):  # as files of before hold it
+        measured = measured_by_paths(measured)
     if not same_mechanism(measured.mechanism, release.mechanism):
         raise FieldError("its release did not measure the tables of single attributes.")
     return measured

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log, prod
-from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.provenance import Chosen, carried
+from mrf_matrix.base.provenance import Chosen, Provenance, carried
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth
+from mrf_matrix.forests.assembly import (
+    branch_pool,
+    check_growth,
+    forest_from_levels,
+    multiway_pattern,
+)
 from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.sources.from_paths import forest_from_paths
 from mrf_matrix.forests.sources.source import RandomState
 
 Block = tuple[int, ...]
@@ -78,19 +81,41 @@ class BlockTrees:
                 f"blocks name attribute {largest}: the domain has {domain.n_attributes} "
                 f"attributes, numbered from 0."
             )
-        leaves = [prod(domain.sizes[i] for i in block) for block in self.blocks]
-        check_growth(2 * sum(leaves), _SMALLER)
-        paths = [_paths(domain, block) for block in self.blocks]
-        if self.class_totals:
-            paths.append(np.full((1, domain.n_attributes), -1, dtype=np.int32))
-        trees = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
         known = carried(self.blocks, "forest")
         names = " ".join(map(str, map(list, self.blocks[:4])))
         more = " ..." if len(self.blocks) > 4 else ""
-        source = f"tables of blocks {names}{more}"
-        return forest_from_paths(
-            np.concatenate(paths), trees, domain, provenance=known, source=source
+        tables = [*self.blocks, ()] if self.class_totals else self.blocks
+        return table_forest(
+            domain, tables, provenance=known, source=f"tables of blocks {names}{more}"
         )
+
+
+def table_forest(
+    domain: Domain, tables: Sequence[Sequence[int]], *, provenance: Provenance, source: str
+) -> Forest:
+    """Return a tree for each table: a leaf for every combination of its attributes' codes.
+
+    Level by level, so that nothing is longer than the nodes: no row of a path is written down.
+
+    `tables`: positions of each one's attributes, in the order in which its tree splits them; ``()``
+    is one leaf. Attributes of a single code split nothing.
+
+    Raises ValueError if the trees have too many leaves.
+    """
+    sizes = domain.sizes
+    left = [[i for i in table if sizes[i] > 1] for table in tables]
+    check_growth(2 * sum(prod(sizes[i] for i in table) for table in left), _SMALLER)
+    nodes, levels = [1] * len(left), []
+    while left:
+        heads = [table[0] if table else -1 for table in left]
+        levels.append(np.repeat(np.array(heads, dtype=np.int32), nodes))
+        nodes = [count * sizes[table[0]] for count, table in zip(nodes, left, strict=True) if table]
+        left = [table[1:] for table in left if table]
+    start = multiway_pattern(sizes)
+    patterns = [np.full(len(level), start, dtype=np.int32) for level in levels]
+    return forest_from_levels(
+        domain, levels, patterns, branch_pool(sizes), provenance=provenance, source=source
+    )
 
 
 def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:
@@ -113,11 +138,3 @@ def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: i
         blocks[lightest].append(int(i))
         weights[lightest] += log(max(sizes[i], 1 + 1e-9))
     return [tuple(sorted(block)) for block in blocks if block]
-
-
-def _paths(domain: Domain, block: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int32]]:
-    sizes = [domain.sizes[i] for i in block]
-    paths = np.full((prod(sizes), domain.n_attributes), -1, dtype=np.int32)
-    paths[:, list(block)] = np.stack(np.unravel_index(np.arange(prod(sizes)), sizes), axis=1)
-    paths[:, [i for i in block if domain.sizes[i] == 1]] = -1  # there is nothing to split
-    return paths

@@ -132,9 +132,9 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
     if isinstance(budget, PureDP):
         return budget.to_zcdp().amount
     raise BudgetError(
-        f"{budget!r} was put to a ledger of pure DP, which zCDP does not imply: expected "
-        f"PureDP(epsilon), or a ledger that takes both: PrivacyLedger(epsilon=..., delta=...) or "
-        f"PrivacyLedger(rho=...)."
+        "a claim by rho= or delta=, whose noise is Gaussian, was put to a ledger of pure DP, which "
+        "that does not imply: expected epsilon= and delta=0, or a ledger that takes both: "
+        "PrivacyLedger(epsilon=..., delta=...) or PrivacyLedger(rho=...)."
     )
 
 

@@ -213,6 +213,8 @@ def calibrate(
     ------
     TypeError, ValueError
         If an argument is not of the kind described, or the noise would not fit 64 bits.
+    MemoryCapError
+        If one column of the strategy's answers would exceed the memory cap.
     RowSpaceError
         If the strategy does not determine the workload, or rows of it are too faint to measure
         and no workload is given to tell whether they are needed.
@@ -220,6 +222,7 @@ def calibrate(
     checked_budget(budget)
     relation = checked_neighboring(neighboring)
     matrix, method = _matrix_and_method(strategy, budget)
+    check_allocation("answers of the strategy", (matrix.shape[0], 1))  # whatever the budget
     rounded = _rounded(matrix, budget.norm)
     if workload is not None:
         check_determined(as_operator(workload, "workload"), rounded.recovery, rounded.matrix)

@@ -36,6 +36,7 @@ from scipy.stats import norm
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.sources.block_trees import Block, balanced_blocks
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from strategies.operators import fits
 
 TOTALS_SHARE = 0.01  # of the budget (its square under zCDP), for class totals; tables tell them too
 
@@ -59,6 +60,9 @@ TELLING_NOISE = 0.5
 TELLING_RECORDS = 0.3
 """Expected records of a cell and class, over their noise, from which one large table of all
 attributes tells as well."""
+
+COVARIANCES = 12
+"""Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
 
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
@@ -86,6 +90,21 @@ class BlockDesign:
     value: float  # expected share of right labels under the prior: good for comparing designs only
     # of each cell of a block, in records squared, up to the rounding of discrete noise
     noise_variance: float
+
+
+def block_arrays(sizes: Sequence[int], block: Block, n_classes: int) -> dict[str, tuple[int, ...]]:
+    """Return the arrays that the posterior of a block takes, by public sizes alone."""
+    terms = sum(sizes[i] for i in block) + 1
+    components = prod(sizes[i] + 1 for i in block)
+    return {
+        "covariances of the effects": (COVARIANCES, n_classes, terms, terms),
+        "components": (components, n_classes),
+    }
+
+
+def block_fits(sizes: Sequence[int], block: Block, n_classes: int) -> bool:
+    """Tell whether the posterior of a block fits in memory."""
+    return all(map(fits, block_arrays(sizes, block, n_classes).values()))
 
 
 def choose_blocks(
@@ -125,6 +144,8 @@ def choose_blocks(
         if count == 1 and used == len(shuffled):
             telling = max(telling, (n_records or 0) / (n_classes * cells) / TELLING_RECORDS)
         if cells > (MOST_CELLS if variance < telling**2 else FEW_CELLS) and count < used:
+            continue
+        if n_blocks is None and not all(block_fits(sizes, one, n_classes) for one in blocks):
             continue
         judged = judge_blocks(
             blocks, sizes, n_classes, budget, n_records, squared_factor=squared_factor

@@ -13,15 +13,18 @@ from mrf_matrix.base.provenance import FOREST, Chosen, carried
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.errors import name_few
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.planning.blocks.block_design import COVARIANCES as COVARIANCES
 from mrf_matrix.planning.blocks.block_design import (
     BlockChoice,
     BlockDesign,
+    block_arrays,
     choose_blocks,
     judge_blocks,
     row_weights,
@@ -29,10 +32,7 @@ from mrf_matrix.planning.blocks.block_design import (
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
-from strategies.operators import Operator, RowScaled, check_allocation
-
-COVARIANCES = 12
-"""Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
+from strategies.operators import Marginals, Operator, RowScaled, check_allocation
 
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
@@ -150,6 +150,8 @@ def design_of(
     """Return the blocks of a choice, and what they are worth; parameters as `block_part`."""
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
     if choice.blocks is None:
+        for i in (i for i, size in enumerate(domain.sizes) if size > 1):
+            check_block(domain, (i,), n_classes)  # whichever are chosen by the budget
         return choose_blocks(
             domain.sizes,
             n_classes,
@@ -164,13 +166,24 @@ def design_of(
 
 
 def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
-    """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
+    """Return a block for each attribute with two codes, all weights equal: naive Bayes.
+
+    Its leaves are held as the marginals that they are: a weight a table, where a mask for every
+    leaf takes leaves times codes.
+    """
     blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
     forest = naive_bayes_forest(domain)
-    workload = path_matrix(forest)
+    workload = Marginals(domain.sizes, [*blocks, ()], [1] * (len(blocks) + 1))
     mechanism = calibrate(workload, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
+
+
+def measured_by_paths(part: BlockPart) -> BlockPart:
+    """Return the same tables measured by a mask for every leaf, as files of before hold them."""
+    paths, made = path_matrix(part.forest), part.mechanism
+    mechanism = calibrate(paths, made.budget, neighboring=made.neighboring)
+    return replace(part, workload=paths, mechanism=mechanism)
 
 
 def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
@@ -220,13 +233,9 @@ def check_block(domain: Domain, block: Block, n_classes: int) -> None:
 
     Raises MemoryCapError: it names the attributes.
     """
-    terms = sum(domain.sizes[i] for i in block) + 1
-    check_allocation(
-        f"covariances of the effects of attributes {list(block)}",
-        (COVARIANCES, n_classes, terms, terms),
-    )
-    components = prod(domain.sizes[i] + 1 for i in block)
-    check_allocation(f"components of attributes {list(block)}", (components, n_classes))
+    names = name_few([domain.names[i] for i in block])
+    for what, shape in block_arrays(domain.sizes, block, n_classes).items():
+        check_allocation(f"{what} of {names}", shape)
 
 
 def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:

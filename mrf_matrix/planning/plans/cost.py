@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.prices import (
@@ -37,6 +38,7 @@ from strategies.operators import (
     RowScaled,
     Scaled,
     Stack,
+    check_allocation,
 )
 from strategies.operators.base.recovery import is_explicit
 
@@ -157,6 +159,27 @@ def array_sizes(
     if not leaves:
         found.append(_array("votes", (n_queries, n_classes), 8))
     return tuple(sorted(found, key=lambda one: -one.nbytes))
+
+
+MASKS_HELD = 6
+"""Bytes for each leaf and code that compiling a forest, choosing its strategy, its release, its
+noise and its file hold at once, at most. Source: peaks of whole fits of 0.1 to 3 million leaves."""
+
+
+def check_forest(forest: Forest) -> None:
+    """Refuse a forest that would not fit in memory, by public sizes, before it is compiled.
+
+    Whatever its budget: so whether it can be planned does not depend on that, and what can be
+    planned can be paid for, learned from and saved.
+
+    Raises MemoryCapError.
+    """
+    codes = sum(forest.domain.sizes)
+    check_allocation(
+        f"a forest of {forest.n_leaves:,} leaves over attributes of {codes:,} codes in all, masks",
+        (MASKS_HELD, forest.n_leaves, codes),
+        1,
+    )
 
 
 def _array(name: str, shape: tuple[int, ...], itemsize: int) -> ArraySize:

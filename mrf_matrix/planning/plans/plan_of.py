@@ -31,6 +31,7 @@ from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.cost import check_forest
 from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim
 from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
@@ -133,6 +134,8 @@ class PublicForests:
     ) -> tuple[PlanPart, ...]:
         """Choose each ensemble's strategy and calibrate its noise."""
         kind, relation, law = self.kind, measuring.neighboring, measuring.law
+        for ensemble in self.ensembles:
+            check_forest(ensemble.forest)
         workloads = [kind.workload(ensemble, queries) for ensemble in self.ensembles]
         for ensemble, workload in zip(self.ensembles, workloads, strict=True):
             check_cells(ensemble, workload.shape[1], kind.name)

@@ -1,6 +1,7 @@
 """What stands behind a plan's answers: public numbers of records, and the noise of votes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -9,12 +10,24 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.compilation import path_matrix
-from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
+from strategies.operators import Marginals
 
 WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", default=None)
 """What weighs the signal of every plan before it is paid for, see `verdict.weighing`."""
+
+
+@contextmanager
+def weighed(plan: Callable[[], object]) -> Iterator[None]:
+    """Weigh a plan where that is asked, as a whole: plans of its parts inside are not."""
+    if (weigh := WEIGHING.get()) is not None:
+        weigh(plan())
+    token = WEIGHING.set(None)
+    try:
+        yield
+    finally:
+        WEIGHING.reset(token)
 
 
 def records_behind(
@@ -35,7 +48,7 @@ def records_behind(
         return np.full(len(queries), float(sum(part.forest.n_trees for part in parts)))
     shares = []
     for part in parts:
-        one = leaf_shares(part.ensemble) if leaves else vote_shares_of(part.ensemble, queries)
+        one = leaf_shares(part) if leaves else vote_shares_of(part, queries)
         shares.append(one / (part.forest.n_trees if kind.is_disjoint else 1))
     stacked = np.concatenate(shares) if leaves else np.sum(shares, axis=0)
     return np.asarray(n_records * stacked)
@@ -63,14 +76,17 @@ def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Arr
     return total
 
 
-def leaf_shares(ensemble: Ensemble) -> NDArray[np.float64]:
+def leaf_shares(part: PlanPart) -> NDArray[np.float64]:
     """Return each leaf's share of the cells: of the records too, if cells are as likely, (o,)."""
-    sums = path_matrix(ensemble.forest).row_sums()
-    size = ensemble.forest.domain.size
+    if isinstance(part.workload, Marginals):  # whole tables, whose cells are alike
+        cells = np.asarray(part.workload.rows)
+        return np.repeat(1 / cells, cells)
+    sums = path_matrix(part.forest).row_sums()
+    size = part.forest.domain.size
     return np.array([int(value) / size for value in sums])
 
 
-def vote_shares_of(ensemble: Ensemble, queries: Codes) -> NDArray[np.float64]:
+def vote_shares_of(part: PlanPart, queries: Codes) -> NDArray[np.float64]:
     """Return the share of the records that the leaves of each query add up to, (b,)."""
-    shares = leaf_shares(ensemble)
-    return np.asarray(shares[ensemble.forest.apply(ensemble.view(queries))].sum(axis=1))
+    shares = leaf_shares(part)
+    return np.asarray(shares[part.ensemble.leaves_reached(queries)].sum(axis=1))

@@ -1,50 +1,107 @@
-"""Signal and noise of a plan in words, and a refusal of plans whose noise leaves nothing."""
+"""Whether noise leaves anything of a release: one verdict, from public numbers alone.
+
+Two rules. Whatever is measured, a private model of few records may be right less often than the
+majority class: records times ε say so. And where what is measured is fixed, a typical answer holds
+records and noise, whose ratio says how far its labels are chance. Where a plan chooses what it
+measures by the very numbers that are judged (blocks, residuals, trees of labels), finer answers are
+no worse verdict: there the count of a typical code stands for them, every attribute counted once.
+So a verdict never falls as ε or the number of records grows.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from mrf_matrix.base.provenance import is_charged
 from mrf_matrix.base.steps import tell
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
+from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes
 from mrf_matrix.planning.plans.signal import WEIGHING
 
 if TYPE_CHECKING:
-    from mrf_matrix.labels import LabelPlan
     from mrf_matrix.planning.plans.planned_errors import PlannedErrors
-    from mrf_matrix.residual.sequence import ResidualPlan
+    from mrf_matrix.reports.privacy_report import PrivacyReport
 
-HOPELESS = {"leaf": 1 / 3, "cell": 1 / 3, "query": 1.0}
+FAINT = 50
+"""Records times ε below which a private model may be right less often than the majority class:
+docs/private/accuracy.md has what was measured there."""
+
+HOPELESS = {"leaf": 1 / 3, "code": 0.0, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
-noise, so that a leaf may hold less than its noise and still say something."""
+noise, so that a leaf may hold less than its noise and still say something; whoever chooses what to
+measure may leave codes out."""
 
-DOUBTFUL = {"leaf": 2.0, "cell": 2.0, "query": 5.0}
+DOUBTFUL = {"leaf": 2.0, "code": 2.0, "query": 5.0}
 """Records over noise below which noise decides many labels."""
+
+NOTE = "signal and noise: "
+"""How the verdict begins among the notes of a report."""
 
 
 class NoiseError(ValueError):
     """A release that was to be refused where noise leaves nothing of it."""
 
 
+class Planned(Protocol):
+    """What a verdict asks of a plan of any kind."""
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """The whole."""
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+
+    @property
+    def n_records(self) -> int | None:
+        """Where their number is public."""
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """Records and noise of a typical answer, known without data."""
+    """What noise leaves of a release, known without data; `verdict_of` makes it."""
 
     unit: str
-    # root-mean-square noise in one class, in records (or votes); of labels what one class is ahead
-    # by chance
+    # root-mean-square noise of a typical answer in one class, in records (or votes)
     noise: float
     # what stands behind it, if all cells are as likely; None where the number of records is not
     # public
     records: float | None
+    signal: float | None = None  # records times the ε of a choice of the whole budget
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether records times ε alone say that hardly anything can be learned."""
+        return self.signal is not None and self.signal < FAINT
 
     @property
     def is_hopeless(self) -> bool:
         """Whether labels would be chance; False where that is not known."""
-        return self.records is not None and self.records < HOPELESS[self.unit] * self.noise
+        small = self.records is not None and self.records < HOPELESS[self.unit] * self.noise
+        return small or self.is_faint
+
+    @property
+    def ok(self) -> bool:
+        """Whether noise leaves something, as far as is known."""
+        return not self.is_hopeless
+
+    @property
+    def refusal(self) -> str | None:
+        """Why a strict fit is refused; None where it is not."""
+        if self.records is None:
+            return "expected n_records=N, the public number of records"
+        return None if self.ok else self.words
 
     @property
     def advice(self) -> str:
@@ -57,50 +114,93 @@ class Verdict:
             return "noise decides many labels"
         return "noise is the smaller part"
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The verdict, in the same words wherever it is told."""
+        noise = f"noise of {_round(self.noise)}"
         if self.records is None:
-            return f"a typical {self.unit} has noise of {_round(self.noise)}; {self.advice}"
-        return (
-            f"a typical {self.unit} holds {_round(self.records)} records and noise of "
-            f"{_round(self.noise)}: {self.advice}"
-        )
+            return f"a typical {self.unit} has {noise}; {self.advice}"
+        told = f"a typical {self.unit} holds {_round(self.records)} records and {noise}"
+        if self.signal is not None and self.is_faint:
+            told += (
+                f", and records times ε are {_round(self.signal)}, below {FAINT}, where the "
+                f"majority class may be right more often"
+            )
+        return f"{told}: {self.advice}"
+
+    def __str__(self) -> str:
+        return self.words
 
 
 def _round(number: float) -> str:
     return f"{number:,.0f}" if 10 <= number < 1e15 else f"{number:.2g}"
 
 
-def verdict_of(
-    plan: "PlannedErrors | ResidualPlan | LabelPlan", n_records: int | None = None
-) -> Verdict:
-    """Return the verdict on a plan.
+def verdict_of(plan: Planned, n_records: int | None = None) -> Verdict:
+    """Return the verdict on a plan of any kind.
 
-    `plan`: of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
-    residuals in the first pass; of labels the noise is what one count is ahead by chance, one over
-    the rate; `n_records`: the *public* number of records, where the plan was not told.
+    `n_records`: the *public* number of records, where the plan was not told.
 
     >>> from mrf_matrix import Domain, plan
     >>> small = plan(Domain.from_sizes([4, 4], n_classes=2), n_trees=4, max_depth=2, epsilon=0.01)
-    >>> print(verdict_of(small, n_records=64))
-    a typical leaf holds 4 records and noise of 141: do not deploy
+    >>> print(verdict_of(small, n_records=64_000))
+    a typical leaf holds 4,000 records and noise of 141: noise is the smaller part
+    >>> print(verdict_of(small, n_records=640))
+    a typical leaf holds 40 records and noise of 141, and records times ε are 6.4, below 50, where \
+the majority class may be right more often: do not deploy
     """
-    from mrf_matrix.labels import LabelPlan  # as the next, files for such plans alone
-    from mrf_matrix.residual.sequence import ResidualPlan
-
     known = plan.n_records or n_records
-    if isinstance(plan, LabelPlan):
-        rate = float(plan.labels.choice_rate)
-        noise = 1 / rate if rate else inf
-        return Verdict("cell", noise, None if known is None else known / plan.n_cells)
-    if isinstance(plan, ResidualPlan):
-        noise = sqrt(plan.first.visits[0].variance)
-        behind = None if known is None else known / float(np.median(plan.domain.sizes))
-        return Verdict("leaf", noise, behind)
-    unit = "leaf" if plan.releases_leaves else "query"
-    noise = float(np.median(plan.row_rms))
+    signal = None if known is None else known * choice_epsilon(plan.budget)
+    fixed = _fixed(plan)
+    if fixed is None:
+        sizes = [size for size in plan.domain.sizes if size > 1] or [1]
+        behind = None if known is None else known / float(np.median(sizes))
+        return Verdict("code", _code_noise(plan, len(sizes)), behind, signal)
+    unit = "leaf" if fixed.releases_leaves else "query"
+    noise = float(np.median(fixed.row_rms))
     if known is None:
         return Verdict(unit, noise, None)
-    return Verdict(unit, noise, float(np.median(replace(plan, n_records=known).expected_records)))
+    records = float(np.median(replace(fixed, n_records=known).expected_records))
+    return Verdict(unit, noise, records, signal)
+
+
+def _fixed(plan: Planned) -> "PlannedErrors | None":
+    """Return a plan whose answers do not follow from its budget; None of others."""
+    from mrf_matrix.planning.plans.planned_errors import PlannedErrors  # whose plans ask for this
+
+    if not isinstance(plan, PlannedErrors):
+        return None
+    chooses = isinstance(plan.kind, Blocks) and not isinstance(plan.kind, NaiveBayes)
+    return None if chooses else plan
+
+
+def _code_noise(plan: Planned, n_attributes: int) -> float:
+    """Return the noise of a count where every attribute is counted once; continuous noise.
+
+    Laplace: ``sqrt(2) d/ε``; Gaussian: ``sqrt(d/2ρ)``; times the factor of the relation.
+    """
+    budget = plan.budget
+    if budget.is_infinite:
+        return 0.0
+    amount = float(budget.exact)  # 0 where a budget is no float
+    if not amount:
+        return inf
+    squared = squared_factor(plan.neighboring, budget.norm, nonnegative=True)
+    if budget.norm == "l1":
+        return sqrt(2 * squared) * n_attributes / amount
+    return sqrt(squared * n_attributes / (2 * amount))
+
+
+def with_verdict(report: "PrivacyReport", plan: Planned) -> "PrivacyReport":
+    """Return a report with the verdict on its whole plan among the notes, where that is known.
+
+    In place of those on parts of it.
+    """
+    kept = tuple(note for note in report.notes if not note.startswith(NOTE))
+    report = replace(report, notes=kept)
+    if plan.n_records is None:
+        return report
+    return report.with_public_number().with_note(f"{NOTE}{verdict_of(plan)}")
 
 
 @dataclass(frozen=True)
@@ -111,20 +211,18 @@ class Weighing:
     strict: bool
     verdicts: list[Verdict]  # of the plans that were weighed
 
-    def weigh(self, plan: "PlannedErrors | ResidualPlan | LabelPlan") -> None:
+    def weigh(self, plan: Planned) -> None:
         """Weigh a plan, unless its budget is spent already.
 
-        Raises NoiseError if it is hopeless, or that is not known.
+        Raises NoiseError if noise leaves nothing, or that is not known.
         """
         if is_charged():
             return
         found = verdict_of(plan, self.n_records)
         self.verdicts.append(found)
         tell(f"Weighing: {found}")
-        if self.strict and found.records is None:
-            raise NoiseError("strict: expected n_records=N, the public number of records.")
-        if self.strict and found.is_hopeless:
-            raise NoiseError(f"strict: {found}.")
+        if self.strict and (refusal := found.refusal) is not None:
+            raise NoiseError(f"strict: {refusal}.")
 
 
 @contextmanager

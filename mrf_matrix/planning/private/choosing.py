@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, choice_epsilon
 from mrf_matrix.planning.private.balance import ONE_IN, even_records, planned_balance
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.pooled_plan import pooling_budget
@@ -16,7 +16,7 @@ from mrf_matrix.planning.private.private_plan import (
     Forecast,
     PrivatePlan,
 )
-from mrf_matrix.planning.private.screening import Screening, epsilon_of, planned_screening
+from mrf_matrix.planning.private.screening import Screening, planned_screening
 from mrf_matrix.planning.private.trees import has_trees, of_labels, of_pool
 from mrf_matrix.residual.settings import Budget
 
@@ -75,7 +75,7 @@ def private_plan(
     checked_neighboring(neighboring)
     given, domain = domain, domain.coarser()
     found: list[Forecast] = []
-    amplest = max(budgets, key=epsilon_of)
+    amplest = max(budgets, key=choice_epsilon)
     pooling = pooling_budget(budgets)
     has_gaussian = pooling.norm == "l2"
     screening = None

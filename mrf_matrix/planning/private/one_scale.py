@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
 from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
 from mrf_matrix.planning.blocks.block_design import (
     UNKNOWN_RECORDS,
@@ -19,7 +19,7 @@ from mrf_matrix.planning.blocks.block_design import (
 )
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, share_right
 from mrf_matrix.planning.private.forecasts import alike_codes, residuals_explain, tables_explain
-from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
+from mrf_matrix.planning.private.screening import Screening, screening_share
 from mrf_matrix.residual.sequence import most_codes, residual_plan
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
@@ -94,7 +94,7 @@ class Scale:
             self.n_records, self.budget, domain.n_attributes, domain.n_classes
         )
         suits = suits and (not wide or self.signal >= LEAST_BESIDE_WIDE)
-        suits = suits and (self.budget.is_infinite or epsilon_of(self.budget) < LARGEST_RATE)
+        suits = suits and (self.budget.is_infinite or choice_epsilon(self.budget) < LARGEST_RATE)
         return suits and max(domain.sizes) <= most_codes(domain.n_classes)
 
     def posterior(self, n_records: int, budget: Budget) -> Array:
@@ -126,7 +126,7 @@ class Scale:
     def _screened(self, n_records: int, screening: Screening, goes_on: Explained) -> Array:
         prior, rest = self.prior, screening_share(screening, self.budget)
         alone = share_right(prior.shown**2, prior.lean[:, None]) * n_records
-        rate = min(max(epsilon_of(screening.choices[0].budget), 1e-12), 1e9)
+        rate = min(max(choice_epsilon(screening.choices[0].budget), 1e-12), 1e9)
         chance = np.random.default_rng(1).gumbel(size=alone.shape) / rate
         columns = np.argsort(-(alone + chance), axis=1)[:, : len(screening.choices)]
         usual = max(2, round(float(np.exp(np.log(self.domain.sizes).mean()))))

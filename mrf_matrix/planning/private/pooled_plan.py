@@ -48,6 +48,16 @@ class PooledPlan:
     delta: float = 0.0
 
     @property
+    def domain(self) -> Domain:
+        """The domain, of which tables may count some codes as one."""
+        return self.tree.domain
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.tree.neighboring
+
+    @property
     def n_records(self) -> int | None:
         """The public number of records, where it is known."""
         return self.tree.n_records

@@ -6,7 +6,8 @@ from typing import Literal
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.domain.errors import name_few
-from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
+from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.planning.private.screening import Screening, screening_share
 from mrf_matrix.planning.private.trust import planned_trust
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
@@ -14,10 +15,8 @@ from mrf_matrix.residual.step import ResidualStep
 RESIDUALS_LEAD = 0.002
 """Expected lead from which residuals are measured: tables serve other queries too."""
 
-FAINT = 50
-"""Records times ε below which a private model may be right less often than the majority class."""
-
-PRIOR = "a public prior, by which kinds are ranked"
+PRIOR = "expected accuracy under a public prior, by which kinds are ranked; no forecast"
+"""What the planning score is. Data of one's own may be far from the prior."""
 
 Measured = Literal["tables", "residuals", "labels", "pool", "residual pool"]
 """What a kind measures: tables at once, tables of residuals, a tree of labels, or such a tree
@@ -45,7 +44,8 @@ class Forecast:
     budget : PureDP or ZCDP
         Of the noise that it would use.
     accuracy : float
-        Expected share of right labels, of two classes against each other, under the prior.
+        The planning score: expected share of right labels, of two classes against each other,
+        under a public prior. It ranks kinds, and forecasts nothing of data unlike the prior's.
     measured : {"tables", "residuals", "labels", "pool", "residual pool"}
         What is measured, where attributes are screened first: if all of them are kept.
     screening : Screening or None
@@ -68,7 +68,8 @@ class Forecast:
             "measured": self.measured,
             "screened": self.screening is not None,
             "budget": repr(self.budget),
-            "expected_accuracy": self.accuracy,
+            "planning_score": self.accuracy,
+            "expected_accuracy": self.accuracy,  # the score's name in records of before
         }
 
 
@@ -150,9 +151,13 @@ class PrivatePlan:
 
     @property
     def is_faint(self) -> bool:
-        """Whether public numbers say that hardly anything can be learned."""
-        known = self.n_records
-        return known is not None and known * epsilon_of(self.budget) < FAINT
+        """Whether records times ε alone say that hardly anything can be learned."""
+        return self.verdict.is_faint
+
+    @property
+    def verdict(self) -> Verdict:
+        """What noise leaves: of the whole budget, whatever is chosen on the way."""
+        return verdict_of(self)
 
     @property
     def after_balance(self) -> Budget:
@@ -197,10 +202,8 @@ class PrivatePlan:
             told += " A private choice at the end says how far its votes are believed."
         if self.n_records is None:
             told += " Residuals and trees of labels need a public n_records."
-        if self.is_faint:
-            told += (
-                f" Records times ε are below {FAINT}: the majority class may be right more often."
-            )
+        if not self.verdict.ok:
+            told += f" Signal and noise: {self.verdict}."
         if self.coarser:
             told += (
                 f" Neighbouring codes of {name_few(self.coarser)} are counted as one, in at most "
@@ -217,7 +220,7 @@ class PrivatePlan:
     def _compared(self) -> str:
         """The kind that is taken, beside the next."""
         first, *others = self.forecasts
-        told = f"{first.name}: expected accuracy {first.accuracy:.3f} under {PRIOR}"
+        told = f"{first.name}: planning score {first.accuracy:.3f} ({PRIOR})"
         if not others:
             return f"{told}; no other kind is considered for this domain and budget."
         second = others[0]

@@ -17,6 +17,7 @@ from math import sqrt
 from operator import mul
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms.budgets.claim import choice_epsilon
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -121,7 +122,7 @@ def planned_screening(
     """
     known, k = n_records or ASSUMED_RECORDS, domain.n_classes
     d = sum(size > 1 for size in domain.sizes)
-    signal = known * epsilon_of(budget)
+    signal = known * choice_epsilon(budget)
     kept, gated = n_kept(signal, d, k), is_gated(signal, d, k)
     if kept is None or (gated and known < GATED_RECORDS):
         return None
@@ -158,14 +159,6 @@ def n_kept(signal: float, n_attributes: int, n_classes: int) -> int | None:
         return min(wanted, MOST_KEPT, n_attributes // 2) if signal <= ample else None
     few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes >= 2 * FEWEST
     return wanted if few and signal <= AMPLE_OF_SEVERAL * n_classes else None
-
-
-def epsilon_of(budget: Budget) -> float:
-    """Return the pure ε that a choice of this budget would have."""
-    if budget.is_infinite:
-        return float("inf")
-    amount = float(budget.exact)
-    return amount if budget.parameter == "epsilon" else sqrt(8 * amount)
 
 
 def is_gated(signal: float, n_attributes: int, n_classes: int) -> bool:

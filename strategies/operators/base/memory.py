@@ -14,6 +14,13 @@ DEFAULT_CAP = 2 * 1024**3  # bytes that one array may take when nothing else is 
 _cap: ContextVar[int] = ContextVar("memory_cap", default=DEFAULT_CAP)
 
 
+REMEDY = (
+    "Take fewer or coarser attributes, fewer trees or less depth, or raise the cap with "
+    "strategies.operators.memory_cap(bytes)."
+)
+"""What whoever meets the cap can do; the command line says it in its own words."""
+
+
 class MemoryCapError(ValueError):
     """An array would exceed the memory cap; nothing was allocated."""
 
@@ -76,12 +83,15 @@ def check_allocation(what: str, shape: tuple[int, ...], itemsize: int = 8) -> No
     size = prod(shape) * itemsize
     cap = _cap.get()
     if size > cap:
+        lengths = " x ".join(map(_readable_length, shape))
         raise MemoryCapError(
-            f"{what} of shape {' x '.join(map(str, shape))} needs {readable_bytes(size)}, above "
-            f"the memory cap of {readable_bytes(cap)}. Take fewer or coarser attributes, fewer "
-            f"trees or less depth (of a matrix, a structured operator), or raise the cap with "
-            f"strategies.operators.memory_cap(bytes)."
+            f"{what} of shape {lengths} needs {readable_bytes(size)}, above "
+            f"the memory cap of {readable_bytes(cap)}. {REMEDY}"
         )
+
+
+def _readable_length(length: int) -> str:
+    return str(length) if length < 1 << 63 else f"about 2**{length.bit_length() - 1}"
 
 
 def readable_bytes(size: int) -> str:

@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.base.memory import fits
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
@@ -215,7 +216,7 @@ def _is_even(form: Operator) -> bool:
         return False
     compact = form.compact()
     entries = compact if isinstance(compact, np.ndarray) else compact.data
-    if not np.array_equal(entries, np.rint(entries)):
+    if not fits((n, n), 16) or not np.array_equal(entries, np.rint(entries)):
         return False
     gram = form.gram_dense()
     return bool((gram == np.where(np.eye(n, dtype=bool), first[0], first[-1])).all())

@@ -28,6 +28,7 @@ from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.blocks.block_part import COVARIANCES
+from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError, memory_cap
@@ -322,7 +323,9 @@ def test_the_report_is_that_of_both_parts():
     assert len(set(report.notes)) == len(report.notes)
     for part in (of_tree, of_tables):
         assert part.budget == report.budget, "a part of one charge claims the whole"
-        assert set(part.notes) <= set(report.notes)
+        own = {note for note in part.notes if not note.startswith(NOTE)}
+        assert own <= set(report.notes)
+    assert f"{NOTE}{verdict_of(model.plan_)}" in report.notes, "the verdict is on the whole"
     assert of_tree.measurements[0].budget != of_tree.budget
     page = model.report_
     assert "PooledForestClassifier" in page.title

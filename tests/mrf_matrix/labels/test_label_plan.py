@@ -274,26 +274,26 @@ def test_its_figures_tell_the_sensitivity_and_the_claim(n_records, counts):
 @pytest.mark.parametrize(
     ("n_records", "epsilon", "advice"),
     [
-        (100, 0.01, "do not deploy"),  # 25 records a cell, a label ahead by 100 by chance
-        (100, 0.04, "noise decides many labels"),
-        (400, 0.1, "noise is the smaller part"),
+        (100, 0.01, "do not deploy"),
+        (400, 0.1, "do not deploy"),  # records times epsilon are 40
+        (400, 0.2, "noise is the smaller part"),
     ],
 )
-def test_the_verdict_weighs_a_quarter_of_the_records_against_one_over_the_rate(
+def test_the_verdict_weighs_a_code_of_every_attribute_however_deep_the_tree(
     n_records, epsilon, advice
 ):
     plan = planned(PureDP(epsilon), n_records)
     found = verdict_of(plan)
-    assert found.noise == pytest.approx(1 / float(plan.labels.choice_rate))
-    assert found.records == n_records / 4
-    assert found.advice == advice
-    assert found.unit == "cell"
+    sizes = plan.domain.sizes
+    assert found.noise == pytest.approx(2**0.5 * len(sizes) / epsilon)
+    assert found.records == n_records / np.median(sizes)
+    assert (found.advice, found.unit, found.ok) == (advice, "code", advice != "do not deploy")
 
 
 def test_the_verdict_without_a_number_of_records_says_what_is_missing():
     plan = planned(PureDP(0.1), None)
     assert "public number of records" in str(verdict_of(plan))
-    assert verdict_of(plan, n_records=40).records == 40 / plan.n_cells
+    assert verdict_of(plan, n_records=40).records == 40 / np.median(plan.domain.sizes)
     assert not verdict_of(planned(PureDP(float("inf")))).is_hopeless
 
 

@@ -1,14 +1,49 @@
-"""Signal and noise of a plan in words."""
+"""What noise leaves of a plan: one verdict, from one rule, in the same words everywhere."""
+
+import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from mrf_matrix import Domain, MatrixForestClassifier, ResidualForestClassifier, plan
+from mrf_matrix import (
+    Domain,
+    LabelTreeClassifier,
+    MatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    ResidualForestClassifier,
+    plan,
+)
 from mrf_matrix.base.steps import listening
-from mrf_matrix.planning.plans.verdict import NoiseError, Verdict, verdict_of, weighing
+from mrf_matrix.cli.main import main
+from mrf_matrix.planning.plans.verdict import NOTE, NoiseError, Verdict, verdict_of, weighing
 
 DOMAIN = Domain.from_sizes([4, 4], n_classes=2)
 DESIGN = {"n_trees": 4, "max_depth": 2, "strategy": "identity"}
+TEN = Domain.from_sizes([2] * 10, n_classes=2)
+OWN_PLANS = {
+    "labels": LabelTreeClassifier,
+    "pooled": PooledForestClassifier,
+    "private": PrivateForestClassifier,
+    "residual": ResidualForestClassifier,
+}
+MODES = ("training", "prediction", "subsample", "posterior", "naive_bayes")
+ORDER = ("do not deploy", "noise decides many labels", "noise is the smaller part")
+
+
+def planned(kind, domain=TEN, **given):
+    """Return the plan of any kind, without data."""
+    if kind in OWN_PLANS:
+        return OWN_PLANS[kind](domain, random_state=0, **given).plan()
+    trees = DESIGN if kind in MODES[:3] else {}
+    return plan(domain, kind, random_state=0, **trees, **given)
+
+
+def public(kind, n_records):
+    """Return the number of records where plans follow from it."""
+    return {} if kind in MODES[:3] or kind == "naive_bayes" else {"n_records": n_records}
 
 
 @pytest.mark.parametrize(
@@ -23,15 +58,40 @@ DESIGN = {"n_trees": 4, "max_depth": 2, "strategy": "identity"}
     ],
 )
 def test_words(unit, records, noise, words):
-    assert words in str(Verdict(unit, noise, records))
+    found = Verdict(unit, noise, records)
+    assert words in found.words == str(found)
+    assert found.ok == ("do not deploy" not in words)
+
+
+@pytest.mark.parametrize("kind", [*MODES, *OWN_PLANS])
+def test_few_records_for_the_budget_are_refused_whatever_is_measured(kind):
+    """Ten records at an epsilon of one, or a thousand at a hundredth, over ten attributes."""
+    for n_records, epsilon in ((10, 1), (100, 0.1), (1000, 0.01)):
+        found = verdict_of(planned(kind, epsilon=epsilon), n_records)
+        assert found.refusal == found.words, (n_records, epsilon)
+        assert "majority class may be right more often: do not deploy" in found.words
+    assert verdict_of(planned(kind, epsilon=1000), 10**6).refusal is None
+
+
+@pytest.mark.parametrize("kind", [*MODES, *OWN_PLANS])
+def test_a_verdict_never_falls_as_budget_or_records_grow(kind):
+    rank = [
+        [
+            ORDER.index(verdict_of(planned(kind, epsilon=e, **public(kind, n)), n).advice)
+            for n in (60, 900, 40_000)
+        ]
+        for e in (0.01, 0.3, 2, 20)
+    ]
+    assert (np.diff(rank, axis=0) >= 0).all()
+    assert (np.diff(rank, axis=1) >= 0).all()
+    assert np.ptp(rank) > 0, "a verdict that never changes says nothing"
 
 
 @pytest.mark.parametrize("mode", ["training", "posterior", "prediction", "subsample", "residual"])
 def test_every_kind_of_plan_has_a_verdict_that_follows_the_budget(mode):
-    design = {"n_blocks": "auto"} if mode in ("posterior", "residual") else DESIGN
-    few, many = (plan(DOMAIN, mode, epsilon=e, n_records=100, **design) for e in (1e-3, 1e3))
-    assert verdict_of(few).is_hopeless
-    assert not verdict_of(many).is_hopeless
+    few, many = (planned(mode, DOMAIN, epsilon=e, n_records=100) for e in (1e-3, 1e3))
+    assert not verdict_of(few).ok
+    assert verdict_of(many).ok
     assert verdict_of(few).noise > verdict_of(many).noise
 
 
@@ -47,12 +107,19 @@ def test_figures_are_the_plans_own():
 
 
 X, Y = np.zeros((8, 2), int), np.arange(8) % 2
+FITTED = {
+    MatrixForestClassifier: DESIGN,
+    PosteriorForestClassifier: {},
+    LabelTreeClassifier: {},
+    PooledForestClassifier: {},
+    PrivateForestClassifier: {},
+    ResidualForestClassifier: {},
+}
 
 
-@pytest.mark.parametrize("kind", [MatrixForestClassifier, ResidualForestClassifier])
+@pytest.mark.parametrize("kind", FITTED)
 def test_strict_fits_are_refused_before_they_spend(kind):
-    design = DESIGN if kind is MatrixForestClassifier else {}
-    told = []
+    told, design = [], FITTED[kind]
     with listening(lambda step, done, total: told.append(step)):
         with weighing(8, strict=True), pytest.raises(NoiseError, match="do not deploy"):
             kind(DOMAIN, epsilon=0.001, **design).fit(X, Y)
@@ -61,11 +128,29 @@ def test_strict_fits_are_refused_before_they_spend(kind):
             kind(DOMAIN, epsilon=1, **design).fit(X, Y)
     with weighing(8) as verdicts:
         kind(DOMAIN, epsilon=0.001, **design).fit(X, Y)
-    assert verdicts[0].is_hopeless
+    assert [one.ok for one in verdicts] == [False], "the whole is weighed, once"
 
 
-def test_reports_say_it_where_the_number_is_public():
-    known = MatrixForestClassifier(DOMAIN, n_records=8, **DESIGN).fit(X, Y).privacy_report_
-    assert any("typical leaf" in note for note in known.notes)
-    unknown = MatrixForestClassifier(DOMAIN, **DESIGN).fit(X, Y).privacy_report_
-    assert not any("typical leaf" in note for note in unknown.notes)
+@pytest.mark.parametrize("kind", FITTED)
+def test_plan_fit_and_report_say_the_same(kind):
+    model = kind(DOMAIN, epsilon=1, n_records=8, **FITTED[kind])
+    with weighing() as verdicts:
+        notes = model.fit(X, Y).privacy_report_.notes
+    said = [note.removeprefix(NOTE) for note in notes if note.startswith(NOTE)]
+    assert said == [str(verdict_of(model.plan_))] == [str(one) for one in verdicts]
+    untold = kind(DOMAIN, epsilon=1, **FITTED[kind]).fit(X, Y).privacy_report_
+    assert not any(note.startswith(NOTE) for note in untold.notes)
+
+
+@pytest.mark.parametrize("mode", ["private", "posterior", "residual"])
+def test_the_command_line_says_it_in_the_same_words(mode, tmp_path):
+    file = tmp_path / "domain.json"
+    TEN.save(file)
+    given = ["plan", str(file), "--mode", mode, "--epsilon", "1", "--n-records", "10", "--json"]
+    out = ["--output", str(tmp_path)]
+    done = CliRunner().invoke(main, [*given, *out, "--no-pictures"])
+    said = json.loads(done.stdout)["signal_to_noise"]
+    assert "do not deploy" in said
+    refused = CliRunner().invoke(main, [*given, *out, "--no-pictures", "--strict"])
+    assert refused.exit_code == 1
+    assert f"--strict: {said}." in refused.output
