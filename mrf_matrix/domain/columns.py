@@ -253,10 +253,12 @@ def as_frame(records: object) -> "nw.DataFrame[Any] | None":
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def without_repeats(records: Any, used: Sequence[str] | None, extra: str = "ignore") -> object:
+def without_repeats(
+    records: Any, used: Sequence[str] | None, extra: str | None = "ignore"
+) -> object:
     """Return a frame without columns of repeated names, which no domain can mean; others as is.
 
-    Raises DomainError if a repeated name is `used` (None means all), or `extra` is "error".
+    Raises DomainError if a repeated name is `used` (None means all), or `extra` is not "ignore".
     """
     is_labelled = hasattr(records, "iloc") and hasattr(records, "columns")  # as pandas' are
     if not is_labelled and not hasattr(records, "column_names"):  # as Arrow's are
@@ -265,7 +267,7 @@ def without_repeats(records: Any, used: Sequence[str] | None, extra: str = "igno
     if len(set(got)) == len(got):
         return records
     check_repeats(got, used)
-    if extra == "error":
+    if extra != "ignore":
         check_columns(got, used or (), extra)
     counts = Counter(got)
     kept = [place for place, name in enumerate(got) if counts[name] == 1]

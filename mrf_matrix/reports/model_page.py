@@ -12,9 +12,9 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.reports.agreement_section import agreement_section
 from mrf_matrix.reports.belonging import ledger_warnings
 from mrf_matrix.reports.choice_report import ChoiceReport, TwoStageReport
-from mrf_matrix.reports.agreement_section import agreement_section
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,
