@@ -12,7 +12,12 @@ from strategies.operators.base.memory import (
 )
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError
-from strategies.operators.base.recovery import error_trace, estimate, row_errors
+from strategies.operators.base.recovery import (
+    error_trace,
+    errors_of_determined_rows,
+    estimate,
+    row_errors,
+)
 from strategies.operators.convert import MatrixLike, as_operator
 from strategies.operators.dense import Dense
 from strategies.operators.gram import Gram
@@ -63,6 +68,7 @@ __all__ = [
     "cross_gram",
     "current_cap",
     "error_trace",
+    "errors_of_determined_rows",
     "estimate",
     "fits",
     "memory_cap",

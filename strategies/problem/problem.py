@@ -23,6 +23,7 @@ from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
 from strategies.problem.merging import Merging, can_merge, merge_columns
 from strategies.problem.objective import Aim, Objective, weighted
+from strategies.problem.product_form import with_attributes
 from strategies.problem.units import in_unit, is_float, times
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
@@ -105,6 +106,16 @@ class Problem:
         """Return the problem of the rows' total error, with weights on top of its own."""
         workload = self.workload if weights is None else weighted(self.workload, weights)
         return replace(self, workload=workload, aim=Aim())
+
+    def with_attributes(self) -> "Problem":
+        """Return the problem over the attributes behind a plain matrix, where the total is asked.
+
+        The total depends on the Gram alone: rows may change their order.
+        """
+        if not self.is_total:
+            return self
+        workload = with_attributes(self.workload)
+        return self if workload is self.workload else replace(self, workload=workload)
 
     @cached_property
     def distinct_rows(self) -> DistinctRows | None:

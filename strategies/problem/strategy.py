@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from os import PathLike
 from typing import cast
 
-from strategies.operators import Array, Norm, Operator, as_operator, row_errors
+from strategies.operators import Array, Norm, Operator, as_operator, errors_of_determined_rows
 from strategies.problem.objective import Objective
 
 FORMAT = "strategies.strategy.1"
@@ -194,10 +194,13 @@ class Strategy:
         workload : ndarray, scipy sparse, or Operator of shape (q, n)
             The workload it was selected for, or any other in the matrix's row space.
 
+        A row that the matrix does not determine has the error infinity, for instance one whose
+        weight was zero.
+
         Raises
         ------
         RowSpaceError
-            If the matrix does not determine a row.
+            If there is such a row, and the matrix is too large to tell which.
         """
-        errors = row_errors(as_operator(workload, "workload"), self.matrix)
+        errors = errors_of_determined_rows(as_operator(workload, "workload"), self.matrix)
         return self.sensitivity**2 * errors

@@ -108,7 +108,7 @@ def select(
     given = None if time_limit is None else checked_time_limit(time_limit)
     generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
-        problem = Problem.of(workload, norm, objective, weights, groups)
+        problem = Problem.of(workload, norm, objective, weights, groups).with_attributes()
         able = requested_families(method, problem)
         limit = default_limit(problem) if given is None else given
         with reporting(progress) as report, one_thread():

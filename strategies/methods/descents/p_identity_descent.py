@@ -99,4 +99,5 @@ def descend(
         ended, log_loss = minimise(value, roots, iterations)
     else:
         ended, log_loss = minimise_sparse(value, roots, warmup, max(iterations - warmup, 1))
-    return Descent(ended * np.abs(ended), float(np.exp(log_loss)))
+    with np.errstate(over="ignore"):  # a search that found nothing has the loss infinity
+        return Descent(ended * np.abs(ended), float(np.exp(log_loss)))

@@ -19,6 +19,7 @@ from strategies.operators.masks.attribute_sets import contained
 from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
 from strategies.operators.masks.energies import (
     Energies,
+    gram_energies,
     positive_energies,
     products_over,
     structure_energies,
@@ -49,26 +50,6 @@ def expanded_energies(workload: Operator, known: Energies | None) -> Energies | 
     if sizes is None or len(sizes) > MAX_FIXED or not fits((n, n), 24):
         return None
     return gram_energies(workload.gram_dense(), sizes)
-
-
-def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
-    """Return ``tr(G E_U)/n`` for every U, contracting one attribute after another.
-
-    The largest arrays are the Gram and half of it again.
-
-    `gram`: (n, n); `sizes`: with product n.
-    """
-    tensor = gram[None]
-    for size in sizes:
-        count, n = len(tensor), tensor.shape[1]
-        split = tensor.reshape(count, size, n // size, size, n // size)
-        total = split.sum(axis=(1, 3)) / size
-        own = np.einsum("caxay->cxy", split)
-        tensor = np.stack([total, own - total], axis=1).reshape(2 * count, n // size, n // size)
-    flags = np.arange(len(tensor))[:, None] >> np.arange(len(sizes))[::-1] & 1
-    values = tensor.ravel() / gram.shape[0]
-    values[values < 1e-13 * values.sum()] = 0.0  # rounding of components that are not reached
-    return positive_energies(sizes, flags.astype(bool), values)
 
 
 def superset_sum(values: Array, d: int) -> Array:

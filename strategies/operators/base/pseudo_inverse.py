@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Integers
+from strategies.operators.base.arrays import Array, Bools, Integers
 from strategies.operators.base.operator import Operator
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,
@@ -85,9 +85,21 @@ class Factors:
         if self.basis is None:
             return self._solve(rows.T).T
         inner = rows @ self.basis
-        total = np.einsum("ij,ij->i", rows, rows)
-        check_rows_contained(total - np.einsum("ij,ij->i", inner, inner), total)
+        check_rows_contained(*self._parts(rows, inner))
         return self._solve(inner.T).T
+
+    def determined(self, rows: Array) -> Bools:
+        """Tell which explicit rows (q, n) lie in the row space, shape (q,)."""
+        if self.basis is None:
+            return np.ones(len(rows), dtype=bool)
+        outside, total = self._parts(rows, rows @ self.basis)
+        return np.asarray(outside <= CONTAINMENT_TOLERANCE**2 * total)
+
+    @staticmethod
+    def _parts(rows: Array, inner: Array) -> tuple[Array, Array]:
+        """Return the squared norms of what lies outside the row space, and of the rows."""
+        total = np.einsum("ij,ij->i", rows, rows)
+        return total - np.einsum("ij,ij->i", inner, inner), total
 
     def gram_trace(self, gram: Array) -> float:
         """Return ``tr(G (AᵀA)⁺)`` for a workload's Gram G (n, n), containment checked."""

@@ -17,6 +17,7 @@ from strategies.operators.base.memory import MemoryCapError, fits
 from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import (
     Factors,
+    RowSpaceError,
     check_rows_contained,
     factorised,
 )
@@ -95,6 +96,25 @@ def row_errors(workload: Operator, matrix: Operator) -> Array:
         return explicit_row_errors(workload, factorised(matrix))
     rows, measured = coordinates(workload, matrix)
     return Factors(triangular(measured)).row_errors(rows)
+
+
+def errors_of_determined_rows(workload: Operator, matrix: Operator) -> Array:
+    """Return ``||(W A⁺)_r||²`` of every row, infinity where the matrix does not determine it.
+
+    Raises
+    ------
+    RowSpaceError
+        If a row is not determined, and matrix or workload is too large to tell which.
+    """
+    try:
+        return row_errors(workload, matrix)
+    except RowSpaceError:
+        if not (is_explicit(matrix) and fits(workload.shape)):
+            raise
+    factors, rows = factorised(matrix), workload.to_dense()
+    known, errors = factors.determined(rows), np.full(len(rows), np.inf)
+    errors[known] = factors.row_errors(rows[known])
+    return errors
 
 
 def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:

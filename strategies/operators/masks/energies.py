@@ -171,6 +171,26 @@ def _grouped(sets: Bools) -> tuple[Bools, Longs]:
     return sets[first], number
 
 
+def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
+    """Return ``tr(G E_U)/n`` for every U, contracting one attribute after another.
+
+    The largest arrays are the Gram and half of it again.
+
+    `gram`: (n, n); `sizes`: with product n.
+    """
+    tensor = gram[None]
+    for size in sizes:
+        count, n = len(tensor), tensor.shape[1]
+        split = tensor.reshape(count, size, n // size, size, n // size)
+        total = split.sum(axis=(1, 3)) / size
+        own = np.einsum("caxay->cxy", split)
+        tensor = np.stack([total, own - total], axis=1).reshape(2 * count, n // size, n // size)
+    flags = np.arange(len(tensor))[:, None] >> np.arange(len(sizes))[::-1] & 1
+    values = tensor.ravel() / gram.shape[0]
+    values[values < 1e-13 * values.sum()] = 0.0  # rounding of components that are not reached
+    return positive_energies(sizes, flags.astype(bool), values)
+
+
 def line_energies(form: Operator) -> Energies | None:
     """Return the energies of an explicit matrix whose columns are the codes of one attribute.
 

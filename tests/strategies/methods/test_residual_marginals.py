@@ -13,7 +13,6 @@ from strategies import evaluate, examples, select
 from strategies.bounds.dual_weights import ascend, certified_bound
 from strategies.bounds.lower_bound import algebra_bound, rows_bound
 from strategies.methods.family import Search
-from strategies.methods.marginals.algebra import gram_energies
 from strategies.methods.marginals.residual_marginals import FAMILY, best_weights
 from strategies.operators import (
     AllRanges,
@@ -32,7 +31,7 @@ from strategies.operators import (
     Scaled,
     Stack,
 )
-from strategies.operators.masks.energies import structure_energies
+from strategies.operators.masks.energies import gram_energies, structure_energies
 from strategies.problem.problem import Problem
 
 SIZES = (3, 2, 4)

@@ -1,0 +1,249 @@
+r"""Attributes behind the columns of a plain matrix: what a product's structure would have said.
+
+A workload that is given entry by entry shows no attributes. Yet its columns may be the cells of a
+product domain, in the order of `numpy.ravel`. Two signs of that are looked for.
+
+*Rows.* A row that is a Kronecker product ``r_1 ⊗ r_2`` has rank one as an ``n_1 x n_2`` table.
+Where all rows have rank one at each of the divisors :math:`m_1 | m_2 | \dots` of n, they are
+products of vectors over the attributes :math:`m_1, m_2 / m_1, \dots`: each table splits them once.
+Rows that are all combinations of given factors are one Kronecker product.
+
+*Gram.* Averaged over all cells that agree in the same attributes, ``WᵀW`` has the eigenvalue
+:math:`n w_U / p_U` on the component of each attribute set U. Weighted marginals then have the
+loss :math:`(\sum_U \sqrt{w_U p_U})^2` under Gaussian noise, the Identity :math:`n \sum_U w_U`.
+Sizes are taken where the first is well below the second.
+
+Every sign is checked on the whole matrix. A wrong guess would cost time, and no accuracy.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from strategies.operators import Dense, Kronecker, Operator, Scaled, Sparse, Stack, fits
+from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.energies import gram_energies
+
+MOST_ENTRIES = 2**22  # of a matrix whose rows are looked at
+LARGEST_GRAM = 1024  # cells up to which orders of attributes are compared by the Gram
+MOST_ORDERS, MOST_ATTRIBUTES = 24, 10
+GAIN = 0.98
+"""Marginals are worth a search below this part of the Identity's loss."""
+
+ROUNDING = 1e-12  # of a row's largest entry
+
+
+def with_attributes(workload: Operator) -> Operator:
+    """Return a workload of the same Gram that shows its attributes, or the workload itself.
+
+    Rows may change their order. Operators that show attributes, or are not explicit, stay.
+    """
+    if not isinstance(plain(workload), Dense | Sparse) or workload.shape[1] < 4:
+        return workload
+    rows = np.empty((0, 0))
+    if workload.shape[0] * workload.shape[1] <= MOST_ENTRIES and fits(workload.shape, 8):
+        rows = plain(workload).to_dense()
+        sizes = product_sizes(rows)
+        if len(sizes) > 1:
+            return kronecker_stack(rows, sizes) or Dense(rows, sizes)
+    sizes = sizes_by_gram(workload)
+    if len(sizes) < 2:
+        return workload
+    return Dense(rows, sizes) if rows.size else Sparse(workload.to_sparse(), sizes)
+
+
+def plain(workload: Operator) -> Operator:
+    """Return what stacked explicit matrices without attributes hold, as one matrix."""
+    if workload.sizes is not None or not isinstance(workload, Stack):
+        return workload
+    if not all(isinstance(block, Dense | Sparse) for block in workload.blocks):
+        return workload
+    if workload.prefers_sparse:
+        return Sparse(workload.to_sparse())
+    return Dense(workload.to_dense()) if fits(workload.shape, 16) else workload
+
+
+def product_sizes(rows: Array) -> tuple[int, ...]:
+    """Return sizes of attributes over which every row is a product: as many as there are.
+
+    Neighbours that every row fixes both or leaves both are one attribute.
+
+    >>> product_sizes(np.kron(np.tri(3), np.eye(2)))
+    (3, 2)
+    >>> product_sizes(np.eye(8))
+    (8,)
+    """
+    n, nonzero = rows.shape[1], rows[rows.any(axis=1)]
+    cuts = [1]
+    for divisor in divisors(n):
+        if divisor % cuts[-1] == 0 and has_rank_one(nonzero, divisor):
+            cuts.append(divisor)
+    sizes = tuple(high // low for low, high in pairwise([*cuts, n]))
+    return joined(sizes, fixed_sets(factors_of(nonzero, sizes)))
+
+
+def divisors(n: int) -> Iterator[int]:
+    """Yield the divisors of n between 1 and n, ascending."""
+    return (m for m in range(2, n // 2 + 1) if n % m == 0)
+
+
+def has_rank_one(rows: Array, first: int) -> bool:
+    """Tell whether each nonzero row is a product over `first` x the rest of its cells."""
+    probe = rows[:: max(1, len(rows) // 8)]
+    return bool(_has_rank_one(probe, first) and _has_rank_one(rows, first))
+
+
+def _has_rank_one(rows: Array, first: int) -> bool:
+    tables = rows.reshape(len(rows), first, -1)
+    left, right, pivots = crosses(tables)
+    return bool((np.abs(tables - left[:, :, None] * (right / pivots[:, None])[:, None])
+                 <= ROUNDING * np.abs(pivots)[:, None, None]).all())  # fmt: skip
+
+
+def crosses(tables: Array) -> tuple[Array, Array, Array]:
+    """Return the column and the row of each table through its largest entry, and that entry."""
+    number = np.arange(len(tables))
+    place = np.abs(tables).reshape(len(tables), -1).argmax(axis=1)
+    i, j = np.divmod(place, tables.shape[2])
+    return tables[number, :, j], tables[number, i], tables[number, i, j]
+
+
+def factors_of(rows: Array, sizes: Sequence[int]) -> list[Array]:
+    """Return the factors of rows that are products, (q, n_i) each; the first holds the scale."""
+    factors, rest = [], rows
+    for size in sizes[:-1]:
+        left, right, pivots = crosses(rest.reshape(len(rest), size, -1))
+        factors.append(left / pivots[:, None])
+        rest = right
+    scales = np.abs(rest).max(axis=1) * np.sign(rest[np.arange(len(rest)), np.abs(rest).argmax(1)])
+    factors.append(rest / scales[:, None])
+    factors[0] = factors[0] * scales[:, None]
+    return factors
+
+
+def fixed_sets(factors: Sequence[Array]) -> Bools:
+    """Tell which attributes every row depends on, (q, d)."""
+    varies = [np.ptp(one, axis=1) > ROUNDING * np.abs(one).max(axis=1) for one in factors]
+    return np.stack(varies, axis=1)
+
+
+def joined(sizes: tuple[int, ...], fixed: Bools) -> tuple[int, ...]:
+    """Return sizes with neighbours joined that every row fixes both or leaves both."""
+    found = [sizes[0]]
+    for i, size in enumerate(sizes[1:], 1):
+        if (fixed[:, i] == fixed[:, i - 1]).all():
+            found[-1] *= size
+        else:
+            found.append(size)
+    return tuple(found)
+
+
+def kronecker_stack(rows: Array, sizes: tuple[int, ...]) -> Operator | None:
+    """Return rows that are products as Kronecker products on top of each other, else None.
+
+    Rows that depend on the same attributes are one product where they are all combinations of
+    their factors, each as often, and of one length.
+    """
+    kept = rows[rows.any(axis=1)]
+    factors = factors_of(kept, sizes)
+    scales = np.abs(factors[0]).max(axis=1)
+    factors[0] = factors[0] / scales[:, None]
+    if (whole := product_of(factors, scales)) is not None:
+        return whole
+    sets, number = grouped(fixed_sets(factors))
+    blocks = []
+    for group in range(len(sets)):
+        here = number == group
+        block = product_of([one[here] for one in factors], scales[here])
+        if block is None:
+            return None
+        blocks.append(block)
+    return blocks[0] if len(blocks) == 1 else Stack(blocks)
+
+
+def grouped(sets: Bools) -> tuple[Bools, Longs]:
+    """Return distinct attribute sets, and the number of each row's."""
+    first, number = unique_rows(sets)
+    return sets[first], number
+
+
+def product_of(factors: Sequence[Array], scales: Array) -> Operator | None:
+    """Return the Kronecker product whose rows these are, in any order, None where they are none."""
+    if np.ptp(scales) > ROUNDING * scales.max():
+        return None
+    distinct, places = [], np.zeros(len(scales), dtype=np.int64)
+    for one in factors:
+        first, number = unique_rows(np.round(one, 11) + 0.0)  # no negative zeros
+        distinct.append(one[first])
+        places = places * len(first) + number
+    counts = np.bincount(places, minlength=prod(map(len, distinct)))
+    if np.ptp(counts):
+        return None
+    product = Kronecker([Dense(one) for one in distinct])
+    weight = float(scales.mean()) * float(np.sqrt(counts[0]))
+    return product if weight == 1.0 else Scaled(weight, product)
+
+
+def sizes_by_gram(workload: Operator) -> tuple[int, ...]:
+    """Return sizes of attributes for which marginals promise most, none where little."""
+    n = workload.shape[1]
+    primes = prime_factors(n)
+    if n > LARGEST_GRAM or not 2 <= len(primes) <= MOST_ATTRIBUTES:
+        return ()
+    gram = workload.gram_dense()
+    orders = list(distinct_orders(primes))[:MOST_ORDERS]
+    best = min(orders, key=lambda sizes: marginal_loss(gram, sizes))
+    least = marginal_loss(gram, best)
+    if least > GAIN * float(np.trace(gram)):
+        return ()
+    return coarsest(gram, best, least)
+
+
+def marginal_loss(gram: Array, sizes: tuple[int, ...]) -> float:
+    """Return the least Gaussian loss of marginals for a Gram averaged over these attributes."""
+    energies = gram_energies(gram, sizes)
+    return float(np.sqrt(energies.values * energies.ranks).sum()) ** 2
+
+
+def coarsest(gram: Array, sizes: tuple[int, ...], loss: float) -> tuple[int, ...]:
+    """Return sizes with neighbours joined as long as marginals lose next to nothing by it."""
+    i = 0
+    while len(sizes) > 2 and i + 1 < len(sizes):
+        fewer = (*sizes[:i], sizes[i] * sizes[i + 1], *sizes[i + 2 :])
+        if marginal_loss(gram, fewer) <= loss * (1 + 1e-3):
+            sizes = fewer
+        else:
+            i += 1
+    return sizes
+
+
+def prime_factors(n: int) -> tuple[int, ...]:
+    """Return the prime factors of n, ascending, each as often as it divides.
+
+    >>> prime_factors(60)
+    (2, 2, 3, 5)
+    """
+    found, divisor = [], 2
+    while divisor * divisor <= n:
+        while n % divisor == 0:
+            found.append(divisor)
+            n //= divisor
+        divisor += 1
+    return (*found, n) if n > 1 else tuple(found)
+
+
+def distinct_orders(values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the distinct orders of some values.
+
+    >>> list(distinct_orders((2, 2, 3)))
+    [(2, 2, 3), (2, 3, 2), (3, 2, 2)]
+    """
+    if not values:
+        yield ()
+    for first in sorted(set(values)):
+        place = values.index(first)
+        for rest in distinct_orders(values[:place] + values[place + 1 :]):
+            yield (first, *rest)
