@@ -103,12 +103,12 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
     climbed = 0.0 if few else climbed_paths_bound(problem, work)
     if climbed > 0.0:
         return climbed
-    if merging is not None and not few:
-        return uniform_bound(sampled_gram(problem))
-    factor = problem.factor
+    factor = problem.factor if few else None
     if factor is None:
         found = implicit_bound(problem.workload, work=work / 2)
-        return 0.0 if found is None else found.value
+        sampled = merging is not None and found is None
+        value = 0.0 if found is None else found.value
+        return uniform_bound(sampled_gram(problem)) if sampled else value
     return certified_bound(factor, total_dual(problem, factor, TOLERANCE, work).weights)
 
 

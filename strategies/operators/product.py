@@ -152,8 +152,6 @@ class Product(Operator):
 
     def rounded(self, scale: int) -> Operator:
         """Return the operator with entries ``round(scale * A[i, j])``."""
-        if isinstance(self.right, Grouping | RowKronecker) and not self.left.prefers_sparse:
-            return Product(self.left.rounded(scale), self.right)
         if isinstance(self.right, Grouping):
             return Product(self.left.rounded(scale), self.right)
         return super().rounded(scale)
