@@ -30,7 +30,7 @@ SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eig
 
 STALLED = 1e-5  # relative gain of an update below which the climb ends
 
-MOST_PINCHED = 6000  # distinct paths up to which, beyond `LARGEST_GRAM`, the pinched bound is tried
+MOST_WHOLE = 6000  # distinct paths up to which equal weights are taken of all, beyond `LARGEST_GRAM`
 
 MOST_MASKS = 6_000_000
 """Masks, of all paths and attributes, that equal paths are looked for among: some 1.5 seconds."""
@@ -80,6 +80,8 @@ def implicit_bound(
     if rows is None:
         return None
     every = distinct_paths(looked_through(rows))
+    if every.n_paths > max_rows and is_plain(every):
+        return whole_bound(every)
     paths = heaviest_rows(every, max_rows)
     if paths.n_paths == 0:
         return ImplicitBound(0.0, first_weights(paths, 1, np.random.default_rng(0)), 0, 0)
@@ -89,8 +91,7 @@ def implicit_bound(
     own = 8e-10 * side**3 + (2e-8 * parts + 2e-9 * len(paths.varied)) * side**2
     weights = first_weights(paths, parts, generator or np.random.default_rng(0))
     best, steps = climbed_weights(paths, weights, min(200, int(work / (2e-3 + own))))
-    found = ImplicitBound(certified_bound(paths, best), best, int(paths.mix.shape[0]), steps)
-    return max(found, whole_bound(every, paths.n_paths), key=lambda bound: bound.value)
+    return ImplicitBound(certified_bound(paths, best), best, int(paths.mix.shape[0]), steps)
 
 
 def looked_through(rows: MaskRows) -> MaskRows:
@@ -131,14 +132,18 @@ def climbed_weights(paths: PatternRows, weights: Mixture, steps: int) -> tuple[M
     return best, step
 
 
-def whole_bound(paths: PatternRows, kept: int) -> ImplicitBound:
-    """Return the pinched bound on all paths where some were left out, zero where it is not due."""
+def is_plain(paths: PatternRows) -> bool:
+    """Tell whether every row of a workload is one path, weighted, and none stands twice."""
+    one = paths.mix.shape[0] == paths.n_paths
+    return one and np.diff(paths.mix.indptr).max(initial=0) == 1
+
+
+def whole_bound(paths: PatternRows) -> ImplicitBound:
+    """Return the bound of very many paths at equal weights of all cells, pinched beyond `MOST_WHOLE`."""
     uniform = first_weights(paths, 1, np.random.default_rng(0))
-    plain = paths.mix.shape[0] == paths.n_paths and np.diff(paths.mix.indptr).max(initial=0) == 1
-    room = fits((paths.n_paths, paths.n_paths, 3))
-    if not (plain and room and kept < paths.n_paths <= MOST_PINCHED):
-        return ImplicitBound(0.0, uniform, 0, 0)
-    return ImplicitBound(pinched_bound(paths), uniform, paths.n_paths, 0)
+    whole = paths.n_paths <= MOST_WHOLE and fits((paths.n_paths, paths.n_paths, 3))
+    value = certified_bound(paths, uniform) if whole else pinched_bound(paths)
+    return ImplicitBound(value, uniform, paths.n_paths, 0)
 
 
 def heaviest_rows(paths: PatternRows, limit: int) -> PatternRows:

@@ -14,9 +14,10 @@ import numpy as np
 
 from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
 from strategies.bounds.dual_weights import certified_bound
-from strategies.bounds.implicit_bound import implicit_bound
+from strategies.bounds.implicit_bound import LARGEST_GRAM, implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
+from strategies.bounds.path_climb import path_climb
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import worst_bound
@@ -98,15 +99,29 @@ def product_bound(problem: Problem, work: float = WORK) -> float:
 def rows_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
     merging = problem.merging
-    if merging is not None and merging.n_groups > LARGEST:
-        return uniform_bound(sampled_gram(problem))
-    factor = problem.factor
+    few = merging is not None and merging.n_groups <= LARGEST
+    climbed = 0.0 if few else climbed_paths_bound(problem, work)
+    if climbed > 0.0:
+        return climbed
+    factor = problem.factor if few else None
     if factor is None:
         found = implicit_bound(problem.workload, work=work / 2)
-        return 0.0 if found is None else found.value
+        sampled = merging is not None and found is None
+        value = 0.0 if found is None else found.value
+        return uniform_bound(sampled_gram(problem)) if sampled else value
     return certified_bound(factor, total_dual(problem, factor, TOLERANCE, work).weights)
 
 
+def climbed_paths_bound(problem: Problem, work: float) -> float:
+    """Return the bound at weights climbed over all cells, 0 where paths are too many for that."""
+    climb = path_climb(problem)
+    if climb is None or (climb.best is None and max(climb.paths.mix.shape) > LARGEST_GRAM):
+        return 0.0
+    climb.to(PATHS_GAP, work)
+    return climb.certified()
+
+
+PATHS_GAP = 5e-3  # gap at which a climb over paths stops
 SMALL = 600  # merged cells up to which a product's rows are asked beside its factors
 
 

@@ -3,7 +3,7 @@
 For a strategy of sensitivity Δ, ``Δ² ||w A⁺||² >= max_j w_j²`` for every row w: with y on cell j
 alone the bound of `strategies.bounds.dual_weights` is that entry's square. Hence no loss is below
 ``Σ_i max_j W_ij²``, for both norms, at any size. For the batch prediction ``W = Q Tᵀ T`` with
-Gaussian noise it is the optimum: A = T reaches it (`strategies.methods.leaves`).
+Gaussian noise it is the optimum: A = T reaches it (`strategies.methods.paths.leaves`).
 """
 
 import numpy as np

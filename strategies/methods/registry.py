@@ -9,7 +9,6 @@ from strategies.methods import (
     gaussian_optimal,
     kronecker_p_identity,
     kronecker_selections,
-    leaves,
     p_identity,
     plain,
     row_space,
@@ -19,6 +18,7 @@ from strategies.methods import (
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
+from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
 from strategies.operators import Norm
 from strategies.problem.problem import Problem
@@ -30,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     residual_marginals.FAMILY,
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
+    path_optimal.FAMILY,
     marginals.FAMILY,
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,

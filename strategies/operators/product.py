@@ -1,6 +1,7 @@
 """The product of two structures."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +14,9 @@ from strategies.operators.base.operator import Norm, Operator, product
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.recovery import takes_long
 from strategies.operators.grouping import Grouping, over_groups
+from strategies.operators.dense import Dense
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.heaviest_cell import Heaviest, heaviest_cell
 from strategies.operators.row_kronecker import RowKronecker
 
 
@@ -23,7 +26,9 @@ class Product(Operator):
 
     With a `Grouping` on the right, it is a strategy over merged cells seen from all cells: its
     columns are the left matrix's columns, repeated, so norms, rounding and errors are the left
-    matrix's own.
+    matrix's own. With paths on the right and an explicit matrix on the left, it is a strategy of
+    combinations of paths over a domain of any size: its L2 sensitivity is found over all cells, or
+    bounded (`strategies.operators.masks.heaviest_cell`).
     """
 
     left: Operator
@@ -41,6 +46,13 @@ class Product(Operator):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.left.shape[0], self.right.shape[1]
+
+    @cached_property
+    def heaviest(self) -> Heaviest | None:
+        """The largest squared norm of a column of combined paths, None for other products."""
+        if not (isinstance(self.left, Dense) and isinstance(self.right, RowKronecker)):
+            return None
+        return heaviest_cell(self.left.array, self.right.all_masks(), self.right.groups)
 
     @property
     def prefers_sparse(self) -> bool:
@@ -81,7 +93,8 @@ class Product(Operator):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``; through the right factor's row gram where n is out of reach."""
-        if fits(self.shape):
+        paths = isinstance(self.right, RowKronecker) and not self.left.prefers_sparse
+        if fits(self.shape) and not paths:
             return super().row_gram()
         left = self.left.compact()
         inner = self.right.row_gram_matmat(densified(left.T))
@@ -124,14 +137,18 @@ class Product(Operator):
         return self.left.uniform_column_norm(norm) if isinstance(self.right, Grouping) else None
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm."""
+        """Return the largest column norm, or a bound above it where n is out of reach."""
         if isinstance(self.right, Grouping):
             return self.left.sensitivity(norm)
+        if norm == "l2" and self.heaviest is not None:
+            return float(np.sqrt(self.heaviest.square))
         return super().sensitivity(norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """As the left matrix over a grouping, else True."""
-        return self.left.sensitivity_is_exact(norm) if isinstance(self.right, Grouping) else True
+        """As the left matrix over a grouping; whether all cells of combined paths were met."""
+        if isinstance(self.right, Grouping):
+            return self.left.sensitivity_is_exact(norm)
+        return norm == "l1" or self.heaviest is None or self.heaviest.is_exact
 
     def rounded(self, scale: int) -> Operator:
         """Return the operator with entries ``round(scale * A[i, j])``."""
@@ -150,9 +167,11 @@ class Product(Operator):
         return super().integer_column_sums(norm)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity."""
+        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
         if isinstance(self.right, Grouping):
             return self.left.integer_sensitivity(norm)
+        if norm == "l2" and self.heaviest is not None:
+            return int(self.heaviest.square)
         return super().integer_sensitivity(norm)
 
     def least_squares(self, answers: Numbers) -> Array:

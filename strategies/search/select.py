@@ -12,6 +12,7 @@ from strategies.methods.family import Family
 from strategies.methods.gaussian_optimal import least_seconds
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
+from strategies.methods.paths.path_optimal import good_seconds
 from strategies.methods.registry import requested_families
 from strategies.operators import Kronecker, Norm, memory_cap
 from strategies.operators.base.threads import one_thread
@@ -25,6 +26,8 @@ from strategies.search.progress import Report, reporting
 DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated
 DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
+DEFAULT_PATHS = 20.0
+"""Most seconds that the optimum for paths and Gaussian noise may take it to."""
 DEFAULT_PER_ORDERED_CELL = 4e-3
 """The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
 DEFAULT_ORDERED = 28.0
@@ -122,8 +125,11 @@ def default_limit(problem: Problem) -> float:
         factors = searched_factors(problem.workload)  # they get what each would get alone
         alone = [Problem.of(one, problem.norm, problem.aim.objective) for one in factors]
         return max((len(alone) * default_limit(one) for one in alone), default=DEFAULT_TIME_LIMIT)
+    paths = min(DEFAULT_PATHS, BEFORE * good_seconds(problem))
     if problem.merging is None:
-        return DEFAULT_BEYOND_CELLS
+        return max(DEFAULT_BEYOND_CELLS, paths)
+    if paths > DEFAULT_TIME_LIMIT:
+        return paths
     rows = climbable_rows(problem) if problem.norm == "l2" else None
     if rows is not None:
         climb = WORST_UPDATES * joint_update_seconds(rows)

@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms.counts.cells import (
     summed_cells,
 )
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
-from strategies.operators import MemoryCapError, Operator, check_allocation
+from strategies.operators import MemoryCapError, Operator, Product, RowKronecker, check_allocation
 
 BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""
@@ -137,6 +137,8 @@ class CellCounts(PrivateValue):
         check_columns(operator, self.sizes)
         shape = (operator.shape[0], self.n_classes)
         check_allocation("answers of the strategy", shape)
+        if isinstance(operator, Product) and isinstance(operator.right, RowKronecker):
+            return combined_answers(operator.left, self.answers(operator.right))
         result = np.zeros(shape, dtype=np.int64)
         records = float(self.counts.sum(dtype=np.float64))
         try:
@@ -230,6 +232,13 @@ def _check_domain(domain: PublicDomain | None, sizes: tuple[int, ...], classes: 
             f"domain has attributes of sizes {tuple(domain.sizes)} and {known} classes: expected "
             f"{sizes} and {classes}, those that were counted."
         )
+
+
+def combined_answers(left: Operator, answers: Longs) -> Longs:
+    """Return combinations of exact answers, exactly: of paths, say, that a strategy combines."""
+    form = left.to_sparse()
+    _check_exact(form, float(answers.sum(axis=0, dtype=np.float64).max(initial=0.0)))
+    return np.asarray(form @ answers, dtype=np.int64)
 
 
 def check_columns(operator: Operator, sizes: tuple[int, ...]) -> None:

@@ -25,6 +25,7 @@ from strategies.operators import (
     Operator,
     Product,
     ResidualMarginals,
+    RowKronecker,
     RowScaled,
     Scaled,
     Sparse,
@@ -86,6 +87,8 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Product() if isinstance(operator.right, Grouping):
             left = integer_form(operator.left, factor)
             return replace(left, matrix=Product(left.matrix, operator.right))
+        case Product(left=Dense(), right=RowKronecker()):
+            return _combined_paths(operator, operator.left.array, factor)
         case Product(left=Sparse()) if operator.right.is_binary and is_integral(operator.left):
             return _scaled(operator, factor)
         case _ if operator.is_binary:
@@ -104,6 +107,19 @@ def _kronecker_form(operator: Kronecker, factor: float) -> IntegerForm:
     forms = [integer_form(part, share) for part, share in pairs]
     joined = _joined(Kronecker([form.matrix for form in forms]), forms)
     return replace(joined, is_exact=False) if real else _scaled(joined.matrix, factor)
+
+
+def _combined_paths(operator: Product, left: Values, factor: float) -> IntegerForm:
+    """Round combinations of paths, whose cells are out of reach.
+
+    What is whole already stays itself, so that its sensitivity is not searched for again.
+    """
+    values, is_exact = rounded_product(left, factor)
+    if is_exact and factor == 1 and left.dtype.kind == "i":
+        return IntegerForm(operator, True)
+    lost = left.any(axis=1) & ~values.any(axis=1)
+    whole = Product(Dense(values), operator.right)
+    return IntegerForm(whole, is_exact, not is_exact, bool(lost.any()))
 
 
 def _explicit_form(

@@ -194,15 +194,17 @@ def multiway_leaves(sizes, trees, depth, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_pinching_stays_below_the_nuclear_norm(seed):
+def test_pinching_stays_below_the_nuclear_norm(seed, monkeypatch):
     """Paths of several depths, so that some sets are not maximal; duplicates as weights."""
     workload = multiway_leaves((3, 4, 3, 2), 6, 3, seed)
     dense = workload.to_dense()
     whole = linalg.svdvals(dense).sum() ** 2 / dense.shape[1]
     found = pinched_bound(distinct_paths(mask_rows(workload)))
     assert 0.5 * whole < found <= whole
-    fewer = pinched_bound(distinct_paths(mask_rows(workload)), largest_rest=3)
-    assert 0 < pinched_bound(distinct_paths(mask_rows(workload)), largest_rest=0) <= fewer <= found
+    for limit, most in (("MOST_ROWS", 5), ("MOST_COLUMNS", 12), ("MOST_SHARED", 6)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"strategies.bounds.pinched_bound.{limit}", most)
+            assert 0 < pinched_bound(distinct_paths(mask_rows(workload))) < found
 
 
 def test_rows_without_an_entry_at_hand_prove_nothing(monkeypatch):
@@ -224,7 +226,9 @@ def test_pinching_refuses_combinations():
         pinched_bound(distinct_paths(mask_rows(mixed)))
 
 
-def test_many_paths_take_the_better_of_both_bounds():
+@pytest.mark.parametrize("most", [0, 6000])
+def test_very_many_paths_are_bounded_together(monkeypatch, most):
+    monkeypatch.setattr(bounds, "MOST_WHOLE", most)
     workload = multiway_leaves((4, 4, 4), 8, 2, 1)
     bound = implicit_bound(workload, work=0.05, max_rows=8)
     assert bound.rows > 8

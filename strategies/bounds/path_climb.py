@@ -1,0 +1,347 @@
+"""Weights on the cells of any domain that prove how good a strategy for paths can be.
+
+A workload ``W = C P`` combines paths P, 0/1 rows over a product domain. With weights y >= 0 of sum
+1 on the cells and ``M = C P diag(y) Pᵀ Cᵀ``, which has no side of the domain's length,
+
+    (tr M^(1/2))²                       is below the loss of every strategy, and
+    A = M^(-1/4) C P                    has the loss tr M^(1/2) · max_c q_c,  q_c = v_cᵀ M^(-1/2) v_c,
+
+for v_c the column of W at cell c: ``W A⁺ = M^(1/4)``, whose squared norm is tr M^(1/2). Both meet
+at the best y, where no q_c is above tr M^(1/2). The weights are those of a product over the
+attributes, which climb first (`strategies.bounds.implicit_bound`), and of single cells that are
+generated: those with the largest q_c that a search finds. Every weight is multiplied by a power of
+its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is the sensitivity of A
+(`strategies.operators.masks.heaviest_cell`).
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from strategies.bounds.climbs import SPEED
+from strategies.bounds.implicit_bound import (
+    Mixture,
+    climbed_weights,
+    first_weights,
+    looked_through,
+    weighted_gram,
+)
+from strategies.bounds.path_patterns import PatternRows, distinct_paths
+from strategies.operators import Array, fits
+from strategies.operators.base.arrays import Longs
+from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.components import mask_rows
+from strategies.problem.problem import Problem
+
+Floats = NDArray[np.float32]
+
+MOST_PATHS = 12_000  # distinct paths, and rows over them, whose products are held
+FIRST_CELLS = 6000
+MOST_CELLS = 40_000  # cells that carry a weight of their own
+ADDED = 1500  # cells that are generated in a round at most
+CLIMBERS = 150  # cells that climb to larger norms, code by code
+UPDATES = 4  # of the weights in a round
+POWER = 4.0  # of an update; 1 climbs surely
+SHARE = 0.3  # of all weight on single cells at first
+FAINT = 1e-8  # share of all weight below which a cell is dropped
+SAFETY = 1e-9  # share taken off a reported bound for rounding, beside the eigenvalues' own error
+CLIMB_SHARE = 0.05  # of the work for the weights of the product
+
+
+@dataclass(frozen=True, eq=False)
+class PathColumns:
+    """The columns of a workload over paths, in coordinates of its row space."""
+
+    basis: Array  # (r, p): B, with ``WᵀW = (B P)ᵀ (B P)`` and independent rows of B P
+    masks: tuple[Floats, ...]  # (n_i, p) for each attribute that paths test
+    tested: tuple[int, ...]
+
+    @classmethod
+    def of(cls, paths: PatternRows) -> "PathColumns":
+        """Find the row space from the rows' inner products at equal weights of all cells."""
+        mix = paths.mix.toarray()
+        uniform = weighted_gram(paths, first_weights(paths, 1, np.random.default_rng(0)), 0)
+        gram = mix @ uniform @ mix.T
+        lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+        lengths[lengths == 0] = 1.0  # rows that cancel
+        values, vectors = linalg.eigh(gram / np.outer(lengths, lengths))
+        kept = values > 64 * len(values) * np.finfo(float).eps * values[-1]
+        row_space = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
+        masks = paths.masks()
+        tested = tuple(paths.varied)
+        own = tuple(np.ascontiguousarray(masks[i].T, dtype=np.float32) for i in tested)
+        return cls(row_space.T @ mix, own, tested)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes of the attributes that paths test."""
+        return tuple(len(mask) for mask in self.masks)
+
+    def met(self, cells: Longs) -> Floats:
+        """Return the paths over cells given by codes (N, d), as a 0/1 array (N, p)."""
+        result = self.masks[0][cells[:, 0]].copy()
+        for i in range(1, len(self.masks)):
+            result *= self.masks[i][cells[:, i]]
+        return result
+
+    def at(self, cells: Longs) -> Floats:
+        """Return the workload's columns at some cells, in the row space's coordinates (N, r)."""
+        step = max(1, 2**26 // self.basis.shape[1])
+        basis = self.basis.T.astype(np.float32)
+        parts = [self.met(cells[s : s + step]) @ basis for s in range(0, len(cells), step)]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class CellWeights:
+    """A product distribution over the cells, and cells with weights beside it."""
+
+    product: Mixture
+    share: float  # of the product; the rest is on single cells
+    cells: Longs  # (N, d)
+    columns: Floats  # (N, r): the workload's columns there
+    weights: Array  # (N,)
+
+
+@dataclass(frozen=True, eq=False)
+class PathProof:
+    """What weights prove, and what the strategy that goes with them promises."""
+
+    weights: CellWeights
+    inverse: Array  # (r, r): M^(-1/2)
+    root: float  # tr M^(1/2)
+    largest: float  # the largest q_c that a search found
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the strategy from the bound, as far as the search can tell."""
+        return self.largest / self.root - 1.0
+
+
+@dataclass(eq=False)
+class PathClimb:
+    """Rounds of updates and generated cells, which can be taken up again where they ended."""
+
+    paths: PatternRows
+    generator: np.random.Generator
+    spent: float = 0.0  # seconds of the reference machine
+    product: Array = field(init=False)  # (r, r): M at the product's weights
+    last: CellWeights | None = None
+    best: PathProof | None = None  # of least gap
+    highest: CellWeights | None = None  # of the largest bound
+    root: float = 0.0  # that it proves, up to rounding
+
+    @cached_property
+    def columns(self) -> PathColumns:
+        """The workload's columns; a spectrum of its rows' inner products."""
+        return PathColumns.of(self.paths)
+
+    @property
+    def least_seconds(self) -> float:
+        """Return the seconds of the shortest climb on the reference machine."""
+        q, p = self.paths.mix.shape
+        sizes = sum(self.paths.sizes)
+        return 50.0 * q**3 / SPEED + 2 * update_seconds(self.paths) + round_seconds(q, p, sizes)
+
+    def to(self, tolerance: float, work: float) -> PathProof:
+        """Return the best proof within a work allowance in all, or once its gap is small."""
+        if self.last is None:
+            self.begin(CLIMB_SHARE * work)
+        while self.best is None or (
+            self.best.gap > tolerance and self.spent + self.next_seconds() <= work
+        ):
+            self.spent += self.next_seconds()
+            self.round()
+        return self.best
+
+    def next_seconds(self) -> float:
+        """Return the seconds of the next round on the reference machine."""
+        held = FIRST_CELLS if self.last is None else len(self.last.cells)
+        return round_seconds(*self.columns.basis.shape, sum(self.columns.sizes), held)
+
+    def begin(self, work: float) -> None:
+        """Climb with a product of weights, and draw the first cells from it."""
+        columns, paths = self.columns, self.paths
+        own = update_seconds(paths)
+        steps = min(40, max(2, int(work / own)))
+        self.spent += own * steps + 50.0 * paths.mix.shape[0] ** 3 / SPEED
+        product, _ = climbed_weights(paths, first_weights(paths, 1, self.generator), steps)
+        basis = columns.basis
+        self.product = basis @ weighted_gram(paths, product, 0) @ basis.T
+        cells = self.drawn(product, FIRST_CELLS)
+        even = np.full(len(cells), SHARE / len(cells))
+        self.last = CellWeights(product, 1 - SHARE, cells, columns.at(cells), even)
+
+    def drawn(self, product: Mixture, count: int, spread: float = 0.0) -> Longs:
+        """Return distinct cells drawn from a product, a share of it spread evenly."""
+        shares = [product.factors[i][0] for i in self.columns.tested]
+        even = [(1 - spread) * share + spread / len(share) for share in shares]
+        drawn = [self.generator.choice(len(share), count, p=share) for share in even]
+        return distinct(np.stack(drawn, axis=1))
+
+    def round(self) -> None:
+        """Update the weights, then look for cells of larger norm and add them."""
+        assert self.last is not None
+        state, inverse, root, ratios = self.updated(self.last)
+        fresh, columns, norms = self.generated(state, inverse, ratios)
+        proof = PathProof(state, inverse, root, float(max(ratios.max(), norms.max(initial=0.0))))
+        if self.best is None or proof.gap < self.best.gap:
+            self.best = proof
+        kept = np.flatnonzero(state.weights > FAINT)
+        kept = kept[np.argsort(-state.weights[kept])[: MOST_CELLS - ADDED]]
+        new = np.full(len(fresh), 0.1 * (1 - state.share) / max(len(fresh), 1))
+        weights = np.concatenate([state.weights[kept], new])
+        total = weights.sum() + state.share
+        self.last = CellWeights(
+            state.product,
+            state.share / total,
+            np.concatenate([state.cells[kept], fresh]),
+            np.concatenate([state.columns[kept], columns]),
+            weights / total,
+        )
+
+    def updated(self, state: CellWeights) -> tuple[CellWeights, Array, float, Array]:
+        """Multiply weights by powers of their ratios a few times.
+
+        Returns weights, ``M^(-1/2)`` and ``tr M^(1/2)`` there, and the ratios q of the cells.
+        """
+        for update in range(UPDATES):
+            inverse, root = self.spectrum(state)
+            ratios = squared_norms(state.columns, inverse)
+            if root > self.root:
+                self.root, self.highest = root, state
+            if update + 1 < UPDATES:
+                whole = float((inverse * self.product).sum())
+                weights = state.weights * np.maximum(ratios / root, 0.0) ** POWER
+                share = max(state.share * (whole / root) ** POWER, 1e-4)
+                total = weights.sum() + share
+                state = replace(state, weights=weights / total, share=share / total)
+        return state, inverse, root, ratios
+
+    def spectrum(self, state: CellWeights) -> tuple[Array, float]:
+        """Return ``M^(-1/2)`` and ``tr M^(1/2)`` at given weights."""
+        scaled = state.columns * np.sqrt(state.weights).astype(np.float32)[:, None]
+        moment = state.share * self.product + (scaled.T @ scaled).astype(np.float64)
+        values, vectors = linalg.eigh(moment, overwrite_a=True, check_finite=False)
+        values = np.maximum(values, 1e-13 * values[-1])
+        return (vectors / np.sqrt(values)) @ vectors.T, float(np.sqrt(values).sum())
+
+    def generated(
+        self, state: CellWeights, inverse: Array, ratios: Array
+    ) -> tuple[Longs, Floats, Array]:
+        """Return cells of large norm that carry no weight yet, with their columns and norms."""
+        heavy = state.cells[np.argsort(-ratios)[:ADDED]]
+        weighty = state.cells[np.argsort(-state.weights)[:ADDED]]
+        near = self.changed(np.concatenate([heavy, weighty, heavy, weighty]))
+        drawn = self.drawn(state.product, 4 * ADDED, 0.5)
+        cells = unseen(np.concatenate([near, drawn]), state.cells)
+        columns = self.columns.at(cells)
+        norms = squared_norms(columns, inverse)
+        order = np.argsort(-norms)
+        tops = self.climbed(cells[order[:CLIMBERS]], inverse)
+        cells = np.concatenate([tops, cells[order[:ADDED]]])
+        fresh = unseen(cells, state.cells)
+        columns = self.columns.at(fresh)
+        return fresh, columns, squared_norms(columns, inverse)
+
+    def changed(self, cells: Longs) -> Longs:
+        """Return cells with one attribute's code drawn again."""
+        place = self.generator.integers(len(self.columns.sizes), size=len(cells))
+        sizes = np.asarray(self.columns.sizes)[place]
+        cells[np.arange(len(cells)), place] = self.generator.integers(sizes)
+        return cells
+
+    def climbed(self, cells: Longs, inverse: Array) -> Longs:
+        """Give every attribute in turn the code of the largest norm."""
+        cells = cells.copy()
+        for i in self.generator.permutation(len(self.columns.sizes)):
+            size = self.columns.sizes[i]
+            each = np.repeat(cells, size, axis=0)
+            each[:, i] = np.tile(np.arange(size), len(cells))
+            norms = squared_norms(self.columns.at(each), inverse)
+            cells[:, i] = norms.reshape(-1, size).argmax(axis=1)
+        return cells
+
+    def certified(self) -> float:
+        """Return the bound at the best weights, rounded down.
+
+        The moment is summed anew in double precision. Every eigenvalue is lowered by what the
+        rounding of its entries and a symmetric eigenvalue solver can make of it.
+        """
+        state, paths = self.highest, self.paths
+        if state is None:
+            return 0.0
+        moment = state.share * weighted_gram(paths, state.product, 0)
+        step = max(1, 2**24 // paths.n_paths)
+        for start in range(0, len(state.cells), step):
+            met = self.columns.met(state.cells[start : start + step]).astype(np.float64)
+            moment += (met.T * state.weights[start : start + step]) @ met
+        gram = paths.mix @ (paths.mix @ moment).T
+        values = linalg.eigvalsh((gram + gram.T) / 2)
+        roundings = len(values) + paths.n_paths + len(state.cells) // step + 64
+        error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
+        total = state.share + state.weights.sum()
+        return float(np.sqrt(np.maximum(values - error, 0.0)).sum() ** 2 / total * (1 - SAFETY))
+
+
+def squared_norms(columns: Floats, inverse: Array) -> Array:
+    """Return ``vᵀ M^(-1/2) v`` of every column."""
+    return np.einsum("ij,ij->i", columns @ inverse.astype(np.float32), columns).astype(np.float64)
+
+
+def distinct(cells: Longs) -> Longs:
+    """Return every cell once."""
+    return cells[unique_rows(np.ascontiguousarray(cells))[0]]
+
+
+def unseen(cells: Longs, known: Longs) -> Longs:
+    """Return the distinct cells that are not known yet."""
+    first, _ = unique_rows(np.concatenate([known, cells]))
+    return cells[first[first >= len(known)] - len(known)]
+
+
+def round_seconds(r: int, p: int, sizes: int, held: int = FIRST_CELLS) -> float:
+    """Return the seconds of a round for so many dimensions, paths, codes and cells."""
+    looked = 8 * ADDED + CLIMBERS * sizes
+    work = UPDATES * (4.0 * held * r**2 + 25.0 * r**3) + looked * 2.0 * r * (p + r)
+    return 1e-3 + work / SPEED
+
+
+def update_seconds(paths: PatternRows) -> float:
+    """Return the seconds of one update of a product's weights on the reference machine."""
+    side = max(paths.mix.shape)
+    return 1e-3 + 25.0 * side**3 / SPEED + (2e-8 + 2e-9 * len(paths.varied)) * side**2
+
+
+_KNOWN: "WeakKeyDictionary[Problem, PathClimb | None]" = WeakKeyDictionary()
+
+
+def path_climb(problem: Problem) -> PathClimb | None:
+    """Return the climb of a problem over paths, the same for search and certificate, else None."""
+    if problem not in _KNOWN:
+        _KNOWN[problem] = begun_climb(problem)
+    return _KNOWN[problem]
+
+
+def begun_climb(problem: Problem) -> PathClimb | None:
+    """Return a climb over the paths behind a workload, None where there are none, or too many."""
+    rows = mask_rows(problem.workload) if problem.is_total else None
+    if rows is None or len(rows.masks[0]) * len(rows.masks) > 2 * 10**6:
+        return None
+    paths = fewer_rows(distinct_paths(looked_through(rows)))
+    side = max(paths.mix.shape)
+    if not paths.varied or side > MOST_PATHS or not fits((side, side, 6)):
+        return None
+    return PathClimb(paths, np.random.default_rng(0))
+
+
+def fewer_rows(paths: PatternRows) -> PatternRows:
+    """Return rows of the same Gram, no more than there are paths."""
+    q, p = paths.mix.shape
+    if q <= p or p > MOST_PATHS or not fits((q, p), 16):
+        return paths
+    return replace(paths, mix=sparse.csr_array(np.linalg.qr(paths.mix.toarray(), mode="r")))

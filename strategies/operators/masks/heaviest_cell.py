@@ -1,0 +1,242 @@
+"""The largest norm of a column of ``K P``: combinations K of paths P, over all cells of a domain.
+
+The squared norm of cell c is ``v_cᵀ H v_c`` with ``H = KᵀK`` and v_c the 0/1 column of c. Two paths
+meet on the attributes that either of them tests. So the norms are a sum of tables, one for each
+pair of attribute sets A and B that paths test,
+
+    t_AB(c) = Σ_a Σ_b H_ab a(c_A) b(c_B)        a, b: the paths that test A, and B,
+
+and tables of equal unions are added up. Attributes are then fixed one after the other. What is
+left is a sum over fewer attributes; where the sum of the tables' largest entries is no more than a
+cell known, the branch is cut. A search that would be longer than its limit ends with that sum,
+which is a proved bound.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import combinations_with_replacement
+from math import prod
+
+import numpy as np
+
+from strategies.operators.base.arrays import Array, Longs
+from strategies.operators.masks.attribute_sets import members, unique_rows
+from strategies.operators.masks.packed_masks import Masks
+
+BLOCK = 2**17  # cells whose norms are written out at once
+MOST_ENTRIES = 4 * 10**8  # of all tables together
+MOST_SUMS = 6 * 10**8
+"""Cells whose norms are added up before a search ends with a bound: some six seconds."""
+ENTRY_SECONDS = 4e-9  # of the reference machine, for an entry of a table
+SUM_SECONDS = 3e-8  # the same for a cell whose norm is added up
+MOST_TIES = 10**4  # cells, of as large a norm up to rounding, that are looked at exactly
+
+Table = tuple[tuple[int, ...], Array]  # attributes in order, and one axis for each
+
+
+@dataclass(frozen=True)
+class Heaviest:
+    """The largest squared norm of a column, or a bound above it."""
+
+    square: float  # an integer, as Python's, where K is of integers
+    is_exact: bool
+
+
+def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | None) -> Heaviest:
+    """Return the largest squared L2 norm of a column of ``left @ P``.
+
+    `left`: (m, p), K; `masks`: the masks of the paths P, (p, n_i) for each attribute; `groups`:
+    (p,), paths of one group are pairwise disjoint.
+    """
+    used = np.flatnonzero(np.asarray(left != 0).any(axis=0))
+    left, groups = left[:, used], None if groups is None else groups[used]
+    codes = [distinct_codes(mask[used]) for mask in masks]
+    varied = [mask for mask in codes if not mask.all()] or codes[:1]
+    real = left.astype(np.float64)
+    gram = real.T @ real
+    above = disjoint_bound(gram, groups)
+    terms = len(used) if groups is None else len(np.unique(groups))
+    slack = 8 * np.finfo(float).eps * (terms**2 + len(left)) * disjoint_bound(abs(gram), groups)
+    if table_entries(varied) > MOST_ENTRIES:
+        return rounded_up(above + slack, left)
+    search = Search(slack)
+    bound = search.visit(pair_tables(gram, varied), [mask.shape[1] for mask in varied], ())
+    if search.largest + 2 * slack < bound:
+        return rounded_up(min(bound, above) + slack, left)
+    if left.dtype.kind != "i":
+        return Heaviest(search.largest, True)
+    cells = search.ties()
+    if cells is None:
+        return rounded_up(search.largest + slack, left)
+    columns = reduce(np.multiply, (m[:, c] for m, c in zip(varied, cells.T, strict=True)))
+    return Heaviest(max(exact_squares(left, columns.astype(np.int64))), True)
+
+
+def search_seconds(masks: Sequence[Masks]) -> float:
+    """Return the seconds that the search may take on the reference machine."""
+    varied = [one for one in map(distinct_codes, masks) if not one.all()]
+    entries = table_entries(varied)
+    if entries > MOST_ENTRIES:
+        return 0.0
+    cells = min(prod(one.shape[1] for one in varied), MOST_SUMS)
+    return ENTRY_SECONDS * entries + SUM_SECONDS * cells
+
+
+def rounded_up(square: float, left: Array | Longs) -> Heaviest:
+    """Return a bound, as an integer for a matrix of integers."""
+    return Heaviest(int(np.ceil(square)) if left.dtype.kind == "i" else square, False)
+
+
+def exact_squares(left: Longs, columns: Longs) -> list[int]:
+    """Return the squared norms of ``left @ columns`` as Python integers."""
+    values = left @ columns
+    if float(abs(values).max(initial=0)) ** 2 * len(left) < 2.0**62:
+        return [int(one) for one in (values * values).sum(axis=0)]
+    return [sum(int(entry) ** 2 for entry in column) for column in values.T]
+
+
+def distinct_codes(mask: Masks) -> Masks:
+    """Return a mask's distinct columns: codes that no path tells apart are one."""
+    first, _ = unique_rows(np.ascontiguousarray(mask.T))
+    return np.asarray(mask[:, first])
+
+
+def disjoint_bound(gram: Array, groups: Longs | None) -> float:
+    """Return a bound on ``v_cᵀ H v_c`` from one path of every group at most, whatever the cell.
+
+    The sum over groups of the largest row in them, which is one of sums over groups of the largest
+    entry. Without groups every path is one.
+    """
+    if groups is None:
+        return float(np.maximum(np.maximum(gram, 0).sum(axis=1), 0).sum())
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    largest = np.maximum.reduceat(gram[np.ix_(order, order)], starts, axis=1)
+    sums = np.maximum(largest, 0.0).sum(axis=1)
+    return float(np.maximum(np.maximum.reduceat(sums, starts), 0.0).sum())
+
+
+def tested_sets(masks: Sequence[Masks]) -> list[tuple[tuple[int, ...], Longs]]:
+    """Return the attribute sets that paths test, each with the paths that test it."""
+    tested = np.stack([~mask.all(axis=1) for mask in masks], axis=1)
+    first, number = unique_rows(tested)
+    return [
+        (tuple(np.flatnonzero(tested[one]).tolist()), rows)
+        for one, rows in zip(first, members(number), strict=True)
+    ]
+
+
+def table_entries(masks: Sequence[Masks]) -> int:
+    """Return the entries of the tables of all pairs of attribute sets, each computed once."""
+    if not masks:
+        return 1
+    sizes = [mask.shape[1] for mask in masks]
+    sets = [one for one, _ in tested_sets(masks)]
+    if len(sets) ** 2 > MOST_ENTRIES:
+        return MOST_ENTRIES + 1
+    pairs = combinations_with_replacement(sets, 2)
+    return sum(prod(sizes[i] for i in {*one, *other}) for one, other in pairs)
+
+
+def pair_tables(gram: Array, masks: Sequence[Masks]) -> list[Table]:
+    """Return the tables whose sum at a cell is its ``v_cᵀ H v_c``, one for each union of sets."""
+    tables: dict[tuple[int, ...], Array] = {}
+    joint = [(own, rows, joint_codes(masks, own, rows)) for own, rows in tested_sets(masks)]
+    for (one, rows, left), (other, others, right) in combinations_with_replacement(joint, 2):
+        block = gram[np.ix_(rows, others)] * (1.0 if one == other else 2.0)
+        union, table = pair_table(block, one, left, other, right)
+        if union in tables:
+            tables[union] += table
+        else:
+            tables[union] = table
+    return list(tables.items())
+
+
+def joint_codes(masks: Sequence[Masks], attributes: tuple[int, ...], rows: Longs) -> Array:
+    """Return paths over the attributes that they test, one axis for each behind the paths'."""
+    result = np.ones(len(rows))
+    for place, i in enumerate(attributes):
+        mask = masks[i][rows].astype(np.float64)
+        result = result[..., None] * mask.reshape(len(rows), *(1,) * place, -1)
+    return result
+
+
+def pair_table(
+    block: Array, one: tuple[int, ...], left: Array, other: tuple[int, ...], right: Array
+) -> Table:
+    """Return ``Σ_a Σ_b H_ab a(c_A) b(c_B)`` over the union of the sets A and B.
+
+    One matrix product for every joint code of the attributes that both test.
+    """
+    shared = [i for i in one if i in other]
+    own, others = [i for i in one if i not in shared], [i for i in other if i not in shared]
+    left = np.tensordot(left, block, axes=(0, 0))  # axes: A, b
+    left = np.moveaxis(left, [one.index(i) for i in (*shared, *own)], range(len(one)))
+    right = np.moveaxis(right, [1 + other.index(i) for i in shared], range(len(shared)))
+    met = prod(left.shape[: len(shared)])
+    first = left.reshape(met, -1, left.shape[-1])
+    second = right.reshape(met, right.shape[len(shared)], -1)
+    sizes = (*left.shape[:-1], *right.shape[len(shared) + 1 :])
+    table = np.matmul(first, second).reshape(sizes)
+    names = [*shared, *own, *others]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    return tuple(sorted(names)), np.ascontiguousarray(table.transpose(order))
+
+
+@dataclass(eq=False)
+class Search:
+    """Fix attributes one after the other, from the first, and look at sums of tables."""
+
+    slack: float  # what rounding may take from a norm
+    largest: float = -np.inf
+    summed: int = 0  # cells whose norms were added up
+    near: list[tuple[Array, Longs]] = field(default_factory=list)
+    """Norms within rounding of the largest so far, with their cells."""
+
+    def visit(self, tables: list[Table], sizes: list[int], fixed: tuple[int, ...]) -> float:
+        """Return a bound on all cells with some codes fixed: the largest, where it is found."""
+        bound = sum(float(table.max()) for _, table in tables)
+        if bound + 2 * self.slack <= self.largest or self.summed > MOST_SUMS:
+            return bound
+        rest = sizes[len(fixed) :]
+        if prod(rest) <= BLOCK:
+            return self.write_out(tables, rest, fixed)
+        i = len(fixed)
+        free = [(own, table) for own, table in tables if own[:1] != (i,)]
+        bound = -np.inf
+        for code in range(sizes[i]):
+            taken = [(own[1:], table[code]) for own, table in tables if own[:1] == (i,)]
+            bound = max(bound, self.visit(joined(free + taken), sizes, (*fixed, code)))
+        return bound
+
+    def write_out(self, tables: list[Table], rest: list[int], fixed: tuple[int, ...]) -> float:
+        """Add up the tables over the attributes left and keep the largest norms."""
+        first = len(fixed)
+        total = np.zeros(rest)
+        for own, table in sorted(tables, key=lambda one: one[1].size):
+            shape = [size if first + place in own else 1 for place, size in enumerate(rest)]
+            total += table.reshape(shape)
+        self.summed += total.size
+        largest = float(total.max())
+        self.largest = max(self.largest, largest)
+        if largest + 2 * self.slack >= self.largest:
+            cells = np.argwhere(total + 2 * self.slack >= self.largest)[: MOST_TIES + 1]
+            codes = np.concatenate([np.tile(fixed, (len(cells), 1)), cells], axis=1)
+            self.near.append((total[tuple(cells.T)], codes.astype(np.int64)))
+        return largest
+
+    def ties(self) -> Longs | None:
+        """Return the cells that may be the heaviest, None where they are too many."""
+        values = np.concatenate([value for value, _ in self.near])
+        cells = np.concatenate([cell for _, cell in self.near])
+        tied = values + 2 * self.slack >= self.largest
+        return cells[tied] if np.count_nonzero(tied) <= MOST_TIES else None
+
+
+def joined(tables: list[Table]) -> list[Table]:
+    """Add up the tables of equal attributes."""
+    sums: dict[tuple[int, ...], Array] = {}
+    for own, table in tables:
+        sums[own] = sums[own] + table if own in sums else table
+    return list(sums.items())
