@@ -151,7 +151,7 @@ def table_union(workload: Operator) -> TableUnion | None:
 def _numbered(
     sizes: tuple[int, ...], tables: list[list[int]], chosen: list[list[Kind]], weights: Array
 ) -> TableUnion:
-    """Number the attributes that are restricted, and the kinds of each, in an order of their own."""
+    """Return the union with restricted attributes, and the kinds of each, in their own order."""
     attributes = sorted({i for table in tables for i in table})
     place = {i: n for n, i in enumerate(attributes)}
     kinds, kind = [], np.zeros((len(tables), len(attributes)), dtype=np.int64)

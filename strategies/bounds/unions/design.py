@@ -3,6 +3,8 @@
 from weakref import WeakKeyDictionary
 
 from strategies.bounds.climbs import SPEED
+from strategies.bounds.unions.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
+from strategies.bounds.unions.largest_design import TOLERANCE as LARGEST_TOLERANCE
 from strategies.bounds.unions.pinched_union import union_bound
 from strategies.bounds.unions.total_design import MOST_STEPS, TOLERANCE, Design, TotalClimb
 from strategies.operators import fits
@@ -12,7 +14,7 @@ from strategies.problem.table_union import TableUnion, table_union
 FEWEST_STEPS = 12  # of a climb, however little work is allowed
 
 _UNIONS: "WeakKeyDictionary[Problem, TableUnion | None]" = WeakKeyDictionary()
-_TOTAL: "WeakKeyDictionary[Problem, TotalClimb]" = WeakKeyDictionary()
+_CLIMBS: "WeakKeyDictionary[Problem, TotalClimb | LargestClimb]" = WeakKeyDictionary()
 
 
 def problem_union(problem: Problem) -> TableUnion | None:
@@ -33,12 +35,20 @@ def problem_union(problem: Problem) -> TableUnion | None:
 def table_design(problem: Problem, work: float) -> Design | None:
     """Return the frames that some seconds of the reference machine find, None without tables."""
     union = problem_union(problem)
-    if union is None or not problem.is_total:
+    if union is None or not (problem.is_total or rows_fit(problem, union)):
         return None
-    if problem not in _TOTAL:
-        _TOTAL[problem] = TotalClimb(union)
-    steps = max(FEWEST_STEPS, int(work / step_seconds(union)))
-    return _TOTAL[problem].to(TOLERANCE, min(MOST_STEPS, steps))
+    if problem not in _CLIMBS:
+        _CLIMBS[problem] = TotalClimb(union) if problem.is_total else LargestClimb(union)
+    climb = _CLIMBS[problem]
+    tolerance = TOLERANCE if problem.is_total else LARGEST_TOLERANCE
+    steps = max(FEWEST_STEPS, int(work / step_seconds(union, problem.is_total)))
+    return climb.to(tolerance, min(MOST_STEPS, steps))
+
+
+def rows_fit(problem: Problem, union: TableUnion) -> bool:
+    """Tell whether the largest error is one of single rows that are few enough to list."""
+    rows = sum(kind.rows.shape[0] for kinds in union.kinds for kind in kinds)
+    return problem.aim.groups is None and fits((rows, max(union.sizes)), 64)
 
 
 def tables_bound(problem: Problem, work: float) -> float:
@@ -47,11 +57,15 @@ def tables_bound(problem: Problem, work: float) -> float:
     return 0.0 if design is None else union_bound(design)
 
 
-def step_seconds(union: TableUnion) -> float:
-    """Return the seconds of one step: a spectrum and a few products an attribute."""
+def step_seconds(union: TableUnion, is_total: bool = True) -> float:
+    """Return the seconds of one step: a spectrum and a few products an attribute, and the rows."""
     own = set(union.twin) & set(union.moving)
     cubes = sum(60.0 * float(union.sizes[i]) ** 3 for i in own)
-    return 1e-4 * (1 + len(own)) + 2e-7 * len(union.pairs[0]) + cubes / SPEED
+    seconds = 1e-4 * (1 + len(own)) + 2e-7 * len(union.pairs[0]) + cubes / SPEED
+    if is_total:
+        return seconds
+    listed = min(rows_of_tables(union), MOST_ROWS) * 2.0 ** max(map(len, union.tables))
+    return seconds + 2e-5 * len(union.pairs[0]) + 1e-8 * listed
 
 
 def frames_fit(union: TableUnion) -> bool:

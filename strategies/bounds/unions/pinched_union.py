@@ -1,11 +1,11 @@
 """A certified bound for unions of tables of any size: pinching along totals and residuals.
 
-For probabilities λ = ⊗λ_i of cells every strategy's loss is at least ``||W Λ^½||_*²``. Columns of an
-attribute split into a few low ones L, which hold ``u = √λ`` and what couples totals to residuals,
-and the high ones E; rows of each of its kinds F split into high ones, a partial isometry Q with
-``Q ≈ polar(F X⁻¹ E)``, and the rest. For a set of attributes, take high columns on it and low ones
-elsewhere; on the rows of every table above it, high rows on it and the rest elsewhere. These are
-orthogonal projections, and orthogonal to each other, so that
+For probabilities λ = ⊗λ_i of cells every strategy's loss is at least ``||W Λ^½||_*²``. Columns of
+an attribute split into a few low ones L, which hold ``u = √λ`` and what couples totals to
+residuals, and the high ones E; rows of each of its kinds F split into high ones, a partial isometry
+Q with ``Q ≈ polar(F X⁻¹ E)``, and the rest. For a set of attributes, take high columns on it and
+low ones elsewhere; on the rows of each table above it, high rows on it and the rest elsewhere.
+These are orthogonal projections, and orthogonal to each other, so that
 
     ||W Λ^½||_* >= Σ_sets (Π σ_i) tr(Σ_T ⊗ H_Ti)^½,   σ_i = ||Qᵀ F E||_*,   H = Lᵀ Fᵀ (I - Q Qᵀ) F L,
 
@@ -50,7 +50,8 @@ def union_bound(design: Design, low: int | None = None) -> float:
     """
     union = design.weighted
     count = low_columns(union) if low is None else low
-    tilts, splits = row_tilts(design), []
+    tilts = row_tilts(design)
+    splits: list[Split] = []
     for i, kinds in enumerate(union.kinds):
         first = union.twin[i]
         if first < i and np.array_equal(design.weights[i], design.weights[first]):
@@ -94,8 +95,8 @@ def row_tilts(design: Design) -> list[float]:
 def split(weights: Array, grams: list[Array], shares: Array, tilt: float, count: int) -> Split:
     """Split what rows reach of one attribute, and every kind's rows.
 
-    Low columns beside u: ``(D + t)⁻¹ b`` for some shifts t, with D and b the mixed Gram beside u and
-    its coupling to u: a root of the Gram couples the two through these alone.
+    Low columns beside u: ``(D + t)⁻¹ b`` for shifts t, with D and b the mixed Gram beside u and its
+    coupling to u: a root of the Gram couples the two through these alone.
     """
     u = np.sqrt(weights / weights.sum())
     whole = np.column_stack([u, beside(weights, reached_beside_ones(grams))])
@@ -182,7 +183,9 @@ class Sectors:
             return 0.0
         first = next(iter(groups))
         apart = [n for n in range(len(chosen)) if any(kinds[n] != first[n] for kinds in groups)]
-        same = [self.splits[chosen[n]].norms[first[n]] for n in range(len(chosen)) if n not in apart]
+        same = [
+            self.splits[chosen[n]].norms[first[n]] for n in range(len(chosen)) if n not in apart
+        ]
         key = self.key(chosen if apart else (), groups, largest)
         if key not in known:
             lows = assembled(
@@ -193,7 +196,9 @@ class Sectors:
                 ]
             )  # fmt: skip
             if apart:
-                blocks = [[self.splits[chosen[n]].high[kinds[n]] for n in apart] for kinds in groups]
+                blocks = [
+                    [self.splits[chosen[n]].high[kinds[n]] for n in apart] for kinds in groups
+                ]
                 lows = joined(blocks, lows)
             known[key] = float(root_traces(lows).sum())
         return float(np.prod(same)) * float(np.sqrt(largest)) * known[key]
@@ -246,12 +251,11 @@ def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) ->
     parts = []
     for number, tables in enumerate(groups):
         for rest, weight, grams in tables:
-            matrix, cells = np.full((1, 1), weight), [()]
+            matrix = np.full((1, 1), weight)
+            cells: list[tuple[tuple[int, int], ...]] = [()]
             for (i, _), gram in zip(rest, grams, strict=True):
                 matrix = np.kron(matrix, gram)
-                cells = [
-                    (*cell, (i, k)) if k else cell for cell in cells for k in range(len(gram))
-                ]
+                cells = [(*cell, (i, k)) if k else cell for cell in cells for k in range(len(gram))]
             at = np.array([place.setdefault(cell, len(place)) for cell in cells])
             parts.append((number, at, matrix))
     result = np.zeros((len(groups), len(place), len(place)))

@@ -5,8 +5,8 @@ table, measuring every set S with share s_S of the squared sensitivity has the e
 
     Σ_S e_S / s_S,    e_S = Σ_{T ⊇ S} w_T² Π_S N Π_{T - S} a,
 
-least at ``s ∝ √e``: the loss is ``(Σ_S √e_S)²``. Its slopes in N and a are the weights with which an
-attribute's Grams are mixed into that of its residuals and that of its totals; every step solves
+least at ``s ∝ √e``: the loss is ``(Σ_S √e_S)²``. Its slopes in N and a are the weights with which
+an attribute's Grams are mixed into that of its residuals and that of its totals; every step solves
 all frames for them and moves z and the weights λ of codes.
 """
 
@@ -78,7 +78,7 @@ class TotalClimb:
     def mixed(self, i: int, slopes: Array) -> Array:
         """Return the sum of an attribute's Grams at some slopes."""
         pairs = zip(slopes[i], self.union.kinds[i], strict=False)
-        return np.sum([slope * kind.gram for slope, kind in pairs], axis=0)
+        return np.asarray(np.sum([slope * kind.gram for slope, kind in pairs], axis=0))
 
     def solve(self, everything: bool) -> None:
         """Solve the frames; then take what every kind of table says of them."""
@@ -101,7 +101,7 @@ class TotalClimb:
         parts = np.where(self.inside, inside[self.of_table], 1.0)
         parts = np.where(self.rest, rest[self.of_table], parts)
         each = self.squares[self.of_table] * parts.prod(axis=1)
-        return each, np.bincount(self.of_set, each, len(self.union.sets))
+        return each, np.asarray(np.bincount(self.of_set, each, len(self.union.sets)), np.float64)
 
     def take_slopes(self, each: Array) -> None:
         """Set the slopes of the loss in N and a of every kind."""
@@ -119,7 +119,6 @@ class TotalClimb:
             if i in self.union.moving:
                 self.frames[i].move_direction(self.mixed(i, self.total_slopes))
                 self.frames[i].move_weights(power, step)
-
 
     def to(self, tolerance: float, most: int) -> "Design":
         """Climb until the gap is small, or some steps are taken in all; return the best found."""

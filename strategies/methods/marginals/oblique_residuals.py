@@ -8,9 +8,14 @@ codes, which no frame is better than.
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.unions.design import frames_fit, problem_union, table_design
+from strategies.bounds.unions.design import (
+    frames_fit,
+    problem_union,
+    rows_fit,
+    table_design,
+)
 from strategies.bounds.unions.frame import Frame
-from strategies.methods.family import Family, Search
+from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
 from strategies.operators import Dense, ObliqueResiduals, Operator
 from strategies.operators.tables.residual_marginals import differences
 from strategies.problem.problem import Problem
@@ -21,7 +26,7 @@ def oblique_residuals(problem: Problem, search: Search) -> Operator:
 
     Raises ValueError if the workload is no union of Kronecker products.
     """
-    union, design = problem_union(problem), table_design(problem, search.work)
+    union, design = problem_union(problem), table_design(problem, search.limit)
     if union is None or design is None:
         raise ValueError(
             f"workload {problem.workload!r} is no union of Kronecker products over the same "
@@ -52,7 +57,8 @@ def frame_rows(frame: Frame, is_moving: bool) -> Dense:
 def applies(problem: Problem) -> bool:
     """Tell whether the workload is a union of products that are not all plain tables."""
     union = problem_union(problem)
-    return problem.is_total and union is not None and frames_fit(union)
+    able = union is not None and frames_fit(union)
+    return able and (problem.is_total or rows_fit(problem, union))
 
 
 FAMILY = Family(
@@ -62,4 +68,5 @@ FAMILY = Family(
     applies,
     oblique_residuals,
     share=4.0,
+    objectives=BOTH_OBJECTIVES,
 )

@@ -93,7 +93,7 @@ class ObliqueResiduals(WeightedTables):
 
     def factor_norm(self, i: int, norm: Norm) -> float:
         """Return its largest column norm, L1 or squared L2, exact where it is of integers."""
-        return self._column_sums[norm][i].max().item()  # type: ignore[no-any-return]
+        return self._code_norms[norm][i].max().item()  # type: ignore[no-any-return]
 
     def factor_squares(self, i: int) -> Array:
         """Return the squared L2 norms of its rows."""
@@ -107,7 +107,7 @@ class ObliqueResiduals(WeightedTables):
     # Norms ----------------------------------------------------------------------------------
 
     @cached_property
-    def _column_sums(self) -> dict[Norm, tuple[Real, ...]]:
+    def _code_norms(self) -> dict[Norm, tuple[Real, ...]]:
         """L1 norms and squared L2 norms of every factor's columns, exact where it is integer."""
         sizes = [exact_entries(part.array) for part in self.factors]
         squares = [one * one for one in sizes]
@@ -123,7 +123,7 @@ class ObliqueResiduals(WeightedTables):
         power = 1 if norm == "l1" else 2
         for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
             table = reduce(
-                np.multiply.outer, [self._column_sums[norm][i] for i in chosen], np.ones(())
+                np.multiply.outer, [self._code_norms[norm][i] for i in chosen], np.ones(())
             )
             kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
             result += float(weight) ** power * table.astype(np.float64).reshape(kept)
@@ -132,7 +132,7 @@ class ObliqueResiduals(WeightedTables):
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the norm of every column where all columns of every factor are alike."""
         used = {i for chosen in self.attribute_sets for i in chosen}
-        even = all(np.ptp(self._column_sums[norm][i]) == 0 for i in used)
+        even = all(np.ptp(self._code_norms[norm][i]) == 0 for i in used)
         return self.sensitivity(norm) if even else None
 
     def rounded(self, scale: int) -> Operator:
@@ -184,7 +184,8 @@ class ObliqueResiduals(WeightedTables):
     def set_scales(self) -> Array:
         """``θ_S Π_S max_c |B_i e_c|`` of every set: its largest column norm, one a set."""
         scales = [prod(self._scale(i) for i in chosen) for chosen in self.attribute_sets]
-        return np.asarray(self.weights, dtype=np.float64) * np.asarray(scales)
+        scaled: Array = np.asarray(self.weights, dtype=np.float64) * np.asarray(scales)
+        return scaled
 
     @cached_property
     def _lost_directions(self) -> tuple[Array | None, ...]:
@@ -198,7 +199,7 @@ class ObliqueResiduals(WeightedTables):
         )
 
     @cached_property
-    def has_cheap_inverse(self) -> bool:  # type: ignore[override]
+    def has_cheap_inverse(self) -> bool:
         """Whether the frames' inverses along the axes are the pseudo-inverse itself."""
         if self.frame_inverses is None:
             return False
@@ -207,6 +208,10 @@ class ObliqueResiduals(WeightedTables):
             return True  # full column rank
         firsts = (one[:, 0] for one in self.frame_inverses)
         return all(np.allclose(z, 1.0 / len(z), rtol=1e-12, atol=0.0) for z in firsts)
+
+    def spans_attribute(self, i: int) -> bool:
+        """Tell whether an attribute's frame spans all rows over its codes."""
+        return self.frame_inverses is not None and self._lost_directions[i] is None
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``, axis by axis where that is the inverse of least norm."""
@@ -385,7 +390,8 @@ class ObliqueResiduals(WeightedTables):
         axes = [i for i, rest in enumerate(squares) if rest.any() or len(rest) > 1]
         table = self._table(axes, [coordinates[i] for i in axes], parts)
         single = prod(coordinates[i][0, 0] for i in range(len(squares)) if i not in axes)
-        return single * table.reshape(block.shape[0], table.shape[-1])
+        answers: Array = single * table.reshape(block.shape[0], table.shape[-1])
+        return answers
 
     def _residuals(self, parts: dict[tuple[int, ...], Array]) -> Residuals:
         """Return the orthogonal components of ``n A⁺ @ answers`` on all sets below those measured.

@@ -84,6 +84,7 @@ class ResidualMarginals(ProductTables):
     """
 
     singular, plural = "residual marginal", "residual marginals"
+
     def __init__(
         self,
         sizes: Sequence[int],

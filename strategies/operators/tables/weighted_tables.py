@@ -220,6 +220,7 @@ def along(matrix: Real | None, tensor: Array, axis: int) -> Array:
         return tensor
     return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
 
+
 def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
     """Write attribute sets for people, the first few of them."""
     return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
