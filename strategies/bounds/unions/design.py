@@ -15,6 +15,8 @@ FEWEST_STEPS = 12  # of a climb, however little work is allowed
 
 _UNIONS: "WeakKeyDictionary[Problem, TableUnion | None]" = WeakKeyDictionary()
 _CLIMBS: "WeakKeyDictionary[Problem, TotalClimb | LargestClimb]" = WeakKeyDictionary()
+_BOUNDS: "WeakKeyDictionary[Problem, tuple[int, float]]" = WeakKeyDictionary()
+"""The bound of every climb, and the step at which it was taken."""
 
 
 def problem_union(problem: Problem) -> TableUnion | None:
@@ -41,7 +43,8 @@ def table_design(problem: Problem, work: float) -> Design | None:
         _CLIMBS[problem] = TotalClimb(union) if problem.is_total else LargestClimb(union)
     climb = _CLIMBS[problem]
     tolerance = TOLERANCE if problem.is_total else LARGEST_TOLERANCE
-    steps = max(FEWEST_STEPS, int(work / step_seconds(union, problem.is_total)))
+    fewest = 1 if climb.is_warm else FEWEST_STEPS
+    steps = max(fewest, int(work / step_seconds(union, problem.is_total)))
     return climb.to(tolerance, min(MOST_STEPS, steps))
 
 
@@ -54,7 +57,12 @@ def rows_fit(problem: Problem, union: TableUnion) -> bool:
 def tables_bound(problem: Problem, work: float) -> float:
     """Return the bound that the frames' weights prove, 0 without tables."""
     design = table_design(problem, work)
-    return 0.0 if design is None else union_bound(design)
+    if design is None:
+        return 0.0
+    step, known = _CLIMBS[problem].step, _BOUNDS.get(problem)
+    if known is None or known[0] != step:
+        known = _BOUNDS[problem] = step, union_bound(design)
+    return known[1]
 
 
 def step_seconds(union: TableUnion, is_total: bool = True) -> float:

@@ -34,7 +34,11 @@ def complement(u: Array) -> Array:
 def reached_beside_ones(grams: Sequence[Array]) -> Array | None:
     """Return a basis of what rows reach beside the ones (n, r), None for everything."""
     n = len(grams[0])
-    values, vectors = linalg.eigh(np.sum(grams, axis=0) + 1.0, check_finite=False)
+    whole = np.sum(grams, axis=0) + 1.0
+    shifted = whole - np.eye(n) * (REACHED * float(np.trace(whole)))  # above the largest eigenvalue
+    if linalg.lapack.dpotrf(shifted)[1] == 0:
+        return None
+    values, vectors = linalg.eigh(whole, check_finite=False)
     kept = values > REACHED * values[-1]
     if kept.all() or n == 1:
         return None

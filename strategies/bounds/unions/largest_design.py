@@ -75,6 +75,8 @@ def rows_of_tables(union: TableUnion) -> float:
 class LargestClimb:
     """A search that can be taken up again: frames, weights of codes and weights of rows."""
 
+    is_warm = False  # it begins from even weights
+
     def __init__(self, union: TableUnion) -> None:
         self.union = union
         self.own = sorted(set(union.twin))

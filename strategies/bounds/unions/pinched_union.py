@@ -7,7 +7,7 @@ Q with ``Q ≈ polar(F X⁻¹ E)``, and the rest. For a set of attributes, take 
 low ones elsewhere; on the rows of each table above it, high rows on it and the rest elsewhere.
 These are orthogonal projections, and orthogonal to each other, so that
 
-    ||W Λ^½||_* >= Σ_sets (Π σ_i) tr(Σ_T ⊗ H_Ti)^½,   σ_i = ||Qᵀ F E||_*,   H = Lᵀ Fᵀ (I - Q Qᵀ) F L,
+    ||W Λ^½||_* >= Σ_sets (Π σ_i) tr(Σ_T ⊗ H_Ti)^½,  σ_i = ||Qᵀ F E||_*,  H = Lᵀ Fᵀ (I - Q Qᵀ) F L,
 
 whichever L, E and Q were chosen: that only decides how tight it is. Proof in docs/objectives.md.
 """

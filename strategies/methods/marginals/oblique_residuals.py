@@ -57,8 +57,9 @@ def frame_rows(frame: Frame, is_moving: bool) -> Dense:
 def applies(problem: Problem) -> bool:
     """Tell whether the workload is a union of products that are not all plain tables."""
     union = problem_union(problem)
-    able = union is not None and frames_fit(union)
-    return able and (problem.is_total or rows_fit(problem, union))
+    if union is None or not frames_fit(union):
+        return False
+    return problem.is_total or rows_fit(problem, union)
 
 
 FAMILY = Family(
