@@ -1,8 +1,8 @@
 """The frame of an attribute of many ordered codes, in near-linear time.
 
 Where tables also need its totals, an attribute's best frame is that of the one-attribute optimum
-for ``G + ω 11ᵀ``. For prefix sums ``G_ij = v_max(i,j)``, so that ``v + ω`` is of the same form, and the
-ordered dual finds weights λ with ``X⁻¹ = Λ^½ K^½ Λ^½``, K of three diagonals. From these
+for ``G + ω 11ᵀ``. For prefix sums ``G_ij = v_max(i,j)``, so that ``v + ω`` is of the same form, and
+the ordered dual finds weights λ with ``X⁻¹ = Λ^½ K^½ Λ^½``, K of three diagonals. From these
 
     τ = 1/(1ᵀ X⁻¹ 1),    z = τ X⁻¹ 1,    BᵀB = X - τ 11ᵀ,    tr(G Y) = tr K^(-½) - (zᵀGz + ω)/τ.
 """

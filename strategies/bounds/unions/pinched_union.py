@@ -9,7 +9,7 @@ These are orthogonal projections, and orthogonal to each other, so that
 
     ||W Λ^½||_* >= Σ_sets (Π σ_i) tr(Σ_T ⊗ H_Ti)^½,  σ_i = ||Qᵀ F E||_*,  H = Lᵀ Fᵀ (I - Q Qᵀ) F L,
 
-whichever L, E and Q were chosen: that only decides how tight it is. Proof in docs/objectives.md.
+whichever L, E and Q were chosen: that only decides how tight it is. Proof in docs/unions.md.
 """
 
 from collections.abc import Sequence

@@ -84,7 +84,7 @@ class TotalClimb:
             self.start_from_orders(chains)
 
     def ordered_attributes(self) -> dict[int, OrderedTotals]:
-        """Return the attributes of many codes, all of which have an order to start from; else {}."""
+        """Return the attributes of many codes with an order to start from, {} unless all have."""
         long = [i for i in self.own if i in self.union.moving and self.union.sizes[i] >= LONG]
         if any(len(self.union.kinds[i]) > 1 for i in long):
             return {}
