@@ -20,6 +20,7 @@ from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import path_climb
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
+from strategies.bounds.unions.design import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks
@@ -70,10 +71,15 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
         if dual.gap < CLOSE and bound > (1.0 - CLOSE) * dual.root**2:
             return bound  # the optimum for Gaussian noise: no other bound is above
         return max(bound, rows_bound(problem, work))  # cells of too different weight for that route
-    product, merging = product_bound(problem, work), problem.merging
+    product, merging = products_bound(problem, work), problem.merging
     if product > 0 and (merging is None or merging.n_groups > SMALL):
         return max(product, row_maximum_bound(problem))
     return max(product, row_maximum_bound(problem), rows_bound(problem, work))
+
+
+def products_bound(problem: Problem, work: float = WORK) -> float:
+    """Return a bound for a product, or for a union of several as tables, else 0."""
+    return tables_bound(problem, work) or product_bound(problem, work)
 
 
 def product_bound(problem: Problem, work: float = WORK) -> float:
@@ -138,7 +144,7 @@ def closed_bound(problem: Problem, work: float = WORK) -> float | None:
         return known
     if problem.ordered is not None:  # neither rule is ever tight there
         return None
-    return max(product_bound(problem, work), row_maximum_bound(problem)) or None
+    return max(products_bound(problem, work), row_maximum_bound(problem)) or None
 
 
 def algebra_bound(problem: Problem) -> float | None:

@@ -12,6 +12,7 @@ from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_g
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.table_bound import table_dual
+from strategies.bounds.unions.design import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import MaskRows, mask_rows
@@ -25,11 +26,15 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
     tables = table_dual(problem)
     if tables is not None:
         return max(tables.bound, largest_entries(problem.workload, problem.aim))
-    rows = climbable_rows(problem)
+    rows, union = climbable_rows(problem), tables_bound(problem, work)
     if rows is not None:
-        return max(certified_joint_bound(rows, joint_dual(problem, rows, work)), row_bound(rows))
+        return max(
+            union, certified_joint_bound(rows, joint_dual(problem, rows, work)), row_bound(rows)
+        )
     count = problem.aim.n_groups(problem.workload.shape[0])
     entries = largest_entries(problem.workload, problem.aim)
+    if union:
+        return max(union, entries)
     return float(max(total_bound(problem, work) / count, entries))
 
 

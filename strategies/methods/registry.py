@@ -16,7 +16,7 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals, residual_marginals
+from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
@@ -24,6 +24,7 @@ from strategies.operators import Norm
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
+    oblique_residuals.FAMILY,
     plain.IDENTITY,
     ordered_cells.FAMILY,
     leaves.FAMILY,

@@ -35,6 +35,7 @@ from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
+from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
 
@@ -50,6 +51,7 @@ __all__ = [
     "MatrixLike",
     "MemoryCapError",
     "Norm",
+    "ObliqueResiduals",
     "Operator",
     "PIdentity",
     "Partition",

@@ -78,7 +78,7 @@ def _(matrix: WeightedTables) -> tuple[Operator, int]:
     if not power:
         return matrix, 0
     weights = over(matrix.weights, power).tolist()
-    return type(matrix)(matrix.domain_sizes, matrix.attribute_sets, weights), power
+    return matrix.with_weights(weights), power
 
 
 @in_unit.register

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.lower_bound import closed_bound, lower_bound
+from strategies.bounds.unions.design import tables_bound
 from strategies.methods.plain import own_loss
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
@@ -16,6 +17,9 @@ CLOSED_GAP = 1e-9
 """Certified distance from optimal at which a search ends, where the bound has a closed form."""
 OPTIMALITY_GAP = 1e-4  # the same for Gaussian noise
 WORST_GAP = 6e-4  # the same for the worst row or group, where a step of the search costs more
+TABLES_GAP = 0.05
+"""The same for unions of tables over more cells than can be climbed on: what other families reach
+there stands 7 % and more above oblique residuals."""
 PLAIN = ("identity", "workload_itself")  # families that no result of "auto" is above
 TIE = 1e-9  # relative difference of losses that is rounding
 AS_GOOD = 1e-3
@@ -35,13 +39,21 @@ class Stopping:
         A bound in closed form serves both norms, a climbed one Gaussian noise.
         """
         best = min((one.loss for one in found), default=float("inf"))
-        if self.meets_closed_bound(best):
+        if self.meets_closed_bound(best) or self.is_near_tables(best):
             return True
         climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
         if self.problem.norm == "l1" or not any(one.method in climbed for one in found):
             return False
         gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
         return best <= self.climbed_bound * (1 + gap)
+
+    def is_near_tables(self, loss: float) -> bool:
+        """Tell whether tables are too many cells for what comes closer than their own bound."""
+        merging = self.problem.merging
+        if self.problem.norm == "l1" or (merging is not None and merging.n_groups <= LARGEST):
+            return False
+        known = tables_bound(self.problem, self.work)
+        return known > 0 and loss <= known * (1 + TABLES_GAP)
 
     def meets_closed_bound(self, loss: float) -> bool:
         """Tell whether a bound that costs next to nothing proves a loss optimal."""

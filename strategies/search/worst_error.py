@@ -14,6 +14,7 @@ from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.table_components import table_components
 from strategies.operators.product import Product
 from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables
 from strategies.problem.problem import Problem
 
 
@@ -40,9 +41,8 @@ def matrix_over_groups(problem: Problem, matrix: Operator) -> Operator | None:
     if merging is None:
         return None
     if merging.is_trivial:
-        return (
-            None if isinstance(matrix, ProductTables | Partition | Kronecker | Identity) else matrix
-        )
+        by_rules = isinstance(matrix, WeightedTables | Partition | Kronecker | Identity)
+        return None if by_rules else matrix
     if matrix is merging.grouping or (
         isinstance(matrix, Product) and matrix.right is merging.grouping
     ):

@@ -20,6 +20,7 @@ from strategies.operators import (
     Grouping,
     Kronecker,
     Marginals,
+    ObliqueResiduals,
     Operator,
     Product,
     ResidualMarginals,
@@ -44,6 +45,9 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
             yield np.asarray(operator.weights)
             if any(operator.attribute_sets):
                 yield np.array([-1])  # differences of codes
+        case ObliqueResiduals():
+            yield np.asarray(operator.weights)
+            yield from _all_numbers(operator.factors)
         case Scaled():
             yield np.asarray([operator.weight])
             yield from defining_numbers(operator.inner)
@@ -112,7 +116,7 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(operator.matrix.data)
         case Marginals():
             return largest_of(np.asarray(operator.weights))
-        case ResidualMarginals():
+        case ResidualMarginals() | ObliqueResiduals():
             return operator.largest_entry()
         case Scaled():
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)

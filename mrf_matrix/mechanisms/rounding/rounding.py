@@ -15,13 +15,16 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Bools, Longs, Values
+from mrf_matrix.base.arrays import Bools
 from mrf_matrix.mechanisms.rounding.entries import defining_numbers, is_integral
+from mrf_matrix.mechanisms.rounding.forms import IntegerForm, rounded_product, weights_lost
+from mrf_matrix.mechanisms.rounding.frames import keeps_rows, oblique_form
 from strategies.operators import (
     Dense,
     Grouping,
     Kronecker,
     Marginals,
+    ObliqueResiduals,
     Operator,
     Product,
     ResidualMarginals,
@@ -34,19 +37,6 @@ from strategies.operators import (
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import is_explicit
 from strategies.problem.units import in_unit
-
-
-@dataclass(frozen=True, eq=False)
-class IntegerForm:
-    """An integer matrix close to ``factor * A``."""
-
-    matrix: Operator  # its entries are exact integers
-    is_exact: bool  # whether it is ``factor * A`` itself
-    is_tilted: bool = False
-    """Whether its row space may be slightly off that of A, because an explicit matrix without full
-    column rank was rounded entry by entry."""
-    is_lossy: bool = False
-    """Whether a weight or a row was rounded to zero, so that it is no longer measured."""
 
 
 def integer_form(operator: Operator, factor: float) -> IntegerForm:
@@ -69,7 +59,9 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             values, is_exact = rounded_product(np.asarray(operator.weights), factor)
             sizes, sets = operator.domain_sizes, operator.attribute_sets
             tables = type(operator)(sizes, sets, values.tolist())
-            return IntegerForm(tables, is_exact, is_lossy=_lost(operator.weights, values))
+            return IntegerForm(tables, is_exact, is_lossy=weights_lost(operator.weights, values))
+        case ObliqueResiduals() if operator.is_integral or keeps_rows(operator):
+            return oblique_form(operator, factor)
         case Scaled() if not is_integral(operator.inner):
             return integer_form(operator.inner, factor * operator.weight)
         case Scaled():
@@ -78,7 +70,7 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case RowScaled() if is_integral(operator.inner):
             values, is_exact = rounded_product(operator.weights, factor)
             matrix = RowScaled(values, integer_form(operator.inner, 1.0).matrix)
-            return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
+            return IntegerForm(matrix, is_exact, is_lossy=weights_lost(operator.weights, values))
         case Stack():
             forms = [integer_form(block, factor) for block in operator.blocks]
             return _joined(type(operator)([form.matrix for form in forms]), forms)
@@ -139,21 +131,10 @@ def _has_entries(operator: Dense | Sparse) -> Bools:
     return np.asarray(operator.array.any(axis=1))
 
 
-def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:
-    """Return ``round(factor * values)`` and whether nothing was lost."""
-    product = factor * values
-    nearest = np.rint(product)
-    return nearest.astype(np.int64), bool(np.array_equal(nearest, product))
-
-
 def _scaled(matrix: Operator, weight: float) -> IntegerForm:
     whole = round(weight)
     scaled = matrix if whole == 1 else Scaled(whole, matrix)
     return IntegerForm(scaled, whole == weight, is_lossy=whole == 0)
-
-
-def _lost(weights: object, values: Longs) -> bool:
-    return bool(((np.asarray(weights) != 0) & (values == 0)).any())
 
 
 def _joined(matrix: Operator, forms: list[IntegerForm]) -> IntegerForm:
@@ -308,6 +289,8 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
+    if isinstance(matrix, ObliqueResiduals) and (matrix.is_integral or keeps_rows(matrix)):
+        return FACTORED_BITS
     if isinstance(matrix, ResidualMarginals):
         return min(FACTORED_BITS, PRECISION_BITS + matrix.largest_scale().bit_length())
     if norm == "l1":

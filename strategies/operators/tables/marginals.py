@@ -18,13 +18,13 @@ from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
-from strategies.operators.tables.weighted_tables import WeightedTables
+from strategies.operators.tables.product_tables import ProductTables
 
 MOST_BLOCKS = 64  # tables up to which marginals are taken for Kronecker products
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Marginals(WeightedTables):
+class Marginals(ProductTables):
     """``θ_S`` times the marginal table on attribute set S, for each S, on top of each other.
 
     Parameters
@@ -53,6 +53,9 @@ class Marginals(WeightedTables):
 
     singular, plural = "marginal", "marginals"
     prefers_sparse = True  # a column has one entry for each marginal
+
+    def factor(self, i: int) -> None:
+        """Return the identity."""
 
     @property
     def entries(self) -> int:

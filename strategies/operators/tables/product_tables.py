@@ -21,35 +21,15 @@ from strategies.operators.masks.components import (
 )
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
+from strategies.operators.tables.weighted_tables import WeightedTables, few
 
 TOLERANCE = 1e-12  # share of a workload's energy that may lie outside the row space
 
 
-class ProductTables(Operator):
-    """Weighted tables over attribute sets, with columns that all have the same norm.
+class ProductTables(WeightedTables):
+    """Weighted tables that do not mix components, with columns that all have the same norm."""
 
-    Subclasses are frozen dataclasses with `sizes`, `attribute_sets` and `weights`.
-    """
-
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
-    singular, plural = "table", "tables"
-    """What a message calls them."""
     has_cheap_inverse = True  # one pass over the domain and the tables
-
-    @property
-    def domain_sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes (never None here)."""
-        assert self.sizes is not None
-        return self.sizes
-
-    @property
-    def set_table(self) -> Bools:
-        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
-        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
-        for row, chosen in zip(table, self.attribute_sets, strict=True):
-            row[list(chosen)] = True
-        return table
 
     @abstractmethod
     def eigenvalues(self, sets: Bools) -> Array:
@@ -58,6 +38,10 @@ class ProductTables(Operator):
     @abstractmethod
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
+
+    def uniform_column_norm(self, norm: Norm) -> float:
+        """Return the norm of every column: they are all alike."""
+        return self.sensitivity(norm)
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, shape (n,), refused above the memory cap."""
@@ -145,8 +129,3 @@ class ProductTables(Operator):
                 f"{self.singular} that contains every attribute those rows restrict."
             )
         return values
-
-
-def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
-    """Write attribute sets for people, the first few of them."""
-    return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers, as_columns
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.arrays import Array, Bools, Longs, Numbers, as_columns
 from strategies.operators.base.operator import Norm
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, products_over, structure_energies
-from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.masks.residuals import Residuals
-from strategies.operators.tables.weighted_tables import WeightedTables
+from strategies.operators.tables.product_tables import ProductTables
 
 
 def differences(n: int) -> Longs:
@@ -60,7 +57,7 @@ def difference_square(n: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class ResidualMarginals(WeightedTables):
+class ResidualMarginals(ProductTables):
     """``θ_U`` times ``⊗ (D on U, the row of ones elsewhere)``, for each attribute set U.
 
     Parameters
@@ -87,10 +84,6 @@ class ResidualMarginals(WeightedTables):
     """
 
     singular, plural = "residual marginal", "residual marginals"
-    factor = staticmethod(differences)
-    factor_rows = staticmethod(difference_rows)
-    factor_norm = staticmethod(difference_norm)
-    factor_square = staticmethod(difference_square)
 
     def __init__(
         self,
@@ -105,28 +98,22 @@ class ResidualMarginals(WeightedTables):
                 "between cells."
             )
 
-    def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells: Kronecker products of columns of D, set by set."""
-        codes = self.cell_codes(cells)
-        parts = [
-            sparse.csc_array(differences(size)[:, codes[:, i]])
-            for i, size in enumerate(self.domain_sizes)
-        ]
-        check_allocation("columns of residual marginals", (*self._column_entries(codes), 2))
-        ones = sparse.csc_array(np.ones((1, len(codes)), dtype=np.int64))
-        blocks = [
-            weight * khatri_rao([parts[i] for i in chosen] or [ones])
-            for chosen, weight in zip(self.attribute_sets, self.weights, strict=True)
-        ]
-        return sparse.csr_array(sparse.vstack(blocks))
+    def factor(self, i: int) -> Longs:
+        """Return the differences of the attribute's codes."""
+        return differences(self.domain_sizes[i])
 
-    def _column_entries(self, codes: Longs) -> tuple[int, int]:
-        return len(codes), sum(self.rows)
+    def factor_rows(self, i: int) -> int:
+        """Return the number of their rows."""
+        return difference_rows(self.domain_sizes[i])
 
-    def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
-        check_allocation("residual marginals", self.shape, 12)
-        return self.columns(np.arange(self.shape[1]))
+    def factor_norm(self, i: int, norm: Norm) -> int:
+        """Return the L1 norm, or the squared L2 norm, of every column of them."""
+        return difference_norm(self.domain_sizes[i], norm)
+
+    def factor_squares(self, i: int) -> Array:
+        """Return the squared L2 norms of their rows."""
+        size = self.domain_sizes[i]
+        return np.full(difference_rows(size), float(difference_square(size)))
 
     def largest_entry(self) -> int:
         """Return the largest absolute entry of integer weights, exactly."""

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import accumulate
 from math import prod
 from typing import Self
@@ -10,21 +11,26 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Real
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import (
     attribute_set,
     attribute_sizes,
     plain_array,
     set_weights,
 )
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.masks.khatri_rao import khatri_rao
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class WeightedTables(ProductTables):
-    """Tables of one kind: the same matrix along each attribute of a set, the sum elsewhere."""
+class WeightedTables(Operator):
+    """Tables of one kind: the same matrix along an attribute in every set, the sum elsewhere."""
+
+    attribute_sets: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+    singular, plural = "table", "tables"
+    """What a message calls them."""
 
     def __init__(
         self,
@@ -41,6 +47,24 @@ class WeightedTables(ProductTables):
         object.__setattr__(self, "attribute_sets", sets)
         object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
+    def with_weights(self, weights: Sequence[float]) -> Self:
+        """Return the same tables with other weights."""
+        return type(self)(self.domain_sizes, self.attribute_sets, weights)
+
+    @property
+    def domain_sizes(self) -> tuple[int, ...]:
+        """Sizes of the attributes (never None here)."""
+        assert self.sizes is not None
+        return self.sizes
+
+    @property
+    def set_table(self) -> Bools:
+        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
+        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
+        for row, chosen in zip(table, self.attribute_sets, strict=True):
+            row[list(chosen)] = True
+        return table
+
     def cell_codes(self, cells: Integers) -> Longs:
         """Return cells as rows of codes (N, d), from flat numbers too."""
         cells = plain_array("cells", cells)
@@ -56,32 +80,28 @@ class WeightedTables(ProductTables):
 
     # Along one attribute of a set -----------------------------------------------------------
 
-    @staticmethod
-    def factor(n: int) -> Longs | None:
-        """Return what is measured of an attribute of n codes, None for the identity."""
-        return None
+    @abstractmethod
+    def factor(self, i: int) -> Real | None:
+        """Return what is measured of attribute i in a set, None for the identity."""
 
-    @staticmethod
-    def factor_rows(n: int) -> int:
+    def factor_rows(self, i: int) -> int:
         """Return the number of its rows."""
-        return n
+        return self.domain_sizes[i]
 
-    @staticmethod
-    def factor_norm(n: int, norm: Norm) -> int:
-        """Return the L1 norm, or the squared L2 norm, of every column of it."""
+    def factor_norm(self, i: int, norm: Norm) -> float:
+        """Return its largest column norm, L1 or squared L2, exact where it is of integers."""
         return 1
 
-    @staticmethod
-    def factor_square(n: int) -> int:
-        """Return the squared L2 norm of every row of it."""
-        return 1
+    def factor_squares(self, i: int) -> Array:
+        """Return the squared L2 norms of its rows."""
+        return np.ones(self.factor_rows(i))
 
     # Action ---------------------------------------------------------------------------------
 
     @property
     def rows(self) -> tuple[int, ...]:
         """Number of rows of each table, as exact integers."""
-        count = [self.factor_rows(size) for size in self.domain_sizes]
+        count = [self.factor_rows(i) for i in range(len(self.domain_sizes))]
         return tuple(prod(count[i] for i in chosen) for chosen in self.attribute_sets)
 
     @property
@@ -96,7 +116,7 @@ class WeightedTables(ProductTables):
             rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
             table = tensor.sum(axis=rest)
             for axis, i in enumerate(chosen):
-                table = along(self.factor(self.domain_sizes[i]), table, axis)
+                table = along(self.factor(i), table, axis)
             tables.append(weight * table.reshape(count, k))
         return np.concatenate(tables)
 
@@ -115,46 +135,69 @@ class WeightedTables(ProductTables):
 
     def spread(self, chosen: tuple[int, ...], answers: Array) -> Array:
         """Return a transposed table's answers (rows, k) as a table over the cells of its set."""
-        sizes, k = [self.domain_sizes[i] for i in chosen], answers.shape[1]  # k may be 0
-        table = answers.reshape(*map(self.factor_rows, sizes), k)
-        for axis, size in enumerate(sizes):
-            matrix = self.factor(size)
+        k = answers.shape[1]  # may be 0
+        table = answers.reshape(*map(self.factor_rows, chosen), k)
+        for axis, i in enumerate(chosen):
+            matrix = self.factor(i)
             table = along(None if matrix is None else matrix.T, table, axis)
-        return table.reshape(prod(sizes), k)
+        return table.reshape(prod(self.domain_sizes[i] for i in chosen), k)
 
-    @abstractmethod
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells."""
+        """Return the columns at the given cells: Kronecker products of columns, set by set."""
+        codes = self.cell_codes(cells)
+        check_allocation(f"columns of {self.plural}", (len(codes), sum(self.rows), 2))
+        used = {i for chosen in self.attribute_sets for i in chosen}
+        parts = {i: sparse.csc_array(self._factor_columns(i, codes[:, i])) for i in used}
+        ones = sparse.csc_array(np.ones((1, len(codes)), dtype=np.int64))
+        blocks = [
+            weight * khatri_rao([parts[i] for i in chosen] or [ones])
+            for chosen, weight in zip(self.attribute_sets, self.weights, strict=True)
+        ]
+        return sparse.csr_array(sparse.vstack(blocks))
+
+    def _factor_columns(self, i: int, codes: Longs) -> Real:
+        matrix = self.factor(i)
+        size = self.domain_sizes[i]
+        return np.eye(size, dtype=np.int64)[:, codes] if matrix is None else matrix[:, codes]
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        check_allocation(self.plural, self.shape, 12)
+        return self.columns(np.arange(self.shape[1]))
 
     # Norms ----------------------------------------------------------------------------------
 
-    def _norms(self, norm: Norm) -> list[int]:
-        """Return the L1 norms, or squared L2 norms, of the columns of each set at weight one."""
-        single = [self.factor_norm(size, norm) for size in self.domain_sizes]
+    def _norms(self, norm: Norm) -> list[float]:
+        """Return the largest column norm, L1 or squared L2, of each set at weight one."""
+        single = [self.factor_norm(i, norm) for i in range(len(self.domain_sizes))]
         return [prod(single[i] for i in chosen) for chosen in self.attribute_sets]
 
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return the norm of every column: they are all alike."""
-        norms = np.asarray(self._norms(norm), dtype=np.float64)
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm: every attribute has a worst code, the same in each set.
+
+        A set's norm is a product of numbers that are not negative, one for each attribute's code,
+        so the sum of all is largest where every attribute takes the code of its own largest.
+        """
+        norms = np.asarray([float(one) for one in self._norms(norm)])
         weights = np.asarray(self.weights, dtype=np.float64)
         return float((weights * norms).sum() if norm == "l1" else np.sqrt(weights**2 @ norms))
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""
         n, squares = self.shape[1], []
+        single = [self.factor_squares(i) for i in range(len(self.domain_sizes))]
         for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
-            sizes = [self.domain_sizes[i] for i in chosen]
-            lengths = prod(map(self.factor_square, sizes))
-            squares.append(float(weight) ** 2 * lengths * float(n // prod(sizes)))
-        return np.repeat(squares, self.rows)
+            rest = float(n // prod(self.domain_sizes[i] for i in chosen))
+            lengths = reduce(np.multiply.outer, [single[i] for i in chosen], np.ones(()))
+            squares.append(float(weight) ** 2 * rest * lengths.ravel())
+        return np.concatenate(squares)
 
-    def rounded(self, scale: int) -> Self:
+    def rounded(self, scale: int) -> Operator:
         """Return the tables with integer weights ``round(scale * θ)``.
 
         A weight that rounds to zero keeps its rows, all zero, so that answers keep their places.
         """
-        weights = [round(weight * scale) for weight in self.weights]
-        return type(self)(self.domain_sizes, self.attribute_sets, weights)
+        return self.with_weights([round(weight * scale) for weight in self.weights])
 
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return the exact sensitivity of integer weights, as a Python integer."""
@@ -171,8 +214,13 @@ class WeightedTables(ProductTables):
         return [int(weight) for weight in self.weights]
 
 
-def along(matrix: Longs | None, tensor: Array, axis: int) -> Array:
+def along(matrix: Real | None, tensor: Array, axis: int) -> Array:
     """Multiply one axis of an array by a matrix, None for the identity."""
     if matrix is None:
         return tensor
     return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
+
+
+def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
+    """Write attribute sets for people, the first few of them."""
+    return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")

@@ -76,6 +76,24 @@ def residual_marginals(sizes: tuple[int, ...], table: dict[tuple[int, ...], floa
     return np.concatenate(tables)
 
 
+def tables(factors: list[np.ndarray], weights: dict[tuple[int, ...], float]) -> np.ndarray:
+    """One matrix along each attribute of a set, ones elsewhere, set by set."""
+    blocks = [
+        weight
+        * reduce(
+            np.kron,
+            [f if i in kept else np.ones((1, f.shape[1])) for i, f in enumerate(factors)],
+            np.ones((1, 1)),
+        )
+        for kept, weight in weights.items()
+    ]
+    return np.concatenate(blocks)
+
+
+OBLIQUE = [np.array([[2, 1, 0], [0, 3, -1]]), np.array([[1, -2]]), np.triu(np.ones((3, 4), int))]
+REAL_FRAMES = [RANDOM.normal(size=(2, 3)), RANDOM.normal(size=(3, 4))]
+
+
 @dataclass(frozen=True)
 class Case:
     operator: Operator
@@ -120,6 +138,24 @@ CASES: dict[str, Callable[[], Case]] = {
     "residual marginals": lambda: Case(
         ops.ResidualMarginals(SIZES, [(), (0,), (1, 2)], [0.5, 2.0, 1.0]),
         residual_marginals(SIZES, {(): 0.5, (0,): 2.0, (1, 2): 1.0}),
+    ),
+    "oblique residuals": lambda: Case(
+        ops.ObliqueResiduals(OBLIQUE, [(), (0,), (2,), (1, 2)], [2, 1, 3, 1]),
+        tables(OBLIQUE, {(): 2, (0,): 1, (2,): 3, (1, 2): 1}),
+    ),
+    "oblique residuals everywhere": lambda: Case(
+        ops.ObliqueResiduals(REAL_FRAMES, [(), (0,), (1,), (0, 1)], [0.5, 2.0, 1.0, 0.3]),
+        tables(REAL_FRAMES, {(): 0.5, (0,): 2.0, (1,): 1.0, (0, 1): 0.3}),
+    ),
+    "oblique residuals that hold the ones": lambda: Case(
+        ops.ObliqueResiduals([np.eye(3, dtype=int), [[1, -1]]], [(), (0,), (0, 1)], [1, 2, 1]),
+        tables([np.eye(3), np.array([[1, -1]])], {(): 1, (0,): 2, (0, 1): 1}),
+    ),
+    "oblique residuals of faint rank": lambda: Case(
+        ops.ObliqueResiduals([[[1, 0, 2], [2, 0, 4]], [[3, 1]]], [(1,), (0, 1), (0,)], [1, 2, 1]),
+        tables(
+            [np.array([[1, 0, 2], [2, 0, 4]]), np.array([[3, 1]])], {(1,): 1, (0, 1): 2, (0,): 1}
+        ),
     ),
     "stack": lambda: Case(
         ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])

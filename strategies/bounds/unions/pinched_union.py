@@ -1,0 +1,284 @@
+"""A certified bound for unions of tables of any size: pinching along totals and residuals.
+
+For probabilities λ = ⊗λ_i of cells every strategy's loss is at least ``||W Λ^½||_*²``. Columns of
+an attribute split into a few low ones L, which hold ``u = √λ`` and what couples totals to
+residuals, and the high ones E; rows of each of its kinds F split into high ones, a partial isometry
+Q with ``Q ≈ polar(F X⁻¹ E)``, and the rest. For a set of attributes, take high columns on it and
+low ones elsewhere; on the rows of each table above it, high rows on it and the rest elsewhere.
+These are orthogonal projections, and orthogonal to each other, so that
+
+    ||W Λ^½||_* >= Σ_sets (Π σ_i) tr(Σ_T ⊗ H_Ti)^½,  σ_i = ||Qᵀ F E||_*,  H = Lᵀ Fᵀ (I - Q Qᵀ) F L,
+
+whichever L, E and Q were chosen: that only decides how tight it is. Proof in docs/unions.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from scipy import linalg
+
+from strategies.bounds.unions.frame import beside, reached_beside_ones
+from strategies.bounds.unions.total_design import Design
+from strategies.operators import Array
+from strategies.operators.base.arrays import Longs
+from strategies.problem.table_union import TableUnion
+
+LARGEST_LOW, LARGEST_JOINED = 1100, 1600  # columns of one spectrum
+MOST_LOW, MOST_LOW_OF_SEVERAL = 5, 8  # low columns beside u, of an attribute of one kind or more
+UNCOUPLED = 1e-9  # coupling of totals and residuals below which no low column is needed
+KEPT = 1e-7  # share of the largest singular value from which a direction of high rows is kept
+SAFETY = 1e-9  # share taken off for rounding, beside the eigenvalues' own errors
+EPS = float(np.finfo(float).eps)
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """An attribute's columns after pinching, for each of its kinds."""
+
+    low: list[Array]  # (1 + K, 1 + K), the total's column first
+    high: list[Array]  # (h, h'): Grams' roots on high columns, rows of a kind's own
+    norms: list[float]  # nuclear norms of those
+
+
+def union_bound(design: Design, low: int | None = None) -> float:
+    """Return a bound on the total error of every strategy, from a design's weights.
+
+    `low`: low columns of an attribute beside its total, chosen by the size of spectra if None.
+    """
+    union = design.weighted
+    count = low_columns(union) if low is None else low
+    tilts = row_tilts(design)
+    splits: list[Split] = []
+    for i, kinds in enumerate(union.kinds):
+        first = union.twin[i]
+        if first < i and np.array_equal(design.weights[i], design.weights[first]):
+            splits.append(splits[first])
+            continue
+        mine = union.in_table[:, i]
+        shares = np.bincount(union.kind[mine, i], union.weights[mine] ** 2, len(kinds))
+        grams = [kind.gram for kind in kinds]
+        splits.append(split(design.weights[i], grams, shares / shares.max(), tilts[i], count))
+    unit = float(union.weights.max())
+    root = Sectors(union, (union.weights / unit) ** 2, splits).total()
+    return float((unit * root) ** 2 * (1.0 - SAFETY))
+
+
+def low_columns(union: TableUnion) -> int:
+    """Return the low columns of an attribute that keep the largest spectrum small."""
+    powers = [len(chosen) for chosen in union.sets if set(chosen) <= set(union.moving)]
+    most = MOST_LOW_OF_SEVERAL if max(map(len, union.kinds)) > 1 else MOST_LOW
+    able = [k for k in range(2, most + 1) if sum(float(k) ** p for p in powers) <= LARGEST_LOW]
+    return max(able, default=1)
+
+
+def row_tilts(design: Design) -> list[float]:
+    """Return what an attribute's tables see of the total beside it: it turns rows only."""
+    union = design.weighted
+    of_set, of_table = union.pairs
+    residual, total = np.empty(union.count), np.empty(union.count)
+    for i, (frame, kinds) in enumerate(zip(design.frames, union.kinds, strict=True)):
+        gram = np.sum([kind.gram for kind in kinds], axis=0)
+        residual[i] = max(frame.norms.max() * (gram * frame.inverse).sum(), TINY)
+        total[i] = max(frame.z @ gram @ frame.z, TINY)
+    inside = union.in_set[of_set]
+    rest = union.in_table[of_table] & ~inside
+    parts = np.where(inside, residual, np.where(rest, total, 1.0))
+    each = union.weights[of_table] ** 2 * parts.prod(axis=1) / design.shares[of_set]
+    own, others = (each @ inside) / residual, np.maximum(each @ rest, TINY) / total
+    tilts = np.maximum((own / others) ** 2 * residual - total, 0.0)
+    return np.minimum(tilts, 1e6 * (residual + total)).tolist()  # type: ignore[no-any-return]
+
+
+def split(weights: Array, grams: list[Array], shares: Array, tilt: float, count: int) -> Split:
+    """Split what rows reach of one attribute, and every kind's rows.
+
+    Low columns beside u: ``(D + t)⁻¹ b`` for shifts t, with D and b the mixed Gram beside u and its
+    coupling to u: a root of the Gram couples the two through these alone.
+    """
+    u = np.sqrt(weights / weights.sum())
+    whole = np.column_stack([u, beside(weights, reached_beside_ones(grams))])
+    forms = [whole.T @ (u[:, None] * gram * u) @ whole for gram in grams]
+    form = np.tensordot(shares, np.asarray(forms), 1)
+    low, high = low_and_high(form, tilt, count)
+    high = high @ linalg.eigh(high.T @ form @ high)[1]  # one basis for every kind
+    tilted = form.copy()
+    tilted[0, 0] += tilt
+    lows, highs = [], []
+    for one in forms:
+        root = lowered_root(one)
+        own = tilted if len(forms) == 1 else one + np.diag([tilt] + [0.0] * (len(one) - 1))
+        left, lengths, _ = linalg.svd(root @ inverse_root(own) @ high, full_matrices=False)
+        rows = left[:, lengths > KEPT * max(lengths.max(initial=0.0), TINY)]
+        highs.append(rows.T @ root @ high)
+        rest = root @ low
+        rest = rest - rows @ (rows.T @ rest)
+        lows.append(rest.T @ rest)
+    return Split(lows, highs, [float(linalg.svdvals(one).sum()) for one in highs])
+
+
+def low_and_high(form: Array, tilt: float, count: int) -> tuple[Array, Array]:
+    """Return low columns, the first that of totals, and high ones, orthonormal together."""
+    n = len(form)
+    values, vectors = linalg.eigh(form[1:, 1:])
+    values = np.maximum(values, 1e-13 * max(values.max(initial=0.0), TINY))
+    coupling = vectors.T @ form[1:, 0]
+    if np.abs(coupling).max(initial=0.0) < UNCOUPLED * form.max():
+        count = 0
+    count = min(count, n - 1)
+    basis = vectors
+    if 0 < count < n - 1:
+        ends = np.log(values[0]), np.log(values[-1] + tilt)
+        shifts = np.exp(np.linspace(*ends, count)) if count > 1 else values[-1:]
+        krylov = coupling[:, None] / (values[:, None] + shifts)
+        basis = vectors @ linalg.qr(krylov / np.abs(krylov).max(axis=0))[0]
+    every = np.eye(n)
+    every[1:, 1:] = basis
+    return every[:, : 1 + count], every[:, 1 + count :]
+
+
+def lowered_root(form: Array) -> Array:
+    """Return a symmetric root of a form that is nowhere above the one given."""
+    values, vectors = linalg.eigh(form)
+    values = np.maximum(values - 8.0 * len(values) * EPS * values[-1], 0.0)
+    return np.asarray((vectors * np.sqrt(values)) @ vectors.T)
+
+
+def inverse_root(form: Array) -> Array:
+    """Return ``H^(-1/2)``, faint eigenvalues raised: only rows depend on it."""
+    values, vectors = linalg.eigh(form)
+    values = np.maximum(values, 1e-14 * max(float(values[-1]), TINY))
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+Factors = tuple[tuple[int, int], ...]
+"""Attributes with low columns and the kind that a table has of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sectors:
+    """The terms of the bound, one for each set of attributes whose columns are high."""
+
+    union: TableUnion
+    squares: Array  # (tables,): squared weights
+    splits: list[Split]
+
+    def total(self) -> float:
+        """Return the sum of all terms, equal ones computed once."""
+        of_set, of_table = self.union.pairs
+        order = np.argsort(of_set, kind="stable")
+        ends = np.cumsum(np.bincount(of_set, minlength=len(self.union.sets)))[:-1]
+        known: dict[object, float] = {}
+        tables = np.split(of_table[order], ends)
+        pairs = zip(self.union.sets, tables, strict=True)
+        return sum(self.term(chosen, above, known) for chosen, above in pairs)
+
+    def term(self, chosen: tuple[int, ...], above: Longs, known: dict[object, float]) -> float:
+        """Return the nuclear norm of one block, bounded below."""
+        groups = self.grouped(chosen, above)
+        largest = max(weight for group in groups.values() for weight in group.values())
+        if largest <= 0.0:
+            return 0.0
+        first = next(iter(groups))
+        apart = [n for n in range(len(chosen)) if any(kinds[n] != first[n] for kinds in groups)]
+        same = [
+            self.splits[chosen[n]].norms[first[n]] for n in range(len(chosen)) if n not in apart
+        ]
+        key = self.key(chosen if apart else (), groups, largest)
+        if key not in known:
+            lows = assembled(
+                [
+                    [(rest, c / largest, [self.splits[i].low[k] for i, k in rest])
+                     for rest, c in group.items()]
+                    for group in groups.values()
+                ]
+            )  # fmt: skip
+            if apart:
+                blocks = [
+                    [self.splits[chosen[n]].high[kinds[n]] for n in apart] for kinds in groups
+                ]
+                lows = joined(blocks, lows)
+            known[key] = float(root_traces(lows).sum())
+        return float(np.prod(same)) * float(np.sqrt(largest)) * known[key]
+
+    def grouped(
+        self, chosen: tuple[int, ...], above: Longs
+    ) -> dict[tuple[int, ...], dict[Factors, float]]:
+        """Group the tables above a set by their kinds on it: the rest of each, and its weight."""
+        groups: dict[tuple[int, ...], dict[Factors, float]] = {}
+        for t in above:
+            kind, weight, rest = self.union.kind[t], float(self.squares[t]), []
+            for i in self.union.tables[t]:
+                if i in chosen:
+                    continue
+                low = self.splits[i].low[kind[i]]
+                if len(self.splits[i].low[0]) == 1:
+                    weight *= float(low[0, 0])
+                else:
+                    rest.append((i, int(kind[i])))
+            group = groups.setdefault(tuple(int(kind[i]) for i in chosen), {})
+            group[tuple(rest)] = group.get(tuple(rest), 0.0) + weight
+        return groups
+
+    def key(
+        self,
+        chosen: tuple[int, ...],
+        groups: dict[tuple[int, ...], dict[Factors, float]],
+        largest: float,
+    ) -> object:
+        """Return what two terms share that are equal: attributes are named by their splits."""
+        name = {i: next(j for j, s in enumerate(self.splits) if s is self.splits[i])
+                for group in groups.values() for rest in group for i, _ in rest}  # fmt: skip
+        order = {i: n for n, i in enumerate(sorted(name, key=lambda i: (name[i], i)))}
+        parts = [
+            sorted(
+                (tuple(sorted((order[i], k) for i, k in rest)), round(weight / largest, 13))
+                for rest, weight in group.items()
+            )
+            for group in groups.values()
+        ]
+        return chosen, tuple(name[i] for i in order), tuple(map(tuple, parts))
+
+
+def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) -> Array:
+    """Return the matrices ``Σ c ⊗ H`` of several lists of tables, over the same columns.
+
+    A column is a low one of some attributes, and the totals of all others.
+    """
+    place: dict[tuple[tuple[int, int], ...], int] = {}
+    parts = []
+    for number, tables in enumerate(groups):
+        for rest, weight, grams in tables:
+            matrix = np.full((1, 1), weight)
+            cells: list[tuple[tuple[int, int], ...]] = [()]
+            for (i, _), gram in zip(rest, grams, strict=True):
+                matrix = np.kron(matrix, gram)
+                cells = [(*cell, (i, k)) if k else cell for cell in cells for k in range(len(gram))]
+            at = np.array([place.setdefault(cell, len(place)) for cell in cells])
+            parts.append((number, at, matrix))
+    result = np.zeros((len(groups), len(place), len(place)))
+    for number, at, matrix in parts:
+        result[number][np.ix_(at, at)] += matrix
+    return result
+
+
+def joined(blocks: list[list[Array]], lows: Array) -> Array:
+    """Return ``Σ_g ⊗ FᵀF ⊗ M_g`` over high columns where tables differ; by columns if large."""
+    if np.prod([one.shape[1] for one in blocks[0]]) * lows.shape[1] <= LARGEST_JOINED:
+        grams = [[one.T @ one for one in group] for group in blocks]
+        wholes = [reduce(np.kron, [*group, m]) for group, m in zip(grams, lows, strict=True)]
+        return np.asarray(np.sum(wholes, axis=0))
+    shares = [
+        reduce(np.multiply.outer, [(one**2).sum(axis=0) for one in group]).ravel()
+        for group in blocks
+    ]
+    return np.tensordot(np.array(shares).T, lows, 1)
+
+
+def root_traces(forms: Array) -> Array:
+    """Return lower bounds of ``tr M^½`` for one or several M."""
+    values = np.linalg.eigvalsh(forms)
+    error = 8.0 * values.shape[-1] * EPS * values[..., -1:]
+    return np.asarray(np.sqrt(np.maximum(values - error, 0.0)).sum(axis=-1))

@@ -1,0 +1,73 @@
+"""Oblique residuals for unions of Kronecker products: frames from a search, as exact rows.
+
+The search and its closed forms are those of `strategies.bounds.unions`. The rows of a frame may be
+turned at will; here they are a trapezoid, and plain attributes keep the integer differences of
+codes, which no frame is better than.
+"""
+
+import numpy as np
+from scipy import linalg
+
+from strategies.bounds.unions.design import (
+    frames_fit,
+    problem_union,
+    rows_fit,
+    table_design,
+)
+from strategies.bounds.unions.frame import Frame
+from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
+from strategies.operators import Dense, ObliqueResiduals, Operator
+from strategies.operators.tables.residual_marginals import differences
+from strategies.problem.problem import Problem
+
+
+def oblique_residuals(problem: Problem, search: Search) -> Operator:
+    """Return all sets below a table, with the frames and weights of a search.
+
+    Raises ValueError if the workload is no union of Kronecker products.
+    """
+    union, design = problem_union(problem), table_design(problem, search.limit)
+    if union is None or design is None:
+        raise ValueError(
+            f"workload {problem.workload!r} is no union of Kronecker products over the same "
+            f"attributes: expected a Stack of Kronecker."
+        )
+    factors = [Dense(np.zeros((1, size), dtype=np.int64)) for size in union.domain_sizes]
+    scales = np.ones(union.count)
+    known: dict[int, Dense] = {}
+    for i, frame in enumerate(design.frames):
+        if id(frame) not in known:
+            known[id(frame)] = frame_rows(frame, i in union.moving)
+        factors[union.attributes[i]] = known[id(frame)]
+        scales[i] = known[id(frame)].sensitivity("l2")
+    sets = [tuple(union.attributes[i] for i in chosen) for chosen in union.sets]
+    weights = np.sqrt(design.shares) / np.where(union.in_set, scales, 1.0).prod(axis=1)
+    return ObliqueResiduals(factors, sets, weights.tolist())
+
+
+def frame_rows(frame: Frame, is_moving: bool) -> Dense:
+    """Return the residual rows of a frame, differences of codes where all codes are alike."""
+    if not is_moving:
+        return Dense(differences(len(frame.weights)))
+    rows = frame.rows()
+    triangle = linalg.qr(rows, mode="r", check_finite=False)[0][: len(rows)]
+    return Dense(np.asarray(triangle, dtype=np.float64))
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the workload is a union of products that are not all plain tables."""
+    union = problem_union(problem)
+    if union is None or not frames_fit(union):
+        return False
+    return problem.is_total or rows_fit(problem, union)
+
+
+FAMILY = Family(
+    "oblique_residuals",
+    "domain",
+    frozenset({"l2"}),
+    applies,
+    oblique_residuals,
+    share=4.0,
+    objectives=BOTH_OBJECTIVES,
+)

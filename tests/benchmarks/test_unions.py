@@ -1,0 +1,138 @@
+"""Unions of tables with ordered attributes under Gaussian noise, beside what peers published.
+
+Run with ``pytest tests/benchmarks/test_unions.py --benchmark-only -s``: it prints, for each
+workload, the peers' losses, ours, our bound, their ratio and CPU seconds of strategy and bound.
+
+Peers: RP+ is ResidualPlanner+ (Xiao, He, Zhang, Kifer, arXiv 2305.08175), QS QuerySmasher (arXiv
+2604.00868), HDMM McKenna and others (2018). RP+ and HDMM were run from their public repositories,
+QS is read off its paper; losses are ``‖A‖² ‖W A⁺‖²``.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from strategies import Strategy, select
+from strategies.operators import (
+    AllRanges,
+    Gram,
+    Grouping,
+    Identity,
+    Kronecker,
+    Operator,
+    PrefixSums,
+    Stack,
+)
+
+
+def ways(factors: Sequence[Operator], sizes: Sequence[int]) -> Stack:
+    """Return all tables over some numbers of attributes."""
+    sums = [Grouping(np.zeros(factor.shape[1], dtype=np.int64)) for factor in factors]
+    return Stack(
+        [
+            Kronecker([f if i in chosen else sums[i] for i, f in enumerate(factors)])
+            for k in sizes
+            for chosen in combinations(range(len(factors)), k)
+        ]
+    )
+
+
+def circular(n: int) -> Gram:
+    """Return all n² circular ranges over n codes, by their Gram."""
+    rows = np.concatenate([np.roll(np.tri(n), k, axis=1) for k in range(n)])
+    return Gram(rows.T @ rows)
+
+
+PREFIX = PrefixSums(100)
+CPS = [PrefixSums(50), PREFIX, *map(Identity, (7, 4, 2))]
+ADULT = [PREFIX, PREFIX, PREFIX, PrefixSums(99), PrefixSums(85)]
+ADULT += [Identity(n) for n in (42, 16, 15, 9, 7, 6, 5, 2, 2)]
+LONG = [PREFIX] * 14
+LADDER = [PrefixSums(n) for n in (100, 90, 80, 70, 60, 50, 45, 40, 35, 30, 25, 20, 15, 10)]
+
+
+def both_ways(n: int) -> Stack:
+    """Return prefix sums times single codes, and the other way round."""
+    prefix, single = PrefixSums(n), Identity(n)
+    return Stack([Kronecker([prefix, single]), Kronecker([single, prefix])])
+
+
+Case = tuple[Callable[[], Stack], str, float, float]
+TOTAL: dict[str, Case] = {
+    "CPS 1-way": (lambda: ways(CPS, [1]), "RP+ 1649.5, QS 1602", 1530, 1.01),
+    "CPS 2-way": (lambda: ways(CPS, [2]), "RP+ 2.829e5, QS 2.684e5", 2.369e5, 1.01),
+    "CPS 3-way": (lambda: ways(CPS, [3]), "RP+ 4.789e6, QS 4.513e6", 3.868e6, 1.01),
+    "Adult 1-way": (lambda: ways(ADULT, [1]), "RP+ 15367, QS 14977", 14_650, 1.025),
+    "Adult 2-way": (lambda: ways(ADULT, [2]), "RP+ 4.600e7, QS 4.402e7", 4.168e7, 1.025),
+    "Adult 3-way": (lambda: ways(ADULT, [3]), "RP+ 4.654e10", 3.991e10, 1.025),
+    "10^5 circular": (lambda: ways([circular(10)] * 5, [1, 2]), "QS 3.984e6", 3.9844e6, 1.012),
+    "10^5 ranges": (lambda: ways([AllRanges(10)] * 5, [1, 2]), "QS 1.095e6", 1.057e6, 1.012),
+    "10^5 prefix": (lambda: ways([PrefixSums(10)] * 5, [1, 2]), "QS 31167", 28_440, 1.012),
+    "20^10 circular": (lambda: ways([circular(20)] * 10, [1, 2]), "QS 2.171e9", 2.172e9, 1.012),
+    "20^10 ranges": (lambda: ways([AllRanges(20)] * 10, [1, 2]), "QS 5.619e8", 5.516e8, 1.012),
+    "20^10 prefix": (lambda: ways([PrefixSums(20)] * 10, [1, 2]), "QS 3.475e6", 3.259e6, 1.012),
+    "64^2 PxI, IxP": (lambda: both_ways(64), "HDMM 61226", 60_640, 1.12),
+    "100^14 prefix 1-, 2-way": (lambda: ways(LONG, [1, 2]), "", 1.0773e9, 1.012),
+    "14 sizes prefix 2-way": (lambda: ways(LADDER, [2]), "", 1.2006e8, 1.012),
+}
+"""Workload, what peers reach, and the loss and the certificate that ours may not exceed."""
+LARGEST: dict[str, Case] = {
+    "CPS 1-way": (lambda: ways(CPS, [1]), "", 9.79, 1.03),
+    "CPS 2-way": (lambda: ways(CPS, [2]), "", 35.8, 1.03),
+    "CPS 3-way": (lambda: ways(CPS, [3]), "", 58.1, 1.03),
+    "Adult 1-way": (lambda: ways(ADULT, [1]), "", 25.9, 1.03),
+    "Adult 2-way": (lambda: ways(ADULT, [2]), "", 306, 1.03),
+}
+"""The same for the largest error of a row."""
+
+
+@pytest.fixture(scope="module")
+def lines() -> Iterator[list[str]]:
+    """Collect the table and print it at the end."""
+    table: list[str] = []
+    yield table
+    print("\n| workload | peers | loss | bound | loss / bound | CPU s |\n|---|---|---|---|---|---|")
+    print("\n".join(table))
+
+
+def measured(lines: list[str], name: str, peers: str, found: Callable[[], Strategy]) -> Strategy:
+    """Find a strategy and its bound, and add a line to the table."""
+    began = time.process_time()
+    strategy = found()
+    bound, ratio = strategy.lower_bound, strategy.certified_ratio
+    seconds = time.process_time() - began
+    numbers = f"{strategy.loss:.6g} | {bound:.6g} | {ratio:.4f} | {seconds:.1f}"
+    lines.append(f"| {name} | {peers} | {numbers} |")
+    return strategy
+
+
+@pytest.mark.parametrize("name", TOTAL)
+def test_total(benchmark: BenchmarkFixture, lines: list[str], name: str) -> None:
+    make, peers, most, ratio = TOTAL[name]
+    workload = make()
+
+    def find() -> Strategy:
+        return measured(lines, name, peers, lambda: select(workload, "l2", random_state=0))
+
+    strategy = benchmark.pedantic(find, rounds=1)
+    assert strategy.loss <= most
+    assert strategy.certified_ratio <= ratio
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_largest(benchmark: BenchmarkFixture, lines: list[str], name: str) -> None:
+    make, peers, most, ratio = LARGEST[name]
+    workload, label = make(), f"{name}, largest error"
+
+    def find() -> Strategy:
+        return measured(
+            lines, label, peers, lambda: select(workload, "l2", objective="max", random_state=0)
+        )
+
+    strategy = benchmark.pedantic(find, rounds=1)
+    assert strategy.loss <= most
+    assert strategy.certified_ratio <= ratio
