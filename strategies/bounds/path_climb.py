@@ -48,6 +48,8 @@ UPDATES = 4  # of the weights in a round
 POWER = 4.0  # of an update; 1 climbs surely
 SHARE = 0.3  # of all weight on single cells at first
 FAINT = 1e-8  # share of all weight below which a cell is dropped
+CELL_SECONDS = 2e-6  # to tell a cell from others, and to hold it for a round
+MET_SECONDS = 5e-10  # to look a path up at a code
 SAFETY = 1e-9  # share taken off a reported bound for rounding, beside the eigenvalues' own error
 CLIMB_SHARE = 0.05  # of the work for the weights of the product
 
@@ -92,7 +94,7 @@ class PathColumns:
         """Return the workload's columns at some cells, in the row space's coordinates (N, r)."""
         step = max(1, 2**26 // self.basis.shape[1])
         basis = self.basis.T.astype(np.float32)
-        parts = [self.met(cells[s : s + step]) @ basis for s in range(0, len(cells), step)]
+        parts = [self.met(cells[s : s + step]) @ basis for s in range(0, max(len(cells), 1), step)]
         return np.concatenate(parts)
 
 
@@ -144,8 +146,8 @@ class PathClimb:
     def least_seconds(self) -> float:
         """Return the seconds of the shortest climb on the reference machine."""
         q, p = self.paths.mix.shape
-        sizes = sum(self.paths.sizes)
-        return 50.0 * q**3 / SPEED + 2 * update_seconds(self.paths) + round_seconds(q, p, sizes)
+        first = round_seconds(q, p, self.paths.sizes)
+        return 50.0 * q**3 / SPEED + 2 * update_seconds(self.paths) + first
 
     def to(self, tolerance: float, work: float) -> PathProof:
         """Return the best proof within a work allowance in all, or once its gap is small."""
@@ -161,7 +163,7 @@ class PathClimb:
     def next_seconds(self) -> float:
         """Return the seconds of the next round on the reference machine."""
         held = FIRST_CELLS if self.last is None else len(self.last.cells)
-        return round_seconds(*self.columns.basis.shape, sum(self.columns.sizes), held)
+        return round_seconds(*self.columns.basis.shape, self.columns.sizes, held)
 
     def begin(self, work: float) -> None:
         """Climb with a product of weights, and draw the first cells from it."""
@@ -304,11 +306,12 @@ def unseen(cells: Longs, known: Longs) -> Longs:
     return cells[first[first >= len(known)] - len(known)]
 
 
-def round_seconds(r: int, p: int, sizes: int, held: int = FIRST_CELLS) -> float:
+def round_seconds(r: int, p: int, sizes: tuple[int, ...], held: int = FIRST_CELLS) -> float:
     """Return the seconds of a round for so many dimensions, paths, codes and cells."""
-    looked = 8 * ADDED + CLIMBERS * sizes
-    work = UPDATES * (4.0 * held * r**2 + 25.0 * r**3) + looked * 2.0 * r * (p + r)
-    return 1e-3 + work / SPEED
+    looked = 8 * ADDED + CLIMBERS * sum(sizes)
+    work = UPDATES * (3.0 * held * r**2 + 25.0 * r**3) + looked * 2.0 * r * (p + r)
+    met = looked * (CELL_SECONDS + MET_SECONDS * p * len(sizes))
+    return 1e-3 + work / SPEED + met + held * CELL_SECONDS
 
 
 def update_seconds(paths: PatternRows) -> float:

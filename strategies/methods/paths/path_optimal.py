@@ -73,7 +73,7 @@ def good_seconds(problem: Problem) -> float:
     if climb is None:
         return 0.0
     q, p = climb.paths.mix.shape
-    each = round_seconds(min(q, p), p, sum(climb.paths.sizes), 2 * FIRST_CELLS)
+    each = round_seconds(min(q, p), p, climb.paths.sizes, 2 * FIRST_CELLS)
     return least_seconds(problem) + ROUNDS * each
 
 

@@ -26,10 +26,10 @@ from strategies.operators.masks.packed_masks import Masks
 
 BLOCK = 2**17  # cells whose norms are written out at once
 MOST_ENTRIES = 4 * 10**8  # of all tables together
-MOST_SUMS = 6 * 10**8
-"""Cells whose norms are added up before a search ends with a bound: some six seconds."""
+MOST_SUMS = 3 * 10**8
+"""Entries of tables that are added up before a search ends with a bound: some seconds."""
 ENTRY_SECONDS = 4e-9  # of the reference machine, for an entry of a table
-SUM_SECONDS = 3e-8  # the same for a cell whose norm is added up
+SUM_SECONDS = 2.5e-8  # the same for a cell whose norm is added up
 MOST_TIES = 10**4  # cells, of as large a norm up to rounding, that are looked at exactly
 
 Table = tuple[tuple[int, ...], Array]  # attributes in order, and one axis for each
@@ -50,6 +50,8 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     (p,), paths of one group are pairwise disjoint.
     """
     used = np.flatnonzero(np.asarray(left != 0).any(axis=0))
+    if not len(used):
+        return Heaviest(0, True)
     left, groups = left[:, used], None if groups is None else groups[used]
     codes = [distinct_codes(mask[used]) for mask in masks]
     varied = [mask for mask in codes if not mask.all()] or codes[:1]
@@ -190,7 +192,7 @@ class Search:
 
     slack: float  # what rounding may take from a norm
     largest: float = -np.inf
-    summed: int = 0  # cells whose norms were added up
+    summed: int = 0  # entries of tables that were added up
     near: list[tuple[Array, Longs]] = field(default_factory=list)
     """Norms within rounding of the largest so far, with their cells."""
 
@@ -207,6 +209,7 @@ class Search:
         bound = -np.inf
         for code in range(sizes[i]):
             taken = [(own[1:], table[code]) for own, table in tables if own[:1] == (i,)]
+            self.summed += sum(table.size for _, table in taken) // 4  # few need adding
             bound = max(bound, self.visit(joined(free + taken), sizes, (*fixed, code)))
         return bound
 
@@ -223,7 +226,7 @@ class Search:
         if largest + 2 * self.slack >= self.largest:
             cells = np.argwhere(total + 2 * self.slack >= self.largest)[: MOST_TIES + 1]
             codes = np.concatenate([np.tile(fixed, (len(cells), 1)), cells], axis=1)
-            self.near.append((total[tuple(cells.T)], codes.astype(np.int64)))
+            self.near.append((np.atleast_1d(total[tuple(cells.T)]), codes.astype(np.int64)))
         return largest
 
     def ties(self) -> Longs | None:

@@ -1,0 +1,159 @@
+"""Optimal combinations of paths for Gaussian noise: losses, bounds, rounding, files, noise."""
+
+import numpy as np
+import pytest
+
+import strategies
+from mrf_matrix import RandomTrees, path_matrix, prediction_workload, query_matrix
+from mrf_matrix.domain.domain import Domain
+from mrf_matrix.mechanisms.rounding.rounding import round_strategy
+from strategies.bounds.path_climb import path_climb
+from strategies.operators import Dense, Product, RowKronecker, RowScaled, error_trace, estimate
+from strategies.problem.problem import Problem
+
+SIZES = (6, 5, 6, 4, 5)
+DOMAIN = Domain.from_sizes(SIZES)
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """Let the family serve domains that can be enumerated, to compare with."""
+    monkeypatch.setattr("strategies.methods.paths.path_optimal.LARGEST", 0)
+
+
+def forest_paths(n_trees, depth=2, seed=0, splits="binary", sizes=SIZES):
+    forest = RandomTrees(n_trees=n_trees, max_depth=depth, splits=splits)
+    return path_matrix(forest.grow(Domain.from_sizes(sizes), random_state=seed))
+
+
+def random_workload(seed):
+    """Draw paths without any order, some weighted, some combined, over a small domain."""
+    rng = np.random.default_rng(seed)
+    sizes, count = rng.integers(2, 4, 3), int(rng.integers(2, 9))
+    masks = [(rng.random((count, n)) < 0.6) | (rng.random(count) < 0.4)[:, None] for n in sizes]
+    masks = [mask | ~mask.any(axis=1, keepdims=True) for mask in masks]
+    rows = RowKronecker.from_masks(masks)
+    kind = seed % 3
+    if kind == 1:
+        return RowScaled(rng.uniform(0.1, 3.0, count), rows)
+    return rows if kind == 0 else Product(Dense(rng.normal(size=(int(rng.integers(1, 12)), count))), rows)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bound_and_loss_enclose_the_optimum(seed):
+    """The climb's bound is below the optimum of the dense problem, and near it."""
+    workload = random_workload(seed)
+    best = strategies.select(workload.to_dense(), "l2", "gaussian_optimal", random_state=0)
+    climb = path_climb(Problem.of(workload, "l2"))
+    climb.to(1e-3, 0.2)
+    assert climb.certified() <= best.loss * (1 + 1e-9)
+    assert climb.certified() >= best.lower_bound * 0.98
+
+
+@pytest.mark.parametrize("seed", range(21))
+def test_any_weights_prove_a_bound(seed):
+    workload = random_workload(seed)
+    best = strategies.select(workload.to_dense(), "l2", "gaussian_optimal", random_state=0)
+    climb = path_climb(Problem.of(workload, "l2"))
+    climb.begin(0.0)
+    climb.highest = climb.last
+    assert 0 < climb.certified() <= best.loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_loss_is_that_of_the_explicit_matrix(small_limits, seed):
+    workload = random_workload(seed)
+    found = strategies.select(workload, "l2", "path_optimal", random_state=0, time_limit=0.3)
+    twin = strategies.evaluate(workload.to_dense(), found.matrix.to_dense(), "l2")
+    assert found.loss == pytest.approx(twin.loss, rel=1e-7)
+    assert found.sensitivity == pytest.approx(twin.sensitivity, rel=1e-12)
+    assert found.sensitivity_is_exact
+    best = strategies.select(workload.to_dense(), "l2", "gaussian_optimal", random_state=0)
+    assert found.loss <= 1.03 * best.loss
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forests_are_certified_near_the_optimum(small_limits, seed):
+    paths = forest_paths(6, seed=seed)
+    found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
+    assert found.certified_ratio < 1.03
+    plain = strategies.select(paths, "l2", "workload_itself", random_state=0)
+    assert found.loss < 0.95 * plain.loss
+
+
+def test_integer_rows_keep_the_row_space(small_limits):
+    """No row is lost to rounding, what is measured is the strategy itself, and W = W A⁺ A."""
+    paths = forest_paths(5)
+    found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
+    rounded = round_strategy(found.matrix, "l2")
+    assert rounded.matrix is found.matrix
+    assert rounded.is_unbiased
+    assert not rounded.is_lossy
+    dense, wanted = found.matrix.to_dense(), paths.to_dense()
+    assert np.linalg.matrix_rank(dense) == np.linalg.matrix_rank(wanted) == len(dense)
+    np.testing.assert_allclose(wanted @ np.linalg.pinv(dense) @ dense, wanted, atol=1e-9)
+    assert rounded.column_sum == (dense.astype(np.int64) ** 2).sum(axis=0).max()
+
+
+def test_real_combinations_are_rounded_and_recovered(small_limits):
+    """A user's real combinations of paths: measured as integers, recovered as they were."""
+    paths = forest_paths(3)
+    left = np.random.default_rng(0).normal(size=(40, paths.shape[0]))
+    rounded = round_strategy(Product(Dense(left), paths), "l2")
+    assert rounded.matrix.left.array.dtype == np.int64
+    scale = float(rounded.scale)
+    np.testing.assert_allclose(rounded.matrix.left.array, scale * left, atol=0.5)
+    assert rounded.column_sum == (rounded.matrix.to_dense() ** 2).sum(axis=0).max()
+
+
+def test_answers_are_least_squares(small_limits):
+    paths = forest_paths(4)
+    found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
+    answers = np.random.default_rng(0).normal(size=(found.matrix.shape[0], 2))
+    expected = paths.to_dense() @ np.linalg.pinv(found.matrix.to_dense()) @ answers
+    np.testing.assert_allclose(estimate(paths, found.matrix, answers), expected, rtol=1e-6, atol=1e-9)
+    trace = np.square(paths.to_dense() @ np.linalg.pinv(found.matrix.to_dense())).sum()
+    assert error_trace(paths, found.matrix) == pytest.approx(trace)
+
+
+def test_files_keep_it(small_limits, tmp_path):
+    paths = forest_paths(4)
+    found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
+    found.save(tmp_path / "a.strategy")
+    again = strategies.Strategy.load(tmp_path / "a.strategy")
+    assert (again.sensitivity, again.loss) == (found.sensitivity, found.loss)
+    np.testing.assert_array_equal(again.matrix.left.array, found.matrix.left.array)
+    assert strategies.evaluate(paths, again.matrix, "l2").loss == pytest.approx(found.loss)
+
+
+def test_a_domain_beyond_enumeration_is_served_by_default():
+    paths = forest_paths(3, sizes=(10,) * 12)
+    found = strategies.select(paths, "l2", random_state=0, time_limit=1.0)
+    assert found.method == "path_optimal"
+    assert found.sensitivity_is_exact
+    assert found.certified_ratio < 1.03
+
+
+def test_many_queries_over_few_paths():
+    """More rows than paths: as many dimensions as the paths have, whatever the rows."""
+    paths = forest_paths(2, sizes=(10,) * 12)
+    mix = np.random.default_rng(0).uniform(size=(50, paths.shape[0]))
+    found = strategies.select(Product(Dense(mix), paths), "l2", random_state=0, time_limit=1.0)
+    assert found.certified_ratio < 1.03
+
+
+def test_queries_of_leaves_keep_their_optimum():
+    domain = Domain.from_sizes((10,) * 12)
+    forest = RandomTrees(n_trees=4, max_depth=3, splits="binary").grow(domain, random_state=0)
+    paths = path_matrix(forest)
+    codes = np.random.default_rng(0).integers(0, 10, (20, 12))
+    workload = prediction_workload(paths, query_matrix(codes, domain))
+    found = strategies.select(workload, "l2", random_state=0, time_limit=1.0)
+    assert found.certified_ratio < 1 + 1e-6
+
+
+def test_a_search_dearer_than_its_limit_is_not_begun():
+    paths = forest_paths(12, depth=4, sizes=(10,) * 8)
+    found = strategies.select(paths, "l2", random_state=0, time_limit=0.05)
+    note = next(one.note for one in found.candidates if one.family == "path_optimal")
+    assert "more than is left" in note

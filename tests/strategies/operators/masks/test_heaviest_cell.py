@@ -1,0 +1,123 @@
+"""The largest column norm of combined paths: enumeration, proved bounds, ties."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies.operators import Dense, Product, RowKronecker, Sparse
+from strategies.operators.masks import heaviest_cell as search
+
+
+def random_combination(seed, whole=True):
+    """Combine random paths over a random domain; some test nothing, some nothing but one code."""
+    rng = np.random.default_rng(seed)
+    sizes, count = rng.integers(1, 5, rng.integers(1, 5)), int(rng.integers(1, 10))
+    masks = [rng.random((count, size)) < 0.6 for size in sizes]
+    masks = [mask | (rng.random(count) < 0.5)[:, None] for mask in masks]
+    left = rng.integers(-50, 50, (int(rng.integers(1, 6)), count))
+    left[0, 0] = 1
+    return Product(Dense(left if whole else left / 7), RowKronecker.from_masks(masks))
+
+
+def squares_by_cell(matrix):
+    """Return the exact squared norm of every column, by their definition."""
+    paths = matrix.right.to_dense().astype(np.int64)
+    return ((matrix.left.array @ paths) ** 2).sum(axis=0)
+
+
+@given(st.integers(0, 10**6))
+def test_the_sensitivity_is_that_of_enumeration(seed):
+    matrix = random_combination(seed)
+    assert matrix.sensitivity_is_exact("l2")
+    assert matrix.integer_sensitivity("l2") == squares_by_cell(matrix).max()
+
+
+@given(st.integers(0, 10**6))
+def test_real_combinations_have_real_sensitivities(seed):
+    matrix = random_combination(seed, whole=False)
+    expected = np.sqrt(squares_by_cell(matrix).max())
+    assert matrix.sensitivity("l2") == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_search_in_small_blocks_finds_the_same(monkeypatch, seed):
+    monkeypatch.setattr(search, "BLOCK", 3)
+    matrix = random_combination(seed)
+    assert matrix.integer_sensitivity("l2") == squares_by_cell(matrix).max()
+
+
+@pytest.mark.parametrize("limit", ["MOST_SUMS", "MOST_ENTRIES", "MOST_TIES"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_search_that_ends_early_proves_a_bound(monkeypatch, limit, seed):
+    monkeypatch.setattr(search, limit, 0)
+    monkeypatch.setattr(search, "BLOCK", 2)
+    matrix = random_combination(seed)
+    found = matrix.integer_sensitivity("l2")
+    assert isinstance(found, int)
+    assert found >= squares_by_cell(matrix).max()
+    assert matrix.sensitivity("l2") ** 2 == pytest.approx(found)
+    if found > squares_by_cell(matrix).max():
+        assert not matrix.sensitivity_is_exact("l2")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_disjoint_paths_are_bounded_together(monkeypatch, seed):
+    monkeypatch.setattr(search, "MOST_ENTRIES", 0)
+    rng = np.random.default_rng(seed)
+    trees = [np.kron(np.eye(3), np.ones((1, 1))), np.eye(4)]
+    masks = [
+        np.concatenate([trees[0], np.ones((4, 3))]),
+        np.concatenate([np.ones((3, 4)), trees[1]]),
+    ]
+    groups = np.repeat([0, 1], [3, 4])
+    left = rng.integers(-9, 9, (3, 7))
+    apart = Product(Dense(left), RowKronecker.from_masks(masks))
+    together = Product(Dense(left), RowKronecker.from_masks(masks, groups))
+    most = squares_by_cell(apart).max()
+    assert most <= together.integer_sensitivity("l2") <= apart.integer_sensitivity("l2")
+
+
+def test_many_equal_cells_are_one_maximum():
+    masks = [np.eye(6) for _ in range(2)]
+    matrix = Product(Dense(1000 * np.eye(6, dtype=np.int64)), RowKronecker.from_masks(masks))
+    assert matrix.integer_sensitivity("l2") == 10**6
+
+
+def test_large_integers_stay_exact():
+    left = np.array([[2**30 + 1, 2**30 - 1], [1, 3]])
+    masks = [np.array([[1, 1, 0], [0, 1, 1]])]
+    matrix = Product(Dense(left), RowKronecker.from_masks(masks))
+    assert matrix.integer_sensitivity("l2") == 2**62 + 16
+
+
+def test_a_domain_beyond_enumeration():
+    """Every path tests one of sixty attributes: the heaviest cell takes the larger of each."""
+    d = 60
+    masks = [np.ones((2 * d, 2), dtype=bool) for _ in range(d)]
+    for i in range(d):
+        masks[i][2 * i, 1] = masks[i][2 * i + 1, 0] = False
+    weights = np.arange(1, 2 * d + 1)
+    matrix = Product(Dense(np.diag(weights)), RowKronecker.from_masks(masks))
+    assert matrix.shape[1] == 2**d
+    assert matrix.integer_sensitivity("l2") == (weights[1::2] ** 2).sum()
+    assert matrix.sensitivity_is_exact("l2")
+
+
+def test_products_of_sparse_combinations_count_their_columns():
+    matrix = random_combination(3)
+    plain = Product(Sparse(matrix.left.to_sparse()), matrix.right)
+    assert plain.integer_sensitivity("l2") == matrix.integer_sensitivity("l2")
+
+
+def test_brute_force_walks_all_cells():
+    """The oracle itself, cell by cell."""
+    matrix = random_combination(5)
+    masks = matrix.right.all_masks()
+    norms = []
+    for cell in product(*map(range, matrix.right.sizes)):
+        column = np.prod([m[:, c] for m, c in zip(masks, cell, strict=True)], axis=0)
+        norms.append(((matrix.left.array @ column) ** 2).sum())
+    np.testing.assert_array_equal(norms, squares_by_cell(matrix))
