@@ -9,8 +9,9 @@ For a Gram G, D its projection on Q, the least ``tr(G Y)`` at ``Σ_c λ_c |B e_c
 ``P (I + yyᵀ) P`` is a multiple of D; the least ``zᵀ G z + tr`` over y solves a linear system.
 
 Where tables also need an attribute's totals, its best frame is that of the one-attribute optimum
-for ``G + ω 11ᵀ``, in near-linear time where codes are ordered. For prefix sums ``G_ij = v_max(i,j)``,
-so that ``v + ω`` is of the same form, and the ordered dual finds weights λ with ``X⁻¹ = Λ^½ K^½ Λ^½``, K of three diagonals. From these
+for ``G + ω 11ᵀ``, in near-linear time where codes are ordered. For prefix sums
+``G_ij = v_max(i,j)``, so that ``v + ω`` is of the same form, and the ordered dual finds weights λ
+with ``X⁻¹ = Λ^½ K^½ Λ^½``, K of three diagonals. From these
 
     τ = 1/(1ᵀ X⁻¹ 1),    z = τ X⁻¹ 1,    BᵀB = X - τ 11ᵀ,    tr(G Y) = tr K^(-½) - (zᵀGz + ω)/τ.
 """
