@@ -288,6 +288,33 @@ def test_the_order_of_tables_and_their_scale_change_nothing() -> None:
     assert second.lower_bound == pytest.approx(4.0 * first.lower_bound, rel=1e-4)
 
 
+def test_weights_of_rows_that_are_products_keep_the_tables() -> None:
+    workload = ways(SIX, (1, 2))
+    along = [np.linspace(1.0, 3.0, factor.shape[0]) for factor in SIX]
+    weights = np.concatenate(
+        [
+            np.kron(along[i], along[j]) if j < 3 else along[i]
+            for i, j in [(0, 3), (1, 3), (2, 3), (0, 1), (0, 2), (1, 2)]
+        ]
+    )
+    for objective in ("total", "max"):
+        found = select(
+            workload, "l2", method="oblique_residuals", objective=objective, weights=weights
+        )
+        rows = np.sqrt(weights)[:, None] * workload.to_dense()
+        errors = ((rows @ np.linalg.pinv(found.matrix.to_dense(), rcond=1e-9)) ** 2).sum(axis=1)
+        errors = found.sensitivity**2 * errors
+        expected = errors.sum() if objective == "total" else errors.max()
+        assert found.loss == pytest.approx(expected, rel=1e-6)
+        assert 1.0 <= found.certified_ratio < 1.05
+    assert dense_optimum(rows) == pytest.approx(
+        select(workload, "l2", weights=weights, random_state=0).loss, rel=1e-2
+    )
+    uneven = np.arange(1.0, len(weights) + 1.0)
+    with pytest.raises(ValueError, match="cannot serve"):
+        select(workload, "l2", method="oblique_residuals", weights=uneven)
+
+
 def test_auto_finds_them_and_says_how_near_they_are() -> None:
     """Below ResidualPlanner+ (15 367) and QuerySmasher (14 977), within 0.7 % of the optimum."""
     prefix = PrefixSums(100)
