@@ -119,8 +119,9 @@ class Frame:
         h = u[:, None] * gram * u
         m = q.T @ h @ q + p
         m.flat[:: len(m) + 1] += 1e-12 * np.trace(m)
-        y = linalg.solve(m, -(q.T @ (h @ u)), assume_a="pos", check_finite=False)
-        self.z = u * (u + q @ y)
+        _, y, info = linalg.lapack.dposv(m, -(q.T @ (h @ u)))
+        if info == 0 and np.isfinite(y).all():
+            self.z = u * (u + q @ y)
 
     def move_weights(self, power: float, step: int) -> None:
         """Raise the weights of codes whose columns are above the mean; none is given up early."""

@@ -315,6 +315,51 @@ def test_weights_of_rows_that_are_products_keep_the_tables() -> None:
         select(workload, "l2", method="oblique_residuals", weights=uneven)
 
 
+BLOCKS = [Kronecker([PrefixSums(5), total(4)]), Kronecker([PrefixSums(5), PrefixSums(4)])]
+EDGES = {
+    "a table of weight 0": [*BLOCKS, Scaled(0.0, Kronecker([total(5), Identity(4)]))],
+    "the total alone": [Kronecker([total(5), total(4)]), BLOCKS[1]],
+    "a table twice": [BLOCKS[1], *BLOCKS],
+    "weights far apart": [Scaled(1e-9, BLOCKS[0]), Scaled(1e9, Kronecker([total(5), Identity(4)]))],
+    "single rows": [
+        Kronecker([Dense([[1.0, 0, 0, 0, 0]]), total(4)]),
+        Kronecker([total(5), Dense([[0, 1.0, 0, 0]])]),
+    ],
+    "codes that no row tells apart": [
+        Kronecker([Dense([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]]), total(4)]),
+        Kronecker([total(5), PrefixSums(4)]),
+    ],
+    "differences alone": [
+        Kronecker([PrefixSums(5), Dense([[1, -1, 0, 0]])]),
+        Kronecker([Dense([[1, 0, -1, 0, 0], [1, -1, 0, 0, 0]]), PrefixSums(4)]),
+    ],
+}
+
+
+@pytest.mark.parametrize("objective", ["total", "max"])
+@pytest.mark.parametrize("name", EDGES)
+def test_odd_unions_are_served_as_the_dense_matrix_says(name: str, objective: str) -> None:
+    workload = Stack(EDGES[name])
+    for method in ("oblique_residuals", "auto"):
+        found = select(
+            workload, "l2", method=method, objective=objective, random_state=0, time_limit=0.5
+        )
+        inverse = np.linalg.pinv(found.matrix.to_dense(), rcond=1e-10)
+        errors = ((workload.to_dense() @ inverse) ** 2).sum(axis=1)
+        expected = errors.sum() if objective == "total" else errors.max()
+        assert found.loss == pytest.approx(found.sensitivity**2 * expected, rel=1e-6)
+        assert 0 < found.lower_bound <= found.loss
+
+
+def test_factors_over_several_attributes_are_left_to_products() -> None:
+    blocks = [
+        Kronecker([Identity(6, (3, 2)), total(4)]),
+        Kronecker([PrefixSums(6), PrefixSums(4)]),
+    ]
+    with pytest.raises(ValueError, match="cannot serve"):
+        select(Stack(blocks), "l2", method="oblique_residuals")
+
+
 def test_auto_finds_them_and_says_how_near_they_are() -> None:
     """Below ResidualPlanner+ (15 367) and QuerySmasher (14 977), within 0.7 % of the optimum."""
     prefix = PrefixSums(100)
