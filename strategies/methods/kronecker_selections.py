@@ -77,7 +77,8 @@ def kronecker_selections(problem: Problem, search: Search) -> Operator:
     one = product_for_all(blocks, search)
     if not isinstance(problem.workload, Stack) or len(blocks) > MOST_PARTED:
         return one
-    if not all(kronecker_blocks(block) for block in problem.workload.blocks):
+    parts = [kronecker_blocks(block) for block in problem.workload.blocks]
+    if not all(part and any(weight for weight, _ in part) for part in parts):
         return one  # a block of zeros is no problem of its own
     parted, loss = parted_budget(problem.workload, problem.norm, search)
     if not problem.is_total and rows_seconds(parted) > search.work:

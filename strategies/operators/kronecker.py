@@ -19,8 +19,11 @@ from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
 from strategies.operators.stack import Stack
+
+SAME = 1e-12  # relative distance at which weights of rows count as products
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,6 +244,45 @@ def stacked_blocks(workload: Stack) -> list[tuple[float, Kronecker]] | None:
     found = [kronecker_blocks(block) for block in workload.blocks]
     parts = [part for part in found if part is not None]
     return [one for part in parts for one in part] if len(parts) == len(found) else None
+
+
+@kronecker_blocks.register
+def weighted_blocks(workload: RowScaled) -> list[tuple[float, Kronecker]] | None:
+    """Return products of weighted rows, where the weights of each product's rows are products.
+
+    None where they are not, or a row has none and so needs no answer.
+    """
+    inner = kronecker_blocks(workload.inner)
+    if not inner or sum(block.shape[0] for _, block in inner) != workload.shape[0]:
+        return None
+    ends = np.cumsum([block.shape[0] for _, block in inner])[:-1]
+    found = []
+    parts = np.split(workload.weights.astype(np.float64), ends)
+    for (weight, block), rows in zip(inner, parts, strict=True):
+        sides = product_sides(rows.reshape(block._rows))
+        if sides is None:
+            return None
+        factors = [
+            factor if (side == side[0]).all() else RowScaled(side / side[0], factor)
+            for side, factor in zip(sides, block.factors, strict=True)
+        ]
+        found.append((weight * float(rows[0]), Kronecker(factors)))
+    return found
+
+
+def product_sides(table: Array) -> list[Array] | None:
+    """Return a vector along each axis whose outer product is a table, None where it is none.
+
+    Each has the table's first entry.
+    """
+    if not table.all():
+        return None
+    first = table[(0,) * table.ndim]
+    sides = [
+        table[(0,) * i + (slice(None),) + (0,) * (table.ndim - 1 - i)] for i in range(table.ndim)
+    ]
+    product = reduce(np.multiply.outer, [side / first for side in sides]) * first
+    return sides if np.allclose(table, product, rtol=SAME, atol=0.0) else None
 
 
 def kronecker_product(parts: Sequence[Array]) -> Array:

@@ -127,8 +127,8 @@ def table_union(workload: Operator) -> TableUnion | None:
     >>> union.tables, union.kinds[0][0].gram.shape, len(union.kinds[0])
     (((0, 1), (0, 1)), (3, 3), 1)
     """
-    blocks = kronecker_blocks(workload)
-    if not blocks:
+    blocks = [pair for pair in kronecker_blocks(workload) or () if pair[0]]
+    if not blocks or any(len(f.sizes or ()) > 1 for _, block in blocks for f in block.factors):
         return None
     widths = {tuple(factor.shape[1] for factor in block.factors) for _, block in blocks}
     sizes = next(iter(widths))

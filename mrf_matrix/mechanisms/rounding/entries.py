@@ -10,11 +10,12 @@ to come near; one from a file may be made to, so that its sensitivity would be c
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.arrays import Longs, Values
 from strategies.operators import (
     Dense,
     Grouping,
@@ -158,3 +159,28 @@ def check_entries(operator: Operator) -> None:
             if bound < 10**300
             else "the strategy has endless entries: expected less than 2**62."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerForm:
+    """An integer matrix close to ``factor * A``."""
+
+    matrix: Operator  # its entries are exact integers
+    is_exact: bool  # whether it is ``factor * A`` itself
+    is_tilted: bool = False
+    """Whether its row space may be slightly off that of A, because an explicit matrix without full
+    column rank was rounded entry by entry."""
+    is_lossy: bool = False
+    """Whether a weight or a row was rounded to zero, so that it is no longer measured."""
+
+
+def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:
+    """Return ``round(factor * values)`` and whether nothing was lost."""
+    product = factor * values
+    nearest = np.rint(product)
+    return nearest.astype(np.int64), bool(np.array_equal(nearest, product))
+
+
+def weights_lost(weights: object, values: Longs) -> bool:
+    """Tell whether a weight was rounded to zero."""
+    return bool(((np.asarray(weights) != 0) & (values == 0)).any())

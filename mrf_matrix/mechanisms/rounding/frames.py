@@ -10,7 +10,7 @@ from math import log2
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Values
-from mrf_matrix.mechanisms.rounding.forms import IntegerForm
+from mrf_matrix.mechanisms.rounding.entries import IntegerForm
 from strategies.operators import Dense, ObliqueResiduals
 
 WEIGHT_BITS = 5

@@ -16,8 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Bools
-from mrf_matrix.mechanisms.rounding.entries import defining_numbers, is_integral
-from mrf_matrix.mechanisms.rounding.forms import IntegerForm, rounded_product, weights_lost
+from mrf_matrix.mechanisms.rounding.entries import (
+    IntegerForm,
+    defining_numbers,
+    is_integral,
+    rounded_product,
+    weights_lost,
+)
 from mrf_matrix.mechanisms.rounding.frames import keeps_rows, oblique_form
 from strategies.operators import (
     Dense,

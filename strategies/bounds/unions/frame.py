@@ -7,6 +7,13 @@ frame has ``z = Λ^½ (u + Q y)`` and the metric of its residual rows
 
 For a Gram G, D its projection on Q, the least ``tr(G Y)`` at ``Σ_c λ_c |B e_c|² = 1`` is where
 ``P (I + yyᵀ) P`` is a multiple of D; the least ``zᵀ G z + tr`` over y solves a linear system.
+
+Where tables also need an attribute's totals, its best frame is that of the one-attribute optimum
+for ``G + ω 11ᵀ``, in near-linear time where codes are ordered. For prefix sums
+``G_ij = v_max(i,j)``, so that ``v + ω`` is of the same form, and the ordered dual finds weights λ
+with ``X⁻¹ = Λ^½ K^½ Λ^½``, K of three diagonals. From these
+
+    τ = 1/(1ᵀ X⁻¹ 1),    z = τ X⁻¹ 1,    BᵀB = X - τ 11ᵀ,    tr(G Y) = tr K^(-½) - (zᵀGz + ω)/τ.
 """
 
 from collections.abc import Sequence
@@ -15,7 +22,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import linalg
 
+from strategies.bounds.ordered_dual import bands, climb_ordered, root_nodes, steps_within
 from strategies.operators import Array
+from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.problem.table_union import Kind
 
 HELD = 8
 """First steps with z = λ: before the weights of the sets are known, z would run to the end."""
@@ -23,6 +33,8 @@ REACHED = 1e-11  # share of the largest eigenvalue of a Gram above which its row
 FAINT = 1e-12  # share of a spectrum's largest value that its others are raised to
 LEAST = 1e-9  # share of an even weight below which none falls
 LIMITS = (0.3, 5.0)  # of the factors by which weights move
+ORDERED_TOLERANCE = 1e-4
+ORDERED_WORK = 0.5  # seconds of the reference machine for one optimum
 
 
 def complement(u: Array) -> Array:
@@ -107,8 +119,9 @@ class Frame:
         h = u[:, None] * gram * u
         m = q.T @ h @ q + p
         m.flat[:: len(m) + 1] += 1e-12 * np.trace(m)
-        y = linalg.solve(m, -(q.T @ (h @ u)), assume_a="pos", check_finite=False)
-        self.z = u * (u + q @ y)
+        _, y, info = linalg.lapack.dposv(m, -(q.T @ (h @ u)))
+        if info == 0 and np.isfinite(y).all():
+            self.z = u * (u + q @ y)
 
     def move_weights(self, power: float, step: int) -> None:
         """Raise the weights of codes whose columns are above the mean; none is given up early."""
@@ -127,3 +140,54 @@ class Frame:
         left = np.sqrt(d)[:, None] * (vectors.T + k * np.outer(vectors.T @ y, y))
         rows = left @ (self._q - np.outer(u, y)).T / u
         return np.asarray(rows / np.sqrt((rows**2).sum(axis=0).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedTotals:
+    """A kind of ordered rows, to whose Gram a share of totals may be added where one side is even.
+
+    Elsewhere, as for all ranges, the optimum without one is where a search begins.
+    """
+
+    kind: Kind
+    gram: OrderedGram
+
+    @classmethod
+    def of(cls, kind: Kind) -> "OrderedTotals | None":
+        """Return the form of a kind, None where it has none."""
+        known = ordered_gram(kind.rows)
+        if known is None:
+            return None
+        return cls(kind, OrderedGram(known.low / kind.scale, known.high / kind.scale))
+
+    def tilted(self, tilt: float) -> tuple[OrderedGram, float]:
+        """Return ``G + ω 11ᵀ`` and ω, which is 0 where the sum has no order."""
+        for even, other in ((self.gram.low, self.gram.high), (self.gram.high, self.gram.low)):
+            if np.ptp(even) <= 1e-12 * even[0]:
+                moved = other + tilt / even[0]
+                pair = (even, moved) if even is self.gram.low else (moved, even)
+                return OrderedGram(*pair), tilt
+        return self.gram, 0.0
+
+    def optimum(self, tilt: float) -> tuple[Array, Array, float, float]:
+        """Return weights, direction, ``q tr(G Y)`` and ``zᵀ G z`` of the optimum with a tilt."""
+        gram, tilt = self.tilted(tilt)
+        n = gram.n
+        dual = climb_ordered(gram, ORDERED_TOLERANCE, steps_within(n, ORDERED_WORK))
+        u = np.sqrt(dual.weights)
+        diagonal, side = bands(gram, dual.weights)
+        shifts, shares = root_nodes(diagonal, side)
+        inner = np.zeros(n)
+        for shift, share in zip(shifts, shares, strict=True):
+            both = np.stack([np.r_[0.0, side], diagonal + shift])
+            inner += share * linalg.solveh_banded(both, u, check_finite=False)
+        along = diagonal * inner  # K^½ u = K K^(-½) u
+        along[:-1] += side * inner[1:]
+        along[1:] += side * inner[:-1]
+        z = u * along
+        tau = 1.0 / float(z.sum())
+        z = z * tau
+        total = float(z @ self.kind.gram @ z)
+        root, largest = dual.root, float(dual.ratios.max())
+        residual = max(root - (total + tilt) / tau, 0.0) * (largest - tau)
+        return dual.weights, z, residual, total

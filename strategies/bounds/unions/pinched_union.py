@@ -27,6 +27,7 @@ from strategies.problem.table_union import TableUnion
 
 LARGEST_LOW, LARGEST_JOINED = 1100, 1600  # columns of one spectrum
 MOST_LOW, MOST_LOW_OF_SEVERAL = 5, 8  # low columns beside u, of an attribute of one kind or more
+FEW_LOW = (0, 1, 2)
 UNCOUPLED = 1e-9  # coupling of totals and residuals below which no low column is needed
 KEPT = 1e-7  # share of the largest singular value from which a direction of high rows is kept
 SAFETY = 1e-9  # share taken off for rounding, beside the eigenvalues' own errors
@@ -46,11 +47,26 @@ class Split:
 def union_bound(design: Design, low: int | None = None) -> float:
     """Return a bound on the total error of every strategy, from a design's weights.
 
-    `low`: low columns of an attribute beside its total, chosen by the size of spectra if None.
+    `low`: low columns of an attribute beside its total, chosen by the size of spectra if None;
+    where tables have unlike rows along an attribute fewer may be better, and some are tried.
     """
     union = design.weighted
-    count = low_columns(union) if low is None else low
-    tilts = row_tilts(design)
+    if low is not None:
+        counts = {low}
+    else:
+        several = max(map(len, union.kinds)) > 1
+        counts = {low_columns(union), *(FEW_LOW if several else ())}
+    tilts, unit = row_tilts(design), float(union.weights.max())
+    squares = (union.weights / unit) ** 2
+    roots = [
+        Sectors(union, squares, splits_of(design, tilts, count)).total() for count in sorted(counts)
+    ]
+    return float((unit * max(roots)) ** 2 * (1.0 - SAFETY))
+
+
+def splits_of(design: Design, tilts: Sequence[float], count: int) -> list[Split]:
+    """Return the splits of all attributes, one for those that may change places."""
+    union = design.weighted
     splits: list[Split] = []
     for i, kinds in enumerate(union.kinds):
         first = union.twin[i]
@@ -61,9 +77,7 @@ def union_bound(design: Design, low: int | None = None) -> float:
         shares = np.bincount(union.kind[mine, i], union.weights[mine] ** 2, len(kinds))
         grams = [kind.gram for kind in kinds]
         splits.append(split(design.weights[i], grams, shares / shares.max(), tilts[i], count))
-    unit = float(union.weights.max())
-    root = Sectors(union, (union.weights / unit) ** 2, splits).total()
-    return float((unit * root) ** 2 * (1.0 - SAFETY))
+    return splits
 
 
 def low_columns(union: TableUnion) -> int:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strategies.bounds.unions.frame import HELD, Frame, reached_beside_ones
-from strategies.bounds.unions.ordered_totals import OrderedTotals
+from strategies.bounds.unions.frame import HELD, Frame, OrderedTotals, reached_beside_ones
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
 from strategies.problem.table_union import TableUnion

@@ -255,7 +255,7 @@ class ObliqueResiduals(WeightedTables):
         """Return ``||(W A⁺)_r||²`` for stacked Kronecker products and for rows of masks."""
         blocks = self._blocks(workload)
         if blocks is not None:
-            return np.concatenate([w**2 * self._block_errors(block) for w, block in blocks])
+            return np.concatenate([self._block_errors(block, weight) for weight, block in blocks])
         rows = self._mask_rows(workload)
         if rows is None:
             return super().row_errors(workload)
@@ -279,7 +279,7 @@ class ObliqueResiduals(WeightedTables):
             inside = [number for number, own in enumerate(self.attribute_sets) if used >= set(own)]
             inside = [number for number in inside if self.weights[number]]
             if len(inside) < 2 ** len(used):  # a row may be lost: each is asked for
-                total += weight**2 * float(self._block_errors(block).sum())
+                total += float(self._block_errors(block, weight).sum())
                 continue
             for number in inside:
                 own, scale = self.attribute_sets[number], self.set_scales[number]
@@ -301,7 +301,7 @@ class ObliqueResiduals(WeightedTables):
         if blocks is None:
             result = answers_from(workload, self._residuals(parts), self.domain_sizes)
         else:
-            tables = [weight * self._block_answers(block, parts) for weight, block in blocks]
+            tables = [self._block_answers(block, weight, parts) for weight, block in blocks]
             result = np.concatenate(tables)
         return result[:, 0] if result is not None and checked.ndim == 1 else result
 
@@ -347,11 +347,13 @@ class ObliqueResiduals(WeightedTables):
         residual = float(sums[1:].sum())
         return float(sums[0]), residual if residual > PARALLEL * sums[0] else 0.0
 
-    def _block_errors(self, block: Kronecker) -> Array:
+    def _block_errors(self, block: Kronecker, weight: float) -> Array:
         """Return the errors of a product's rows: sums over sets of products over attributes."""
         check_allocation("errors of rows", (block.shape[0], 3))
+        if not weight:
+            return np.zeros(block.shape[0])
         pairs = [self._squares(i, factor) for i, factor in enumerate(block.factors)]
-        return self._summed(pairs, np.multiply.outer, np.ones(())).ravel()
+        return weight**2 * self._summed(pairs, np.multiply.outer, np.ones(())).ravel()
 
     def _mask_errors(self, rows: MaskRows) -> Array:
         """Return the errors of rows of masks."""
@@ -383,13 +385,17 @@ class ObliqueResiduals(WeightedTables):
             )
         return errors
 
-    def _block_answers(self, block: Kronecker, parts: dict[tuple[int, ...], Array]) -> Array:
+    def _block_answers(
+        self, block: Kronecker, weight: float, parts: dict[tuple[int, ...], Array]
+    ) -> Array:
         """Return the answers of a product's rows, (rows, k)."""
+        if not weight:
+            return np.zeros((block.shape[0], next(iter(parts.values())).shape[-1]))
         coordinates = [self._coordinates(i, factor) for i, factor in enumerate(block.factors)]
         squares = [self._squares(i, factor)[1] for i, factor in enumerate(block.factors)]
         axes = [i for i, rest in enumerate(squares) if rest.any() or len(rest) > 1]
         table = self._table(axes, [coordinates[i] for i in axes], parts)
-        single = prod(coordinates[i][0, 0] for i in range(len(squares)) if i not in axes)
+        single = weight * prod(coordinates[i][0, 0] for i in range(len(squares)) if i not in axes)
         answers: Array = single * table.reshape(block.shape[0], table.shape[-1])
         return answers
 
