@@ -17,6 +17,7 @@ from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
+from strategies.bounds.ranges_dual import ranges_bound
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import worst_bound
@@ -99,6 +100,8 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
     merging = problem.merging
     if merging is not None and merging.n_groups > LARGEST:
+        if problem.ranges is not None and fits((merging.n_groups,) * 2, 24):
+            return ranges_bound(problem, problem.ranges)
         return uniform_bound(sampled_gram(problem))
     factor = problem.factor
     if factor is None:

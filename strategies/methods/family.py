@@ -144,7 +144,7 @@ class Family:
     def is_worthwhile(self, problem: Problem) -> bool:
         """Tell whether the automatic portfolio spends time on it for a problem."""
         merging = problem.merging
-        largest, ordered = self.largest_if_ordered, problem.ordered
+        largest, ordered = self.largest_if_ordered, problem.ordered or problem.ranges
         if largest is not None and ordered is not None and ordered.n > largest:
             return False
         if self.largest_for_l1 is None or merging is None or problem.norm != "l1":

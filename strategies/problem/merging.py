@@ -40,7 +40,7 @@ class Merging:
     Attributes
     ----------
     grouping : Grouping of shape (g, n)
-        Groups are numbered by their first cell.
+        Groups are numbered by their first cell, or in an order in which all rows are ranges.
 
     Examples
     --------
@@ -66,7 +66,12 @@ class Merging:
 
     @cached_property
     def is_trivial(self) -> bool:
-        """Whether no two columns are equal: groups and cells are the same."""
+        """Whether no two columns are equal, in the order of the cells: groups and cells are one."""
+        return self.tells_all_apart and bool((np.diff(self.groups) > 0).all())
+
+    @property
+    def tells_all_apart(self) -> bool:
+        """Whether no two columns are equal."""
         return self.n_groups == self.grouping.shape[1]
 
     def apply(self, workload: object) -> Operator:
@@ -104,7 +109,8 @@ class Merging:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
-            return Identity(operator.n, self.grouping.sizes) if self.is_trivial else self.grouping
+            whole = Identity(operator.n, self.grouping.sizes)
+            return whole if self.tells_all_apart else self.grouping
         return operator if self.is_trivial else Product(operator, self.grouping)
 
 
