@@ -21,6 +21,7 @@ from strategies.bounds.ranges_dual import ranges_bound
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import worst_bound
+from strategies.operators import fits
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.problem.problem import Problem

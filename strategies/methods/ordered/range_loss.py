@@ -4,15 +4,16 @@ As in `strategies.methods.ordered.window_loss`, but ``WᵀW`` is known by the La
 between cells (`strategies.operators.ordered.ranges`) in place of two vectors: with C the sums of
 ``diag(e) Bᵀ`` up to every cut (n + 1, p),
 
-    Q = Cᵀ L C,    Hᵀ = e (sums of L C from a cell on).
+    Hᵀ = e (sums of L C from a cell on).
 
-A step costs the products of p rows with the cuts and edges of the graph, and p² n.
+A step costs the products of p rows with the cuts and edges of the graph: rows meet few others.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from strategies.methods.ordered.window_loss import inverse_of
 from strategies.methods.ordered.windows import Windows
@@ -36,26 +37,41 @@ class RangeLoss:
         places = cells * self.windows.p + self.windows.rows[:, :, None]
         return np.asarray(places[self.windows.mask])
 
+    @cached_property
+    def _adding(self) -> sparse.csr_array:
+        """What adds numbers of blocks and the rows that meet them up to the rows (p + 1, ...)."""
+        rows = self.windows.rows.ravel()
+        pairs = (rows, np.arange(len(rows)))
+        return sparse.csr_array((np.ones(len(rows)), pairs), shape=(self.windows.p + 1, len(rows)))
+
+    def _moved(self, scaled: Array, scale: Array) -> Array:
+        """Return ``Hᵀ`` by blocks (blocks, k, p), from ``B diag(e)``; zero beyond the last cell."""
+        n, p, (blocks, _, k) = self.windows.n, self.windows.p, self.windows.shape
+        rows = np.zeros((n, p))
+        rows.ravel()[self._places] = scaled[self.windows.mask]
+        whole = np.zeros((blocks * k, p))
+        flow = self.ranges.laplacian @ sums_to_cuts(rows)
+        np.multiply(sums_from_cells(flow), scale.ravel()[:n, None], out=whole[:n])
+        return whole.reshape(blocks, k, p)
+
     def __call__(self, roots: Array) -> tuple[float, Array]:
         """Return the log of the loss at roots s, and its gradient."""
-        n, p, mask = self.windows.n, self.windows.p, self.windows.mask
-        s, size = roots[mask], np.abs(roots[mask])
-        rows = np.zeros((n, p))  # Bᵀ
-        rows.ravel()[self._places] = s * size
-        cells = self._places // p
-        scale = 1.0 + np.bincount(cells, size * size, n)
-        inverse = inverse_of(rows.T @ rows + np.eye(p))
+        windows, p = self.windows, self.windows.p
+        size = np.abs(roots)
+        rows = roots * size
+        scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
+        inverse = inverse_of(windows.pair_sums(rows @ rows.transpose(0, 2, 1)) + np.eye(p))
         if inverse is None:
             return float("inf"), np.zeros_like(roots)
-        sums = sums_to_cuts(rows * scale[:, None])
-        flow = self.ranges.laplacian @ sums
-        moment = sums.T @ flow
-        solved = (sums_from_cells(flow) * scale[:, None]) @ inverse
-        share = scale**2 * self.ranges.diagonal - np.einsum("ij,ij->i", solved, rows)
+        moved = self._moved(rows * scale, scale)
+        moment = (self._adding @ (rows @ moved).reshape(-1, p))[:p]
+        padded = np.concatenate([inverse, np.zeros((1, p))])
+        solved = padded[windows.rows] @ moved.transpose(0, 2, 1)
+        share = windows.by_blocks(self.ranges.diagonal) * scale**2
+        share -= (solved * rows).sum(axis=1, keepdims=True)
         loss = float(share.sum())
         if not loss > 0:  # rows so large that rounding hides the loss
             return float("inf"), np.zeros_like(roots)
-        solved -= rows @ (inverse @ moment @ inverse)
-        gradient = np.zeros_like(roots)
-        gradient[mask] = s * (share / scale)[cells] - size * solved.ravel()[self._places]
-        return float(np.log(loss)), gradient * (4.0 / loss)
+        slope = solved - windows.met(inverse @ moment @ inverse) @ rows
+        gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * windows.mask
+        return float(np.log(loss)), gradient

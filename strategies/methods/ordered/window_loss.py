@@ -42,35 +42,16 @@ class WindowLoss:
         return self.windows.by_blocks(self.gram.high)
 
     @cached_property
-    def _pairs(self) -> NDArray[np.int64]:
-        """Flat places in a (p + 1, p + 1) matrix of the rows that meet in a block, raveled."""
-        rows, p = self.windows.rows, self.windows.p
-        return np.asarray((rows[:, :, None] * (p + 1) + rows[:, None, :]).ravel())
-
-    @cached_property
     def _places(self) -> NDArray[np.int64]:
         """Flat places in a (p + 1, blocks) matrix of every row that meets a block."""
         blocks = self.windows.n_blocks
         return np.asarray(self.windows.rows * blocks + np.arange(blocks)[:, None])
-
-    def _pair_sums(self, blocks: Array) -> Array:
-        """Add numbers of pairs of rows (blocks, m, m) to a matrix (p, p)."""
-        p = self.windows.p
-        whole = np.bincount(self._pairs, weights=blocks.ravel(), minlength=(p + 1) ** 2)
-        return np.asarray(whole.reshape(p + 1, p + 1)[:p, :p])
 
     def _spread(self, sums: Array) -> Array:
         """Write numbers of rows and blocks (blocks, m) to a matrix (p, blocks)."""
         whole = np.zeros((self.windows.p + 1, self.windows.n_blocks))
         whole.ravel()[self._places] = sums
         return whole[:-1]
-
-    def _met(self, matrix: Array) -> Array:
-        """Take from a matrix (p, p) what rows that meet in a block have there (blocks, m, m)."""
-        whole = np.zeros((self.windows.p + 1,) * 2)
-        whole[:-1, :-1] = matrix
-        blocks, m, _ = self.windows.shape
-        return np.asarray(whole.ravel()[self._pairs].reshape(blocks, m, m))
 
     def _at_blocks(self, matrix: Array) -> Array:
         """Take from a matrix (p, blocks) the rows that meet each block (blocks, m, 1)."""
@@ -84,7 +65,7 @@ class WindowLoss:
         scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
         scaled = rows * scale
         across = rows.transpose(0, 2, 1)
-        inverse = inverse_of(self._pair_sums(rows @ across) + np.eye(self.windows.p))
+        inverse = inverse_of(self.windows.pair_sums(rows @ across) + np.eye(self.windows.p))
         if inverse is None:
             return float("inf"), np.zeros_like(roots)
         low_cumulated, high_cumulated = (
@@ -99,15 +80,15 @@ class WindowLoss:
         onward = np.cumsum(high_sums[:, ::-1], axis=1)[:, ::-1]
         low, high = self.low * scale, self.high * scale
         within = high * low_cumulated - low * high_cumulated
-        moment = before @ high_sums.T + onward @ low_sums.T + self._pair_sums(within @ across)
+        moment = before @ high_sums.T + onward @ low_sums.T + self.windows.pair_sums(within @ across)
         bend = inverse @ moment @ inverse
         ahead = self._at_blocks(inverse @ before) * high + self._at_blocks(inverse @ onward) * low
-        solved = ahead + self._met(inverse) @ within
+        solved = ahead + self.windows.met(inverse) @ within
         share = self.low * self.high * scale**2 - (solved * rows).sum(axis=1, keepdims=True)
         loss = float(share.sum())
         if not loss > 0:  # rows so large that rounding hides the loss
             return float("inf"), np.zeros_like(roots)
-        slope = solved - self._met(bend) @ rows
+        slope = solved - self.windows.met(bend) @ rows
         gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * self.windows.mask
         return float(np.log(loss)), gradient
 

@@ -116,7 +116,7 @@ def step_seconds(loss: WindowLoss | RangeLoss) -> float:
     if isinstance(loss, RangeLoss):
         cuts, edges = loss.windows.n, loss.ranges.laplacian.nnz
         whole = RANGE_SECONDS * p * (12.0 * cuts + edges) + ENTRY_SECONDS * blocks * m * k
-        return STEP_SECONDS + whole + (8.0 * cuts * p * p + 6.0 * p**3) / SMALL_PRODUCTS
+        return STEP_SECONDS + whole + (4.0 * cuts * p * m + 6.0 * p**3) / SMALL_PRODUCTS
     products = 8.0 * p * p * blocks + 5.0 * p**3 + 8.0 * blocks * m * m * k
     return STEP_SECONDS + ENTRY_SECONDS * blocks * m * k + products / SMALL_PRODUCTS
 

@@ -89,6 +89,25 @@ class Windows:
         whole[: self.n] = cells
         return whole.reshape(self.n_blocks, 1, self.block)
 
+    @cached_property
+    def _pairs(self) -> NDArray[np.int64]:
+        """Flat places in a (p + 1, p + 1) matrix of the rows that meet in a block, raveled."""
+        rows, p = self.rows, self.p
+        return np.asarray((rows[:, :, None] * (p + 1) + rows[:, None, :]).ravel())
+
+    def pair_sums(self, blocks: Array) -> Array:
+        """Add numbers of pairs of rows (blocks, m, m) to a matrix (p, p)."""
+        p = self.p
+        whole = np.bincount(self._pairs, weights=blocks.ravel(), minlength=(p + 1) ** 2)
+        return np.asarray(whole.reshape(p + 1, p + 1)[:p, :p])
+
+    def met(self, matrix: Array) -> Array:
+        """Take from a matrix (p, p) what rows that meet in a block have there (blocks, m, m)."""
+        whole = np.zeros((self.p + 1,) * 2)
+        whole[:-1, :-1] = matrix
+        blocks, m, _ = self.shape
+        return np.asarray(whole.ravel()[self._pairs].reshape(blocks, m, m))
+
     def start(self, generator: np.random.Generator) -> Array:
         """Return roots to start from: 1 on a row's own block, little beside it, none exact."""
         own = np.arange(self.shape[1]) % (2 * REACH + 1) == REACH
