@@ -22,22 +22,29 @@ from strategies.operators.base.arrays import Bools, Longs, Real
 from strategies.operators.base.memory import fits
 from strategies.operators.ordered.ranges import Ranges
 from strategies.operators.masks.attribute_sets import unique_rows
-from strategies.problem.merging import Merging, hash_entries, merge_columns
+from strategies.problem.merging import Merging, can_merge, hash_entries, merge_columns
 
 FEWEST = 16
 """Cells from which an order is looked for: searches over fewer need none."""
+ENTRY_BYTES = 40  # for every entry where the order given is looked at
 SAMPLE = 64  # rows that are looked at before all are read
 VISITS = (20_000, 20)
 """Rows that are looked at, in all and for every row, before an order is given up."""
 
 
-def merged_in_order(workload: Operator) -> tuple[Merging, Ranges | None]:
-    """Merge equal columns; where rows are ranges in some order of the groups, number them in it."""
-    if is_plain(workload) and workload.shape[1] >= FEWEST:
+def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
+    """Merge equal columns; where rows are ranges in some order of the groups, number them in it.
+
+    No merging where cells are too many to be compared one by one.
+    """
+    room = fits((workload.shape[1], 16)) and fits((workload.entries,), ENTRY_BYTES)
+    if room and is_plain(workload) and workload.shape[1] >= FEWEST:
         rows = equal_valued_rows(workload.compact())
         found = None if rows is None else given_ranges(rows)
         if found is not None:
             return merged_at_cuts(found, workload.sizes)
+    if not can_merge(workload):
+        return None, None
     merging = merge_columns(workload)
     if isinstance(workload, Gram) or not FEWEST <= merging.n_groups:
         return merging, None

@@ -21,6 +21,7 @@ from strategies.operators import (
     Marginals,
     Operator,
     Product,
+    Sparse,
     as_operator,
     fits,
 )
@@ -173,24 +174,33 @@ def sums_differ(workload: Operator) -> bool:
 def can_merge(workload: Operator) -> bool:
     """Tell whether columns can be compared one by one within the memory cap.
 
-    Sorting and hashing take about 128 bytes per stored entry of a sparse matrix at their peak; a
-    dense one is hashed in bands.
+    Sorting and hashing take about 128 bytes per stored entry of a sparse matrix at their peak, half
+    as much where all are equal; a dense one is hashed in bands.
     """
     if not fits((workload.shape[1], 16)):
         return False
     if workload.has_distinct_columns:
         return True
-    return fits((workload.entries,), 32 if isinstance(workload, Dense | Gram) else 128)
+    if isinstance(workload, Dense | Gram):
+        return fits((workload.entries,), 32)
+    known = isinstance(workload, Sparse) and are_equal(workload.matrix.data)
+    return fits((workload.entries,), 64 if known else 128)
+
+
+def are_equal(values: Numbers) -> bool:
+    """Tell whether there are numbers, and all are one."""
+    return len(values) > 0 and bool((values == values[0]).all())
 
 
 def sparse_keys(form: sparse.csc_array) -> Keys:
     """Hash the columns of a CSC array to shape (n, 2): a sum over nonzeros of mixed words."""
     values = form.data
-    if len(values) and (values == values[0]).all():  # as of 0/1 rows: one hash a row will do
+    if are_equal(values):  # as of 0/1 rows: one hash a row, added up by a product
         rows = np.arange(form.shape[0])
-        entries = hash_entries(rows, np.full(len(rows), values[0]))[form.indices]
-    else:
-        entries = hash_entries(form.indices, values)
+        hashes = hash_entries(rows, np.full(len(rows), values[0]))
+        ones = (np.full(len(values), values[0] != 0, np.uint64), form.indices, form.indptr)
+        return np.asarray(sparse.csc_array(ones, shape=form.shape).T @ hashes)
+    entries = hash_entries(form.indices, values)
     entries[values == 0] = 0
     totals = np.zeros((len(form.data) + 1, 2), dtype=np.uint64)
     np.cumsum(entries, axis=0, out=totals[1:])

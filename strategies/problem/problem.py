@@ -23,7 +23,7 @@ from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.operators.ordered.ranges import Ranges
 from strategies.problem.consecutive import merged_in_order
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
-from strategies.problem.merging import Merging, can_merge
+from strategies.problem.merging import Merging
 from strategies.problem.objective import Aim, Objective, checked_weights, weighted
 from strategies.problem.units import in_unit, is_float, times
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
@@ -86,7 +86,7 @@ class Problem:
         if weights is not None:
             operator = weighted(operator, weights)
         operator, power = in_unit(operator)
-        merging, ranges = merged_in_order(operator) if can_merge(operator) else (None, None)
+        merging, ranges = merged_in_order(operator)
         problem = cls(operator, norm, merging, aim, power, ranges)
         try:
             with np.errstate(over="ignore"):

@@ -27,6 +27,7 @@ DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
 DEFAULT_PER_ORDERED_CELL = 4e-3
 """The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
+DEFAULT_PER_CELL_OF_RANGES = 2e-3
 DEFAULT_ORDERED = 28.0
 WORST_UPDATES = 16
 """Updates of the weights that the default allows for the largest error and Gaussian noise."""
@@ -137,7 +138,8 @@ def default_limit(problem: Problem) -> float:
     n = min(ordered.n, LARGEST_DENSE)
     if problem.norm == "l2":
         return max(DEFAULT_TIME_LIMIT, DENSE_SECONDS * n**3)
-    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, DEFAULT_PER_ORDERED_CELL * n))
+    each = DEFAULT_PER_ORDERED_CELL if problem.ordered else DEFAULT_PER_CELL_OF_RANGES
+    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, each * n))
 
 
 def checked_time_limit(seconds: float) -> float:

@@ -30,7 +30,7 @@ ROUND = 150  # steps between two revivals of the entries near zero
 ENTRY_SECONDS = 8e-8
 STEP_SECONDS = 4e-4
 """Seconds of one step per entry and however small, on the reference machine."""
-RANGE_SECONDS = 1e-9
+RANGE_SECONDS = 1.5e-9
 """Seconds for each number that is read where a step goes over all rows and cells."""
 STALLED = 1e-6  # relative gain of a round below which a descent ends
 SMALL_PRODUCTS = 2.5e10  # operations a second in products of matrices of a few hundred rows
