@@ -18,8 +18,11 @@ from strategies.problem.problem import Problem
 
 SAMPLED = 48  # cells at which the Gram is read
 ROUNDS = 100  # alternations between u and v
+FAINT = 1e-9  # the same while u and v take turns
 LEAST = 1e-4  # share of the largest number of u or of v below which none is
 RISE = 1e-7  # least relative rise of u / v from cell to cell
+FEW = 2  # times the typical length of ranges beyond which these are short
+MOST_DECAY = 300.0  # logarithm of the ratio of v at the two ends
 TOLERANCE = 1e-4
 WORK = 4.0  # seconds for the weights
 
@@ -48,7 +51,30 @@ def fitted_dual(problem: Problem) -> FittedDual | None:
 
 
 def fitted_gram(ranges: Ranges) -> OrderedGram:
-    """Return ``u_min v_max`` nearest to the Gram of ranges at sampled cells, by least squares."""
+    """Return a Gram ``u_min v_max`` near that of ranges: of long ones, or of short ones."""
+    if FEW * ranges.typical_length < ranges.n:
+        return decaying_gram(ranges)
+    return least_squares_gram(ranges)
+
+
+def decaying_gram(ranges: Ranges) -> OrderedGram:
+    """Return the Gram with the diagonal of that of ranges, and its decay a few cells off."""
+    off = max(1, ranges.typical_length // 4)
+    longer = ranges.lengths > off
+    shorter = Ranges(
+        ranges.n, ranges.starts[longer], ranges.stops[longer] - off, ranges.weights[longer]
+    )
+    roots = np.sqrt(np.maximum(ranges.diagonal, LEAST * ranges.diagonal.max()))
+    both = shorter.diagonal[:-off] / (roots[:-off] * roots[off:])
+    each = -np.log(np.clip(both, LEAST, 1.0 - RISE)) / off
+    each = np.interp(np.arange(ranges.n), np.arange(len(each)) + off / 2, each)
+    decay = np.cumsum(each)
+    decay = (decay - decay[-1] / 2.0) * min(1.0, MOST_DECAY / decay[-1])
+    return OrderedGram(roots * np.exp(decay), roots * np.exp(-decay))
+
+
+def least_squares_gram(ranges: Ranges) -> OrderedGram:
+    """Return ``u_min v_max`` nearest to the Gram of ranges at sampled cells."""
     cells = np.unique(np.linspace(0, ranges.n - 1, SAMPLED).round().astype(np.int64))
     squares = np.square(ranges.weights.astype(np.float64))
     holds = (ranges.starts <= cells[:, None]) & (ranges.stops > cells[:, None])
@@ -56,9 +82,10 @@ def fitted_gram(ranges: Ranges) -> OrderedGram:
     above = np.triu(np.ones(sampled.shape))
     low, high = np.ones((2, len(cells)))
     for _ in range(ROUNDS):
-        low = np.maximum((sampled @ high) / (above @ high**2), np.finfo(float).tiny)
-        low /= low.max()
-        high = np.maximum((sampled.T @ low) / (above.T @ low**2), np.finfo(float).tiny)
+        low = (sampled @ high) / (above @ high**2)
+        low = np.maximum(low / low.max(), FAINT)
+        high = (sampled.T @ low) / (above.T @ low**2)
+        high = np.maximum(high, FAINT * high.max())
     low, high = (
         np.interp(np.arange(ranges.n), cells, np.maximum(side, LEAST * side.max()))
         for side in (low, high)
