@@ -110,8 +110,8 @@ class Merging:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
-            whole = Identity(operator.n, self.grouping.sizes)
-            return whole if self.tells_all_apart else self.grouping
+            apart, sizes = self.tells_all_apart, self.grouping.sizes
+            return Identity(operator.n, sizes) if apart else self.grouping
         return operator if self.is_trivial else Product(operator, self.grouping)
 
 

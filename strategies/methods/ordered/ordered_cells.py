@@ -1,15 +1,16 @@
 """Workloads over ordered cells, such as prefix sums and ranges, at sizes up to many thousands.
 
 They are known by their Gram (`strategies.operators.ordered.ordered_gram`), not by how they were
-given. For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which
+given; or by their rows, where these are ranges in some order (`strategies.problem.consecutive`). For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which
 is never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
-triangle; the hierarchy beyond `LARGEST_DENSE`.
+triangle, of which that of the nearest ordered Gram serves ranges; the hierarchy beyond
+`LARGEST_DENSE`.
 """
 
 from strategies.bounds.dual_weights import Dual
 from strategies.bounds.ordered_dual import climb_ordered, steps_within
 from strategies.bounds.ranges_dual import fitted_dual
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, LARGEST_IF_RANGES, Family, Search
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.ordered_root import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
@@ -27,6 +28,10 @@ DENSE_SECONDS = 1.5e-11
 """Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
 TRACE_SECONDS = 1.5e-8
 """Seconds of the reference machine for each of n² to evaluate rows over windows."""
+ENTRY_SECONDS = 1e-8
+"""The same for every entry of rows that are read one by one."""
+FEWEST_BLOCKS = 8
+"""Cells of a block, or children of a node, of strategies that have the most rows."""
 MOST_CUT = 128
 """Cells up to which a tree cut off at the last cell may be much better than its closed form."""
 FEWEST_WINDOWED = 8
@@ -83,6 +88,8 @@ def best_rows(gram: OrderedGram | Ranges, tree: Hierarchy, norm: Norm, search: S
     if norm == "l2" or n < FEWEST_WINDOWED:
         return best
     work = search.work - 3.0 * TRACE_SECONDS * n * n
+    if isinstance(gram, Ranges) and not fits((n, n // FEWEST_BLOCKS), 32):
+        return best
     rows = best_windowed_rows(gram, search.generator, work)
     equal = equal_trees(n) if n <= MOST_CUT else []
     known = [one for one in (best, rows, *equal) if isinstance(one, PIdentity)]
@@ -98,9 +105,23 @@ def real_loss(matrix: PIdentity, gram: OrderedGram | Ranges) -> float:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are ordered; for the worst row, those of the total error."""
+    """Tell whether the merged cells are ordered, or rows are ranges of many in some order.
+
+    For the worst row, those of the total error.
+    """
     total = problem if problem.is_total else problem.summed()
-    return total.ordered is not None or total.ranges is not None
+    ranges = total.ranges
+    return total.ordered is not None or (ranges is not None and ranges.n > LARGEST_IF_RANGES)
 
 
-FAMILY = Family("ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0)
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of an evaluation on ranges of so many cells that it reads every entry."""
+    ranges = problem.ranges
+    if ranges is None or fits((ranges.n, ranges.n // FEWEST_BLOCKS), 32):
+        return 0.0
+    return ENTRY_SECONDS * float(ranges.n) * ranges.shape[0]
+
+
+FAMILY = Family(
+    "ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0, least=least_seconds
+)
