@@ -20,8 +20,8 @@ from scipy import sparse
 from strategies.operators import Dense, Gram, Grouping, Operator, RowScaled, Scaled, Sparse, Stack
 from strategies.operators.base.arrays import Bools, Longs, Real
 from strategies.operators.base.memory import fits
-from strategies.operators.ordered.ranges import Ranges
 from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.ordered.ranges import Ranges
 from strategies.problem.merging import Merging, can_merge, hash_entries, merge_columns
 
 FEWEST = 16
@@ -46,7 +46,7 @@ def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
     if not can_merge(workload):
         return None, None
     merging = merge_columns(workload)
-    if isinstance(workload, Gram) or not FEWEST <= merging.n_groups:
+    if isinstance(workload, Gram) or not merging.n_groups >= FEWEST:
         return merging, None
     merged = merging.apply(workload)
     rows = equal_valued_rows(merged.compact()) if is_plain(merged) else None

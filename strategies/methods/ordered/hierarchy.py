@@ -90,9 +90,7 @@ def equal_loss(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -
     return float(cost * np.sum(shares / np.cumsum(np.asarray(sizes, dtype=np.float64))))
 
 
-def weighted_hierarchy(
-    gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm
-) -> Hierarchy:
+def weighted_hierarchy(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -> Hierarchy:
     """Return a tree with weights descended from equal ones, and never worse than those."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     lengths = np.asarray(sizes, dtype=np.float64)

@@ -1,10 +1,10 @@
 """Workloads over ordered cells, such as prefix sums and ranges, at sizes up to many thousands.
 
 They are known by their Gram (`strategies.operators.ordered.ordered_gram`), not by how they were
-given; or by their rows, where these are ranges in some order (`strategies.problem.consecutive`). For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which
-is never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
-triangle, of which that of the nearest ordered Gram serves ranges; the hierarchy beyond
-`LARGEST_DENSE`.
+given; or by their rows, where these are ranges in some order (`strategies.problem.consecutive`).
+For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which is
+never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
+triangle, and for ranges that of the nearest ordered Gram; the hierarchy beyond `LARGEST_DENSE`.
 """
 
 from strategies.bounds.dual_weights import Dual

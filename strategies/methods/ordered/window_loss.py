@@ -80,7 +80,9 @@ class WindowLoss:
         onward = np.cumsum(high_sums[:, ::-1], axis=1)[:, ::-1]
         low, high = self.low * scale, self.high * scale
         within = high * low_cumulated - low * high_cumulated
-        moment = before @ high_sums.T + onward @ low_sums.T + self.windows.pair_sums(within @ across)
+        moment = (
+            before @ high_sums.T + onward @ low_sums.T + self.windows.pair_sums(within @ across)
+        )
         bend = inverse @ moment @ inverse
         ahead = self._at_blocks(inverse @ before) * high + self._at_blocks(inverse @ onward) * low
         solved = ahead + self.windows.met(inverse) @ within

@@ -160,7 +160,9 @@ class PIdentity(Operator):
         found = np.asarray(whole - ranges.squared_differences(beside, solved))
         lost = np.flatnonzero(found < CANCELLED * whole)
         if len(lost):
-            few = Ranges(ranges.n, *(x[lost] for x in (ranges.starts, ranges.stops, ranges.weights)))
+            few = Ranges(
+                ranges.n, *(x[lost] for x in (ranges.starts, ranges.stops, ranges.weights))
+            )
             found[lost] = np.concatenate([self.errors_of(band) for band in row_bands(few)])
         return found
 

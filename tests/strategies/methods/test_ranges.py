@@ -124,6 +124,8 @@ def test_a_fit_of_ordered_cells_is_close():
     starts, stops = np.triu_indices(n)
     ranges = Ranges(n, starts, stops + 1, np.ones(len(starts)))
     problem = Problem.of(ranges.to_dense(), "l2")
-    assert problem.ordered is not None and problem.ranges is None and fitted_dual(problem) is None
+    assert problem.ordered is not None
+    assert problem.ranges is None
+    assert fitted_dual(problem) is None
     fitted = fitted_gram(ranges).to_dense()
     np.testing.assert_allclose(fitted, ranges.gram_dense(), rtol=0.05)

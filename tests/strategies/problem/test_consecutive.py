@@ -49,7 +49,8 @@ def told_apart(rows):
 def test_shuffled_ranges_are_found(seed, longest):
     rows = shuffled(random_ranges(60, 70, seed, longest).to_dense(), seed)
     problem = Problem.of(rows)
-    assert problem.row_ranges is not None and problem.merging is not None
+    assert problem.row_ranges is not None
+    assert problem.merging is not None
     lifted = problem.row_ranges.to_dense() @ problem.merging.grouping.to_dense()
     np.testing.assert_array_equal(lifted, rows)
     known = merge_columns(rows)
