@@ -15,9 +15,8 @@ import numpy as np
 from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
-from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
+from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
-from strategies.bounds.ranges_dual import ranges_bound
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import worst_bound

@@ -37,10 +37,8 @@ def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
 
     No merging where cells are too many to be compared one by one.
     """
-    room = fits((workload.shape[1], 16)) and fits((workload.entries,), ENTRY_BYTES)
-    if room and is_plain(workload) and workload.shape[1] >= FEWEST:
-        rows = equal_valued_rows(workload.compact())
-        found = None if rows is None else given_ranges(rows)
+    if workload.shape[1] >= FEWEST and fits((workload.shape[1], 16)):
+        found = ranges_as_given(workload)
         if found is not None:
             return merged_at_cuts(found, workload.sizes)
     if not can_merge(workload):
@@ -56,6 +54,16 @@ def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
     place = np.argsort(order)
     labels = Grouping(place[merging.groups], workload.sizes)
     return Merging(labels), given_ranges(replace(rows, cells=place[rows.cells]))
+
+
+def ranges_as_given(workload: Operator) -> Ranges | None:
+    """Return a workload's rows where they are ranges of cells in the order given."""
+    if isinstance(workload, Ranges):
+        return workload
+    if not is_plain(workload) or not fits((workload.entries,), ENTRY_BYTES):
+        return None
+    rows = equal_valued_rows(workload.compact())
+    return None if rows is None else given_ranges(rows)
 
 
 def is_plain(workload: Operator) -> bool:

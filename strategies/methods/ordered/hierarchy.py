@@ -71,7 +71,7 @@ def range_block_trace(ranges: Ranges, size: int) -> float:
     left, right = (first + 1) * size - ranges.starts, ranges.stops - last * size
     apart = left.astype(np.float64) ** 2 + right**2.0 + (last - first - 1.0) * float(size) ** 2
     squares = np.where(first == last, ranges.lengths.astype(np.float64) ** 2, apart)
-    return float(np.square(ranges.weights) @ squares) / size
+    return float(ranges.squares @ squares) / size
 
 
 def tree_sizes(n: int, branching: int) -> tuple[int, ...]:

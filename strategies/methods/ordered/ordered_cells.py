@@ -8,8 +8,7 @@ triangle, and for ranges that of the nearest ordered Gram; the hierarchy beyond 
 """
 
 from strategies.bounds.dual_weights import Dual
-from strategies.bounds.ordered_dual import climb_ordered, steps_within
-from strategies.bounds.ranges_dual import fitted_dual
+from strategies.bounds.ordered_dual import climb_ordered, fitted_dual, steps_within
 from strategies.methods.family import BOTH_NORMS, LARGEST_IF_RANGES, Family, Search
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.ordered_root import ordered_root

@@ -12,9 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from strategies.methods.descents.lbfgs import descend_steps
-from strategies.methods.ordered.range_loss import RangeLoss
-from strategies.methods.ordered.window_loss import WindowLoss
-from strategies.methods.ordered.windows import Windows
+from strategies.methods.ordered.windows import RangeLoss, WindowLoss, Windows
 from strategies.operators import Array, Operator, Ranges
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
@@ -142,10 +140,8 @@ def range_chains(ranges: Ranges) -> tuple[tuple[int, ...], ...]:
     longest = ranges.typical_length
     if longest < SHORT:
         return ((4 * max(1, round(longest / 10)),),)
-    if ranges.n < JOINED:
-        pairs = ((8, 64), (16, 128))
-    else:
-        pairs = ((20, 400),) if ranges.n < LARGE else ((28, 560),)
+    fine = ((8, 64), (16, 128))
+    pairs = fine if ranges.n < JOINED else ((20, 400),) if ranges.n < LARGE else ((28, 560),)
     return tuple((a, max(2 * a, min(b, longest // (2 * a) * a))) for a, b in pairs)
 
 

@@ -156,13 +156,11 @@ class PIdentity(Operator):
         own = sums_to_cuts(1.0 / np.square(self.diagonal.astype(np.float64))[:, None])
         beside = sums_to_cuts(densified(self._bent @ _diagonal(1.0 / self.diagonal)).T)
         solved = np.ascontiguousarray(solver_of(self)(beside.T).T)
-        whole = (own[ranges.stops] - own[ranges.starts])[:, 0] * np.square(ranges.weights)
+        whole = (own[ranges.stops] - own[ranges.starts])[:, 0] * ranges.squares
         found = np.asarray(whole - ranges.squared_differences(beside, solved))
         lost = np.flatnonzero(found < CANCELLED * whole)
         if len(lost):
-            few = Ranges(
-                ranges.n, *(x[lost] for x in (ranges.starts, ranges.stops, ranges.weights))
-            )
+            few = ranges.picked(lost)
             found[lost] = np.concatenate([self.errors_of(band) for band in row_bands(few)])
         return found
 

@@ -50,13 +50,12 @@ class Ranges(Operator):
         if self.n < 1:
             raise ValueError(f"n={self.n}: expected at least one cell.")
         object.__setattr__(self, "n", int(self.n))
-        for name in ("starts", "stops", "weights"):
+        object.__setattr__(self, "weights", real_array("weights", self.weights, 1))
+        for name in ("starts", "stops"):
             values = real_array(name, getattr(self, name), 1)
-            if name != "weights" and len(values) and values.dtype.kind != "i":
+            if len(values) and values.dtype.kind != "i":
                 raise TypeError(f"{name} has dtype {values.dtype}: expected numbers of cells.")
-            if name != "weights":
-                values = values.astype(np.int64, copy=False)
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, values.astype(np.int64, copy=False))
         if not len(self.starts) == len(self.stops) == len(self.weights):
             raise ValueError("starts, stops, weights: expected one entry of each for every row.")
         bad = (self.starts < 0) | (self.starts > self.stops) | (self.stops > self.n)
@@ -77,8 +76,13 @@ class Ranges(Operator):
         """Cells of every row, shape (q,)."""
         return self.stops - self.starts
 
+    @property
+    def squares(self) -> Array:
+        """Squared weights, shape (q,); those of integers would overflow."""
+        return np.asarray(self.weights.astype(np.float64) ** 2)
+
     @cached_property
-    def prefers_sparse(self) -> bool:  # type: ignore[override]
+    def prefers_sparse(self) -> bool:
         """Whether most entries are zeros."""
         return DENSE * int(self.lengths.sum()) < len(self.starts) * self.n
 
@@ -124,27 +128,22 @@ class Ranges(Operator):
         held = (cells >= self.starts[:, None]) & (cells < self.stops[:, None])
         return np.where(held, self.weights[:, None], 0.0)
 
-    def compact(self) -> sparse.csr_array | Array:
-        """Return the cheaper explicit form; integers stay int64."""
-        whole = self.to_sparse() if self.prefers_sparse else None
-        return self.to_dense().astype(self.weights.dtype) if whole is None else whole
-
     def gram_dense(self) -> Array:
         """Return ``WᵀW``: the squared weights of the rows that hold both cells."""
         check_allocation("gram of Ranges", (self.n, self.n))
         held = np.zeros((self.n + 1, self.n + 1))
-        np.add.at(held, (self.starts, self.stops), self.weights.astype(np.float64) ** 2)
+        np.add.at(held, (self.starts, self.stops), self.squares)
         upper = np.cumsum(np.cumsum(held, axis=0)[:-1, :0:-1], axis=1)[:, ::-1]
         return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""
-        return np.asarray(self.weights.astype(np.float64) ** 2 * self.lengths)
+        return np.asarray(self.squares * self.lengths)
 
     @cached_property
     def diagonal(self) -> Array:
         """The squared norms of the columns, shape (n,)."""
-        return self._held(self.weights.astype(np.float64) ** 2)
+        return self._held(self.squares)
 
     def _held(self, values: Array) -> Array:
         """Return for every cell the sum of a number of each row that holds it."""
@@ -165,8 +164,11 @@ class Ranges(Operator):
     def sorted_rows(self) -> "Ranges":
         """Return the rows in an order of their own, the empty ones left out."""
         order = np.lexsort((self.weights, self.stops, self.starts))
-        order = order[(self.lengths[order] > 0) & (self.weights[order] != 0)]
-        return Ranges(self.n, self.starts[order], self.stops[order], self.weights[order])
+        return self.picked(order[(self.lengths[order] > 0) & (self.weights[order] != 0)])
+
+    def picked(self, rows: Longs) -> "Ranges":
+        """Return some of the rows."""
+        return Ranges(self.n, self.starts[rows], self.stops[rows], self.weights[rows])
 
     def coarse(self, factor: int) -> "Ranges":
         """Return the rows over every so many cells joined: ends are rounded outwards."""
@@ -193,7 +195,7 @@ class Ranges(Operator):
             one = sums[last] - sums[first]
             other = one if others is None else others[last] - others[first]
             found[rows] = np.einsum("ij,ij->i", one, other)
-        return np.asarray(found * self.weights.astype(np.float64) ** 2)
+        return np.asarray(found * self.squares)
 
 
 def sums_to_cuts(cells: Array) -> Array:

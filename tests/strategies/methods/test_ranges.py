@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strategies import evaluate, select
-from strategies.bounds.ranges_dual import fitted_dual, fitted_gram, ranges_bound
+from strategies.bounds.ordered_dual import fitted_dual, fitted_gram, ranges_bound
 from strategies.methods.family import Search
 from strategies.methods.ordered.hierarchy import (
     best_hierarchy,
@@ -14,9 +14,8 @@ from strategies.methods.ordered.hierarchy import (
     trees,
 )
 from strategies.methods.ordered.ordered_cells import FAMILY
-from strategies.methods.ordered.range_loss import RangeLoss
 from strategies.methods.ordered.windowed import Descent
-from strategies.methods.ordered.windows import Windows
+from strategies.methods.ordered.windows import RangeLoss, Windows
 from strategies.operators import Dense, Ranges
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.ordered.ranges import ranges_error

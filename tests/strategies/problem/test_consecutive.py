@@ -102,6 +102,7 @@ def test_equal_cells_apart_are_one():
 FORMS = {
     "dense": Dense,
     "sparse": lambda rows: Sparse(sparse.csr_array(rows)),
+    "ranges": lambda rows: Ranges(96, np.zeros(96, int), np.arange(1, 97), np.ones(96)),
     "scaled": lambda rows: Scaled(0.5, Dense(2.0 * rows)),
     "stacked": lambda rows: Stack([Dense(rows[:30]), Sparse(sparse.csr_array(rows[30:]))]),
     "columns shuffled": lambda rows: Dense(rows[:, np.random.default_rng(1).permutation(96)]),
