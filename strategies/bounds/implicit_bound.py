@@ -30,7 +30,9 @@ SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eig
 
 STALLED = 1e-5  # relative gain of an update below which the climb ends
 
-MOST_WHOLE = 6000  # distinct paths up to which equal weights are taken of all, beyond `LARGEST_GRAM`
+MOST_WHOLE = (
+    6000  # distinct paths up to which equal weights are taken of all, beyond `LARGEST_GRAM`
+)
 
 MOST_MASKS = 6_000_000
 """Masks, of all paths and attributes, that equal paths are looked for among: some 1.5 seconds."""

@@ -15,13 +15,14 @@ import numpy as np
 from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.implicit_bound import LARGEST_GRAM, implicit_bound
-from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
+from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import path_climb
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.unions.design import tables_bound
 from strategies.bounds.worst_bound import worst_bound
+from strategies.operators import fits
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.problem.problem import Problem
@@ -106,6 +107,9 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
     merging = problem.merging
     few = merging is not None and merging.n_groups <= LARGEST
+    ranges = None if few or merging is None else problem.ranges
+    if ranges is not None and fits((ranges.shape[1],) * 2, 24):
+        return ranges_bound(problem, ranges)
     climbed = 0.0 if few else climbed_paths_bound(problem, work)
     if climbed > 0.0:
         return climbed

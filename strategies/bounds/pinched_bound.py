@@ -129,7 +129,9 @@ def split_block(
     """Return paths of a set over its joint codes: on the set's own space, and on the others."""
     parts, places = [], []
     for chosen in subsets(len(attributes)):
-        factors = [one[:, 1:] if here else one[:, :1] for one, here in zip(own, chosen, strict=True)]
+        factors = [
+            one[:, 1:] if here else one[:, :1] for one, here in zip(own, chosen, strict=True)
+        ]
         part = reduce(row_products, factors, weights[:, None])
         if is_own and chosen.all():
             alone = part

@@ -16,6 +16,10 @@ BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
 TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
 
 
+LARGEST_IF_RANGES = 400
+"""The same as a family's `largest_if_ordered`, for any ranges of ordered cells."""
+
+
 def nothing(problem: Problem) -> float:
     """Return the price of a search that ends wherever its allowance does."""
     return 0.0
@@ -146,6 +150,9 @@ class Family:
         merging = problem.merging
         largest, ordered = self.largest_if_ordered, problem.ordered
         if largest is not None and ordered is not None and ordered.n > largest:
+            return False
+        ranges = problem.ranges if problem.norm == "l1" else None
+        if largest is not None and ranges is not None and ranges.n > LARGEST_IF_RANGES:
             return False
         if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
             return True

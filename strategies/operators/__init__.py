@@ -27,6 +27,7 @@ from strategies.operators.kronecker import Kronecker
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.p_identity import PIdentity
 from strategies.operators.ordered.prefix_sums import PrefixSums
+from strategies.operators.ordered.ranges import Ranges
 from strategies.operators.partition import Partition
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
@@ -57,6 +58,7 @@ __all__ = [
     "Partition",
     "PrefixSums",
     "Product",
+    "Ranges",
     "ResidualMarginals",
     "RowKronecker",
     "RowScaled",

@@ -21,6 +21,7 @@ from strategies.operators import (
     Marginals,
     Operator,
     Product,
+    Sparse,
     as_operator,
     fits,
 )
@@ -40,7 +41,7 @@ class Merging:
     Attributes
     ----------
     grouping : Grouping of shape (g, n)
-        Groups are numbered by their first cell.
+        Groups are numbered by their first cell, or in an order in which all rows are ranges.
 
     Examples
     --------
@@ -66,7 +67,12 @@ class Merging:
 
     @cached_property
     def is_trivial(self) -> bool:
-        """Whether no two columns are equal: groups and cells are the same."""
+        """Whether no two columns are equal, in the order of the cells: groups and cells are one."""
+        return self.tells_all_apart and bool((np.diff(self.groups) > 0).all())
+
+    @property
+    def tells_all_apart(self) -> bool:
+        """Whether no two columns are equal."""
         return self.n_groups == self.grouping.shape[1]
 
     def apply(self, workload: object) -> Operator:
@@ -104,7 +110,8 @@ class Merging:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
-            return Identity(operator.n, self.grouping.sizes) if self.is_trivial else self.grouping
+            apart, sizes = self.tells_all_apart, self.grouping.sizes
+            return Identity(operator.n, sizes) if apart else self.grouping
         return operator if self.is_trivial else Product(operator, self.grouping)
 
 
@@ -167,24 +174,33 @@ def sums_differ(workload: Operator) -> bool:
 def can_merge(workload: Operator) -> bool:
     """Tell whether columns can be compared one by one within the memory cap.
 
-    Sorting and hashing take about 128 bytes per stored entry of a sparse matrix at their peak; a
-    dense one is hashed in bands.
+    Sorting and hashing take about 128 bytes per stored entry of a sparse matrix at their peak, half
+    as much where all are equal; a dense one is hashed in bands.
     """
     if not fits((workload.shape[1], 16)):
         return False
     if workload.has_distinct_columns:
         return True
-    return fits((workload.entries,), 32 if isinstance(workload, Dense | Gram) else 128)
+    if isinstance(workload, Dense | Gram):
+        return fits((workload.entries,), 32)
+    known = isinstance(workload, Sparse) and are_equal(workload.matrix.data)
+    return fits((workload.entries,), 64 if known else 128)
+
+
+def are_equal(values: Numbers) -> bool:
+    """Tell whether there are numbers, and all are one."""
+    return len(values) > 0 and bool((values == values[0]).all())
 
 
 def sparse_keys(form: sparse.csc_array) -> Keys:
     """Hash the columns of a CSC array to shape (n, 2): a sum over nonzeros of mixed words."""
     values = form.data
-    if len(values) and (values == values[0]).all():  # as of 0/1 rows: one hash a row will do
+    if are_equal(values):  # as of 0/1 rows: one hash a row, added up by a product
         rows = np.arange(form.shape[0])
-        entries = hash_entries(rows, np.full(len(rows), values[0]))[form.indices]
-    else:
-        entries = hash_entries(form.indices, values)
+        hashes = hash_entries(rows, np.full(len(rows), values[0]))
+        ones = (np.full(len(values), values[0] != 0, np.uint64), form.indices, form.indptr)
+        return np.asarray(sparse.csc_array(ones, shape=form.shape).T @ hashes)
+    entries = hash_entries(form.indices, values)
     entries[values == 0] = 0
     totals = np.zeros((len(form.data) + 1, 2), dtype=np.uint64)
     np.cumsum(entries, axis=0, out=totals[1:])

@@ -20,9 +20,11 @@ from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.operators.ordered.ranges import Ranges
+from strategies.problem.consecutive import merged_in_order
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
-from strategies.problem.merging import Merging, can_merge, merge_columns
-from strategies.problem.objective import Aim, Objective, weighted
+from strategies.problem.merging import Merging
+from strategies.problem.objective import Aim, Objective, checked_weights, weighted
 from strategies.problem.product_form import with_attributes
 from strategies.problem.units import in_unit, is_float, times
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
@@ -46,6 +48,8 @@ class Problem:
         What the loss adds up over the rows.
     power : int
         The workload is over ``2**power``; 0 but where its squares would be no floats.
+    row_ranges : Ranges or None
+        The workload over the merged cells where its rows are ranges of them.
     """
 
     workload: Operator
@@ -53,6 +57,7 @@ class Problem:
     merging: Merging | None
     aim: Aim = field(default_factory=Aim)
     power: int = 0
+    row_ranges: Ranges | None = None
 
     @classmethod
     def of(
@@ -82,8 +87,8 @@ class Problem:
         if weights is not None:
             operator = weighted(operator, weights)
         operator, power = in_unit(operator)
-        merging = merge_columns(operator) if can_merge(operator) else None
-        problem = cls(operator, norm, merging, aim, power)
+        merging, ranges = merged_in_order(operator)
+        problem = cls(operator, norm, merging, aim, power, ranges)
         try:
             with np.errstate(over="ignore"):
                 total = problem.merged_total
@@ -104,15 +109,20 @@ class Problem:
 
     def summed(self, weights: object = None) -> "Problem":
         """Return the problem of the rows' total error, with weights on top of its own."""
-        workload = self.workload if weights is None else weighted(self.workload, weights)
-        return replace(self, workload=workload, aim=Aim())
+        if weights is None:
+            return replace(self, aim=Aim())
+        workload, ranges = weighted(self.workload, weights), self.row_ranges
+        if ranges is not None:
+            ranges = ranges.times(np.sqrt(checked_weights(weights, ranges.shape[0])))
+        return replace(self, workload=workload, aim=Aim(), row_ranges=ranges)
 
     def with_attributes(self) -> "Problem":
         """Return the problem over the attributes behind a plain matrix, where the total is asked.
 
-        The total depends on the Gram alone: rows may change their order.
+        Not of rows that are ranges, which have forms of their own. The total depends on the Gram
+        alone: rows may change their order.
         """
-        if not self.is_total:
+        if not self.is_total or self.row_ranges is not None:
             return self
         workload = with_attributes(self.workload)
         return self if workload is self.workload else replace(self, workload=workload)
@@ -130,6 +140,8 @@ class Problem:
 
         For the total its rows are in an order of their own, so that theirs changes no result.
         """
+        if self.row_ranges is not None:
+            return self.row_ranges.sorted_rows() if self.is_total else self.row_ranges
         merged = None if self.merging is None else self.merging.apply(self.workload)
         return rows_in_order(merged) if merged is not None and self.is_total else merged
 
@@ -189,6 +201,16 @@ class Problem:
         if not self.is_total or merged is None or merged.shape[1] < 2:
             return None
         return ordered_gram(merged)
+
+    @property
+    def ranges(self) -> Ranges | None:
+        """The rows where they are ranges of the merged cells, and the sum of errors is asked for.
+
+        None where the cells are `ordered`, which says more.
+        """
+        merged = self.merged_workload
+        known = self.is_total and self.ordered is None
+        return merged if known and isinstance(merged, Ranges) else None
 
     @cached_property
     def factor(self) -> Array | None:

@@ -18,6 +18,7 @@ from strategies.operators import (
     Kronecker,
     Operator,
     Product,
+    Ranges,
     RowScaled,
     Scaled,
     Sparse,
@@ -95,6 +96,14 @@ def _(matrix: PIdentity) -> tuple[Operator, int]:
     rows = matrix.rows.astype(np.float64)
     rows.data = over(rows.data, power)
     return PIdentity(over(matrix.diagonal, power), rows, matrix.sizes), power
+
+
+@in_unit.register
+def _(matrix: Ranges) -> tuple[Operator, int]:
+    power = exponent(matrix.weights)
+    if not power:
+        return matrix, 0
+    return Ranges(matrix.n, matrix.starts, matrix.stops, over(matrix.weights, power)), power
 
 
 @in_unit.register

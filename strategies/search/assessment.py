@@ -28,6 +28,7 @@ from strategies.operators.base.recovery import factored_trace
 from strategies.operators.dense import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_gram import ordered_error
+from strategies.operators.ordered.ranges import Ranges, ranges_error
 from strategies.operators.product import Product
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
@@ -152,6 +153,8 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         return error_trace(merged, matrix)
     if merged.shape[1] >= BY_TRIANGLE and problem.ordered is not None:
         return ordered_error(factorised(matrix), problem.ordered)
+    if merged.shape[1] >= BY_TRIANGLE and isinstance(merged, Ranges):
+        return ranges_error(factorised(matrix), merged)
     gram = problem.gram
     if gram is not None and merged.shape[0] > gram.shape[0]:
         return factored_trace(merged, factorised(matrix), gram)

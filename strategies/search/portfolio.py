@@ -174,7 +174,8 @@ class Portfolio:
         merging = self.problem.merging
         if self.problem.norm == "l2" or merging is None or merging.n_groups <= MANY_CELLS:
             return False
-        if not self.problem.is_total or self.problem.ordered is not None:
+        known = self.problem.ordered or self.problem.ranges
+        if not self.problem.is_total or known is not None:
             return False  # those have families of their own
         trials = [family for family in self.families if family.name in TRIALS]
         if len(trials) < len(TRIALS) or not isinstance(self.problem.workload, RowKronecker):

@@ -7,7 +7,7 @@ from reprlib import repr as short
 
 import numpy as np
 
-from strategies.bounds.climbs import climbable_rows, joint_update_seconds
+from strategies.bounds.climbs import LARGEST, climbable_rows, joint_update_seconds
 from strategies.methods.family import Family
 from strategies.methods.gaussian_optimal import least_seconds
 from strategies.methods.kronecker_selections import searched_factors
@@ -30,6 +30,7 @@ DEFAULT_PATHS = 20.0
 """Most seconds that the optimum for paths and Gaussian noise may take it to."""
 DEFAULT_PER_ORDERED_CELL = 4e-3
 """The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
+DEFAULT_PER_CELL_OF_RANGES = 2e-3
 DEFAULT_ORDERED = 28.0
 WORST_UPDATES = 16
 """Updates of the weights that the default allows for the largest error and Gaussian noise."""
@@ -134,14 +135,17 @@ def default_limit(problem: Problem) -> float:
     if rows is not None:
         climb = WORST_UPDATES * joint_update_seconds(rows)
         return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, climb))
-    if problem.ordered is None and problem.norm == "l2" and problem.is_total:
+    large = problem.ranges is not None and problem.ranges.n > LARGEST
+    if problem.ordered is None and not large and problem.norm == "l2" and problem.is_total:
         return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, BEFORE * least_seconds(problem)))
-    if problem.ordered is None:
+    ordered = problem.ordered or problem.ranges
+    if ordered is None:
         return DEFAULT_TIME_LIMIT
-    n = min(problem.ordered.n, LARGEST_DENSE)
+    n = min(ordered.n, LARGEST_DENSE)
     if problem.norm == "l2":
         return max(DEFAULT_TIME_LIMIT, DENSE_SECONDS * n**3)
-    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, DEFAULT_PER_ORDERED_CELL * n))
+    each = DEFAULT_PER_ORDERED_CELL if problem.ordered else DEFAULT_PER_CELL_OF_RANGES
+    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, each * n))
 
 
 def checked_time_limit(seconds: float) -> float:

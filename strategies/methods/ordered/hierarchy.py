@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from strategies.operators import Array, Norm, Operator
+from strategies.operators import Array, Norm, Operator, Ranges
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
@@ -50,8 +50,10 @@ class Hierarchy:
         return with_rows(np.full(n, self.weights[0]), rows)
 
 
-def block_traces(gram: OrderedGram, sizes: tuple[int, ...]) -> Array:
+def block_traces(gram: OrderedGram | Ranges, sizes: tuple[int, ...]) -> Array:
     """Return ``tr(G P_k)`` for every block size: sums over blocks, over their cells."""
+    if isinstance(gram, Ranges):
+        return np.array([range_block_trace(gram, size) for size in sizes])
     traces = []
     for size in sizes:
         blocks = -(-gram.n // size)
@@ -63,6 +65,15 @@ def block_traces(gram: OrderedGram, sizes: tuple[int, ...]) -> Array:
     return np.asarray(traces)
 
 
+def range_block_trace(ranges: Ranges, size: int) -> float:
+    """Return ``tr(G P_k)``: over rows and blocks, the squares of the cells in both over k."""
+    first, last = ranges.starts // size, (ranges.stops - 1) // size
+    left, right = (first + 1) * size - ranges.starts, ranges.stops - last * size
+    apart = left.astype(np.float64) ** 2 + right**2.0 + (last - first - 1.0) * float(size) ** 2
+    squares = np.where(first == last, ranges.lengths.astype(np.float64) ** 2, apart)
+    return float(ranges.squares @ squares) / size
+
+
 def tree_sizes(n: int, branching: int) -> tuple[int, ...]:
     """Return the block sizes of the smallest full b-ary tree over at least n cells."""
     sizes = [1]
@@ -71,7 +82,7 @@ def tree_sizes(n: int, branching: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def equal_loss(gram: OrderedGram, sizes: tuple[int, ...], norm: Norm) -> float:
+def equal_loss(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -> float:
     """Return the loss of equal weights on all levels."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     levels = len(sizes)
@@ -79,7 +90,7 @@ def equal_loss(gram: OrderedGram, sizes: tuple[int, ...], norm: Norm) -> float:
     return float(cost * np.sum(shares / np.cumsum(np.asarray(sizes, dtype=np.float64))))
 
 
-def weighted_hierarchy(gram: OrderedGram, sizes: tuple[int, ...], norm: Norm) -> Hierarchy:
+def weighted_hierarchy(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -> Hierarchy:
     """Return a tree with weights descended from equal ones, and never worse than those."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     lengths = np.asarray(sizes, dtype=np.float64)
@@ -128,7 +139,7 @@ def equal_trees(n: int) -> list[Operator]:
     ]
 
 
-def best_hierarchy(gram: OrderedGram, norm: Norm) -> Hierarchy:
+def best_hierarchy(gram: OrderedGram | Ranges, norm: Norm) -> Hierarchy:
     """Return the best weighted tree of 2 to 16 children a node, never above an equal one.
 
     Weights are descended from equal ones in the trees that are best with those.

@@ -1,20 +1,23 @@
 """Workloads over ordered cells, such as prefix sums and ranges, at sizes up to many thousands.
 
 They are known by their Gram (`strategies.operators.ordered.ordered_gram`), not by how they were
-given. For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which
-is never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
-triangle; the hierarchy beyond `LARGEST_DENSE`.
+given; or by their rows, where these are ranges in some order (`strategies.problem.consecutive`).
+For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which is
+never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
+triangle, and for ranges that of the nearest ordered Gram; the hierarchy beyond `LARGEST_DENSE`.
 """
 
 from strategies.bounds.dual_weights import Dual
-from strategies.bounds.ordered_dual import climb_ordered, steps_within
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.bounds.ordered_dual import climb_ordered, fitted_dual, steps_within
+from strategies.methods.family import BOTH_NORMS, LARGEST_IF_RANGES, Family, Search
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.ordered_root import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
-from strategies.operators import Dense, Identity, Norm, Operator, fits
+from strategies.operators import Dense, Identity, Norm, Operator, Ranges, fits
+from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.ordered.ranges import ranges_error
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5
@@ -24,6 +27,10 @@ DENSE_SECONDS = 1.5e-11
 """Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
 TRACE_SECONDS = 1.5e-8
 """Seconds of the reference machine for each of n² to evaluate rows over windows."""
+ENTRY_SECONDS = 1e-8
+"""The same for every entry of rows that are read one by one."""
+FEWEST_BLOCKS = 8
+"""Cells of a block, or children of a node, of strategies that have the most rows."""
 MOST_CUT = 128
 """Cells up to which a tree cut off at the last cell may be much better than its closed form."""
 FEWEST_WINDOWED = 8
@@ -36,10 +43,12 @@ def ordered_cells(problem: Problem, search: Search) -> Operator:
     Raises ValueError if the merged cells are not ordered.
     """
     gram = problem.ordered
+    if gram is None and problem.ranges is not None:
+        return range_strategy(problem, problem.ranges, search)
     if gram is None:
         raise ValueError(
-            f"workload {problem.workload!r} is not one over ordered cells: expected a Gram "
-            f"u_min(i,j) v_max(i,j), as of prefix sums or all ranges."
+            f"workload {problem.workload!r} is not one over ordered cells: expected rows that are "
+            f"ranges in some order, or a Gram u_min(i,j) v_max(i,j), as of prefix sums."
         )
     flipped = gram.is_flipped
     worked = gram.reversed if flipped else gram
@@ -59,28 +68,59 @@ def optimum(gram: OrderedGram, work: float) -> Dual | None:
     return climb_ordered(gram, TOLERANCE, steps_within(gram.n, work))
 
 
-def best_rows(gram: OrderedGram, tree: Hierarchy, norm: Norm, search: Search) -> Operator:
+def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator:
+    """Return the best strategy found for ranges of the merged cells."""
+    tree = best_hierarchy(ranges, problem.norm)
+    if problem.norm == "l2" and fits((ranges.n, ranges.n), 24) and ranges.n <= LARGEST_DENSE:
+        dual = fitted_dual(problem)
+        if dual is not None:
+            root = Dense(ordered_root(dual.gram, dual.weights))
+            if ranges_error(factorised(root), ranges) < tree.loss:
+                return root
+    return best_rows(ranges, tree, problem.norm, search)
+
+
+def best_rows(gram: OrderedGram | Ranges, tree: Hierarchy, norm: Norm, search: Search) -> Operator:
     """Return the best of the Identity, a tree, and for Laplace noise rows over windows."""
     n, whole = gram.n, float(gram.diagonal.sum())
     best = tree.matrix(n) if tree.loss < whole else Identity(n)
     if norm == "l2" or n < FEWEST_WINDOWED:
         return best
-    rows = best_windowed_rows(gram, search.generator, search.work - 3.0 * TRACE_SECONDS * n * n)
+    work = search.work - 3.0 * TRACE_SECONDS * n * n
+    if isinstance(gram, Ranges) and not fits((n, n // FEWEST_BLOCKS), 32):
+        return best
+    rows = best_windowed_rows(gram, search.generator, work)
     equal = equal_trees(n) if n <= MOST_CUT else []
     known = [one for one in (best, rows, *equal) if isinstance(one, PIdentity)]
     found = min(known, key=lambda one: real_loss(one, gram), default=None)
     return found if found is not None and real_loss(found, gram) < whole else Identity(n)
 
 
-def real_loss(matrix: PIdentity, gram: OrderedGram) -> float:
+def real_loss(matrix: PIdentity, gram: OrderedGram | Ranges) -> float:
     """Return the loss for Laplace noise; that of a tree cut off is below its closed form."""
+    if isinstance(gram, Ranges):
+        return matrix.sensitivity("l1") ** 2 * matrix.error_trace(gram)
     return matrix.sensitivity("l1") ** 2 * matrix.ordered_trace(gram)
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are ordered; for the worst row, those of the total error."""
+    """Tell whether the merged cells are ordered, or rows are ranges of many in some order.
+
+    For the worst row, those of the total error.
+    """
     total = problem if problem.is_total else problem.summed()
-    return total.ordered is not None
+    ranges = total.ranges
+    return total.ordered is not None or (ranges is not None and ranges.n > LARGEST_IF_RANGES)
 
 
-FAMILY = Family("ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0)
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of an evaluation on ranges of so many cells that it reads every entry."""
+    ranges = problem.ranges
+    if ranges is None or fits((ranges.n, ranges.n // FEWEST_BLOCKS), 32):
+        return 0.0
+    return ENTRY_SECONDS * float(ranges.n) * ranges.shape[0]
+
+
+FAMILY = Family(
+    "ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0, least=least_seconds
+)

@@ -12,19 +12,24 @@ from functools import cached_property
 import numpy as np
 
 from strategies.methods.descents.lbfgs import descend_steps
-from strategies.methods.ordered.window_loss import WindowLoss
-from strategies.methods.ordered.windows import Windows
-from strategies.operators import Array, Operator
+from strategies.methods.ordered.windows import RangeLoss, WindowLoss, Windows
+from strategies.operators import Array, Operator, Ranges
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
 JOINED = 1400
 """Cells from which there are three levels of rows; from twice as many it starts on pairs."""
 LARGE = 6000  # cells from which it starts on fours
+SHORT = 60
+"""Cells of rows up to which one level of blocks serves ranges."""
+LONG = 200
+"""Joined cells of rows from which a descent for ranges may start on those."""
 ROUND = 150  # steps between two revivals of the entries near zero
 ENTRY_SECONDS = 8e-8
 STEP_SECONDS = 4e-4
 """Seconds of one step per entry and however small, on the reference machine."""
+RANGE_SECONDS = 1.5e-9
+"""Seconds for each number that is read where a step goes over all rows and cells."""
 STALLED = 1e-6  # relative gain of a round below which a descent ends
 SMALL_PRODUCTS = 2.5e10  # operations a second in products of matrices of a few hundred rows
 TRIAL_SHARE = 0.3  # share of the work for the trials of all chains
@@ -36,11 +41,16 @@ NEGLIGIBLE = 1e-5  # share of the largest root below which an entry is dropped: 
 class Descent:
     """Rows over cells joined by a factor, and where their roots are."""
 
-    gram: OrderedGram
+    gram: OrderedGram | Ranges
     sizes: tuple[int, ...]
     factor: int
     roots: Array
     log_loss: float = float("inf")
+
+    @cached_property
+    def coarse(self) -> OrderedGram | Ranges:
+        """The workload over the joined cells."""
+        return self.gram.coarse(self.factor)
 
     @cached_property
     def windows(self) -> Windows:
@@ -50,12 +60,12 @@ class Descent:
     @property
     def relative_loss(self) -> float:
         """Log of the loss over the Identity's, over the joined cells."""
-        return self.log_loss - float(np.log(coarse_gram(self.gram, self.factor).diagonal.sum()))
+        return self.log_loss - float(np.log(self.coarse.diagonal.sum()))
 
     def after(self, work: float) -> "Descent":
         """Return the descent after some seconds of work."""
-        steps = int(work / step_seconds(self.windows))
-        loss = WindowLoss(coarse_gram(self.gram, self.factor), self.windows)
+        loss = loss_of(self.coarse, self.windows)
+        steps = int(work / step_seconds(loss))
         best = self
         while steps > 0:
             count = min(ROUND, steps) if steps >= ROUND + ROUND // 2 else steps
@@ -85,9 +95,11 @@ class Descent:
         return with_rows(np.asarray(1.0 / scale, np.float64), rows)
 
 
-def coarse_gram(gram: OrderedGram, factor: int) -> OrderedGram:
-    """Return the Gram over every so many-th cell."""
-    return gram if factor == 1 else OrderedGram(gram.low[::factor], gram.high[::factor])
+def loss_of(gram: OrderedGram | Ranges, windows: Windows) -> WindowLoss | RangeLoss:
+    """Return the loss of rows over windows for a workload."""
+    if isinstance(gram, Ranges):
+        return RangeLoss(gram, windows)
+    return WindowLoss(gram, windows)
 
 
 def windows_of(n: int, sizes: tuple[int, ...], factor: int) -> Windows:
@@ -95,10 +107,14 @@ def windows_of(n: int, sizes: tuple[int, ...], factor: int) -> Windows:
     return Windows(-(-n // factor), tuple(size // factor for size in sizes))
 
 
-def step_seconds(windows: Windows) -> float:
+def step_seconds(loss: WindowLoss | RangeLoss) -> float:
     """Return the seconds of one step on the reference machine."""
-    blocks, m, k = windows.shape
-    p = windows.p
+    blocks, m, k = loss.windows.shape
+    p = loss.windows.p
+    if isinstance(loss, RangeLoss):
+        cuts, edges = loss.windows.n, loss.ranges.laplacian.nnz
+        whole = RANGE_SECONDS * p * (12.0 * cuts + edges) + ENTRY_SECONDS * blocks * m * k
+        return STEP_SECONDS + whole + (4.0 * cuts * p * m + 6.0 * p**3) / SMALL_PRODUCTS
     products = 8.0 * p * p * blocks + 5.0 * p**3 + 8.0 * blocks * m * m * k
     return STEP_SECONDS + ENTRY_SECONDS * blocks * m * k + products / SMALL_PRODUCTS
 
@@ -116,14 +132,30 @@ def chains(n: int) -> tuple[tuple[int, ...], ...]:
     return ((fine, 20 * fine, 100 * fine), (fine, 20 * fine))
 
 
-def best_windowed_rows(gram: OrderedGram, generator: np.random.Generator, work: float) -> Operator:
+def range_chains(ranges: Ranges) -> tuple[tuple[int, ...], ...]:
+    """Return the block sizes that are tried for ranges: none wider than most of their errors ask.
+
+    Levels beyond the length of rows are idle, and blocks of a tenth of it serve short rows.
+    """
+    longest = ranges.typical_length
+    if longest < SHORT:
+        return ((4 * max(1, round(longest / 10)),),)
+    fine = ((8, 64), (16, 128))
+    pairs = fine if ranges.n < JOINED else ((20, 400),) if ranges.n < LARGE else ((28, 560),)
+    return tuple((a, max(2 * a, min(b, longest // (2 * a) * a))) for a, b in pairs)
+
+
+def best_windowed_rows(
+    gram: OrderedGram | Ranges, generator: np.random.Generator, work: float
+) -> Operator:
     """Return the best windowed p-Identity found for a workload over ordered cells.
 
     `work`: seconds of the reference machine; turned into numbers of steps.
     """
+    tried = range_chains(gram) if isinstance(gram, Ranges) else chains(gram.n)
     trials = [
-        first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(chains(gram.n)))
-        for sizes in chains(gram.n)
+        first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(tried))
+        for sizes in tried
     ]
     best = min(trials, key=lambda trial: trial.relative_loss)
     rest = (1.0 - TRIAL_SHARE) * work
@@ -134,8 +166,12 @@ def best_windowed_rows(gram: OrderedGram, generator: np.random.Generator, work: 
 
 
 def first_descent(
-    gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator
+    gram: OrderedGram | Ranges, sizes: tuple[int, ...], generator: np.random.Generator
 ) -> Descent:
     """Return a start of a chain over the coarsest cells that its blocks allow."""
-    factor = 1 if gram.n < 2 * JOINED else 2 if gram.n < LARGE else 4
+    if isinstance(gram, Ranges):
+        joined = min(gram.n // JOINED, gram.typical_length // LONG)  # short rows start on all cells
+        factor = 4 if joined >= 4 else 2 if joined >= 2 else 1
+    else:
+        factor = 1 if gram.n < 2 * JOINED else 2 if gram.n < LARGE else 4
     return Descent(gram, sizes, factor, windows_of(gram.n, sizes, factor).start(generator))

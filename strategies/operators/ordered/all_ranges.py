@@ -7,7 +7,7 @@ import numpy as np
 
 from strategies.operators.base.arrays import Array
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.ordered.ordered_sums import OrderedSums
+from strategies.operators.ordered.prefix_sums import OrderedSums
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -69,6 +69,10 @@ class OrderedGram:
         """The Gram of the same workload over the cells in reversed order."""
         return OrderedGram(self.high[::-1], self.low[::-1])
 
+    def coarse(self, factor: int) -> "OrderedGram":
+        """Return the Gram over every so many-th cell."""
+        return self if factor == 1 else OrderedGram(self.low[::factor], self.high[::factor])
+
     @property
     def is_flipped(self) -> bool:
         """Whether its reversal comes first: of two orders, one is always worked on."""

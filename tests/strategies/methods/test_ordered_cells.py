@@ -14,8 +14,7 @@ from strategies.methods.family import Search
 from strategies.methods.ordered.hierarchy import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.ordered.ordered_cells import FAMILY
 from strategies.methods.ordered.ordered_root import ordered_root
-from strategies.methods.ordered.window_loss import WindowLoss
-from strategies.methods.ordered.windows import Windows
+from strategies.methods.ordered.windows import WindowLoss, Windows
 from strategies.operators import (
     Dense,
     Gram,

@@ -59,6 +59,8 @@ OPERATORS: dict[str, Operator] = {
     "product": ops.Product(ops.Dense(REAL[:, :3]), GROUPS),
     "prefix sums": PrefixSums(7),
     "all ranges": AllRanges(5),
+    "ranges": ops.Ranges(5, np.array([0, 2]), np.array([5, 3]), np.array([0.5, 2.0])),
+    "ranges of integers": ops.Ranges(5, np.array([0, 2]), np.array([5, 3]), np.array([1, 3])),
     "p-identity": PIdentity(RANDOM.uniform(1, 2, 5), sparse.csr_array(HOLES)),
     "p-identity of integers": PIdentity(np.arange(1, 7), sparse.csr_array(WHOLE), (2, 3)),
     "transposed": ops.Transposed(ops.Dense(REAL)),

@@ -109,6 +109,10 @@ KRON = [RANDOM.normal(size=(4, 3)), np.array([[1.0, 0.0], [1.0, 1.0]]), DEFICIEN
 WEIGHTS = RANDOM.normal(size=11)
 RANGES = np.array([[i <= j <= k for j in range(4)] for i in range(4) for k in range(i, 4)], float)
 
+ENDS = [np.array([0, 1, 2, 3]), np.array([5, 3, 2, 5])]
+SOME_RANGES = np.array(
+    [[0.5] * 5, [0, -2.0, -2.0, 0, 0], [0] * 5, [0, 0, 0, 0.3, 0.3]],
+)
 CASES: dict[str, Callable[[], Case]] = {
     "dense tall": lambda: Case(ops.Dense(TALL), TALL),
     "dense wide": lambda: Case(ops.Dense(WIDE), WIDE),
@@ -188,6 +192,14 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "prefix sums": lambda: Case(PrefixSums(6), np.tri(6)),
     "all ranges": lambda: Case(AllRanges(4), RANGES),
+    "ranges": lambda: Case(ops.Ranges(5, *ENDS, np.array([0.5, -2.0, 1.0, 0.3])), SOME_RANGES),
+    "ranges integer": lambda: Case(
+        ops.Ranges(5, *ENDS, np.array([1, 2, 3, 4])),
+        np.where(SOME_RANGES != 0, np.arange(1, 5)[:, None], 0),
+    ),
+    "short ranges": lambda: Case(
+        ops.Ranges(12, np.arange(12), np.arange(1, 13), np.ones(12)), np.eye(12)
+    ),
     "p-identity": lambda: Case(
         PIdentity(np.arange(1.0, 6.0) / 3, sparse.csr_array(HOLES[:4, :5])),
         np.vstack([np.diag(np.arange(1.0, 6.0) / 3), HOLES[:4, :5]]),
