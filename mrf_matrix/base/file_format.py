@@ -89,7 +89,7 @@ class FileFormat:
 PLAIN = FileFormat()
 """CSV with commas and points, or TSV, in UTF-8."""
 
-IN_FORMAT = "in file_format=FileFormat(...)"
+IN_WORDS = "in file_format=FileFormat(...)"
 
 
 def checked_format(file_format: object) -> FileFormat:
@@ -118,5 +118,5 @@ def separator_hint(line: str, separator: str, wanted: Sequence[str] = ()) -> str
         return ""
     return (
         f" Its first line has {best!r} between names: where that parts its fields, give "
-        f"separator={best!r} {IN_FORMAT}."
+        f"separator={best!r} {IN_WORDS}."
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.file_format import (
-    IN_FORMAT,
+    IN_WORDS,
     PLAIN,
     TAB_ENDINGS,
     FileFormat,
@@ -329,7 +329,7 @@ def csv_errors(path: Path, file_format: FileFormat = PLAIN) -> Iterator[None]:
     except UnicodeError:  # whose text quotes bytes
         raise DomainError(
             f"{no_csv(path, file_format)}: its bytes are none. Give the encoding that it was "
-            f"written in, for example encoding='latin-1', 'cp1252' or 'utf-16', {IN_FORMAT}."
+            f"written in, for example encoding='latin-1', 'cp1252' or 'utf-16', {IN_WORDS}."
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DomainError(

@@ -114,7 +114,8 @@ def _with_first_pass(
         found, _ = state.visited(i, residuals, counts, step.variance)
         state = beside_totals(state, found)
         told.append(counted_shares(residuals, counts, bases, link))
-    state = state.with_code_shares(told)
+    if link.n_classes > 1:  # else nothing is left to tell
+        state = state.with_code_shares(told)
     state = state.after_first_pass(told=shares_told)
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)

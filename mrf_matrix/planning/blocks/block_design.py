@@ -124,8 +124,8 @@ def choose_blocks(
     `random_state`: shuffles the attributes: public; `squared_factor`: square of the neighbouring
     relation's factor; `n_blocks`: use all attributes in so many blocks instead of choosing.
 
-    Raises ValueError if no attribute has two codes, there are more blocks than attributes, or no
-    design stays within `MOST_CELLS` cells a block.
+    Raises ValueError if no attribute has two codes, there are more blocks than attributes, no
+    design stays within `MOST_CELLS` cells a block, or effects do not fit in memory.
     """
     shuffled = [int(i) for i in random_state.permutation(len(sizes)) if sizes[i] > 1]
     if not shuffled:
@@ -152,6 +152,11 @@ def choose_blocks(
         )
         if best is None or judged.value > best.value + 1e-4:
             best = judged
+    if best is None and n_blocks is None:
+        raise ValueError(
+            f"an attribute has {max(sizes)} codes: effects of so many would not fit in memory. "
+            f"Expected fewer: group codes, or give fewer edges."
+        )
     if best is None:
         raise ValueError(
             f"n_blocks={n_blocks}: blocks would have more than {FEW_CELLS} cells (with little "

@@ -69,8 +69,10 @@ def counted_shares(
     """Return the shares of each column's class that the first table of an attribute tells.
 
     `table`, (n, columns): noisy sums; `counts`, (n,): records of the codes, positive; `bases`,
-    (columns,): scores of the class totals.
+    (columns,): scores of the class totals. None of one class alone.
     """
+    if link.n_classes == 1:
+        return ()
     labels = np.arange(link.n_classes)
     added = link.residual_units(np.tile(bases, (len(labels), 1)), labels) / UNITS
     means = table / counts[:, None]

@@ -153,4 +153,6 @@ def test_what_has_no_design_is_refused():
         chosen([4, 1, 3], PureDP(1), n_blocks=3)
     with pytest.raises(ValueError, match="n_blocks=0"):
         chosen(CAR, PureDP(1), n_blocks=0)
-    assert len(chosen([9000], PureDP(0.1)).blocks) == 1, "one attribute is never split"
+    with pytest.raises(ValueError, match="has 9000 codes: effects of so many would not fit"):
+        chosen([9000], PureDP(0.1))
+    assert len(chosen([1000], PureDP(0.1)).blocks) == 1, "one attribute is never split"
