@@ -30,9 +30,7 @@ SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eig
 
 STALLED = 1e-5  # relative gain of an update below which the climb ends
 
-MOST_WHOLE = (
-    6000  # distinct paths up to which equal weights are taken of all, beyond `LARGEST_GRAM`
-)
+MOST_WHOLE = 6000  # distinct paths that are bounded together, at equal weights of all cells
 
 MOST_MASKS = 6_000_000
 """Masks, of all paths and attributes, that equal paths are looked for among: some 1.5 seconds."""
@@ -141,7 +139,7 @@ def is_plain(paths: PatternRows) -> bool:
 
 
 def whole_bound(paths: PatternRows) -> ImplicitBound:
-    """Return the bound of very many paths at equal weights of all cells, pinched beyond `MOST_WHOLE`."""
+    """Return the bound of very many paths at equal weights of all cells, pinched beyond some."""
     uniform = first_weights(paths, 1, np.random.default_rng(0))
     whole = paths.n_paths <= MOST_WHOLE and fits((paths.n_paths, paths.n_paths, 3))
     value = certified_bound(paths, uniform) if whole else pinched_bound(paths)

@@ -112,7 +112,7 @@ def subsets(count: int) -> Bools:
 def new_spaces(
     attributes: Longs, sizes: list[int], is_own: bool, start: dict[bytes, int], dimensions: int
 ) -> tuple[dict[bytes, int], int]:
-    """Number the shared directions of a set and its subsets that have no number yet."""
+    """Give numbers to the shared directions of a set and its subsets that have none."""
     start = dict(start)
     for chosen in subsets(len(attributes)):
         key = attributes[chosen].tobytes()
@@ -129,9 +129,8 @@ def split_block(
     """Return paths of a set over its joint codes: on the set's own space, and on the others."""
     parts, places = [], []
     for chosen in subsets(len(attributes)):
-        factors = [
-            one[:, 1:] if here else one[:, :1] for one, here in zip(own, chosen, strict=True)
-        ]
+        pairs = zip(own, chosen, strict=True)
+        factors = [one[:, 1:] if here else one[:, :1] for one, here in pairs]
         part = reduce(row_products, factors, weights[:, None])
         if is_own and chosen.all():
             alone = part

@@ -8,13 +8,17 @@ K is rounded here, so that what is assessed is what is measured: s leaves rows s
 changes by less than one part in 10⁵.
 """
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from scipy import linalg
 
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.path_climb import FIRST_CELLS, PathClimb, path_climb, round_seconds
 from strategies.methods.family import Family, Search, evaluation_seconds
-from strategies.operators import Dense, Operator, Product, RowKronecker
+from strategies.methods.paths.parts import part_of, searchable_parts
+from strategies.operators import Array, Dense, Operator, Product, RowKronecker
+from strategies.operators.base.arrays import Longs
 from strategies.operators.masks.heaviest_cell import search_seconds
 from strategies.problem.problem import Problem
 
@@ -30,11 +34,13 @@ def path_optimal(problem: Problem, search: Search) -> Operator:
         raise ValueError(
             f"workload {problem.workload!r} combines no paths, or too many: expected rows of masks."
         )
-    proof = climb.to(TOLERANCE, search.work - sensitivity_seconds(climb))
-    values, vectors = linalg.eigh(proof.inverse)
-    kept = values > 0
-    rows = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) @ climb.columns.basis
-    whole = np.rint(rows * (LENGTH / np.sqrt(proof.largest))).astype(np.int64)
+    parts = parts_of(climb)
+    work = search.work - sensitivity_seconds(climb)
+    if len(parts) == 1:
+        rows, square, _ = combinations(climb, work)
+    else:
+        rows, square = side_by_side(climb, parts, work)
+    whole = np.rint(rows * (LENGTH / np.sqrt(square))).astype(np.int64)
     paths = climb.paths
     operator = RowKronecker.from_masks(paths.masks())
     if paths.groups is not None:
@@ -42,9 +48,43 @@ def path_optimal(problem: Problem, search: Search) -> Operator:
     return Product(Dense(whole), operator)
 
 
+def combinations(climb: PathClimb, work: float) -> tuple[Array, float, float]:
+    """Return ``M^(-1/4) B`` at the best weights, the largest squared norm and the error."""
+    proof = climb.to(TOLERANCE, work)
+    values, vectors = linalg.eigh(proof.inverse)
+    kept = values > 0
+    rows = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) @ climb.columns.basis
+    return rows, proof.largest, proof.root
+
+
+def side_by_side(climb: PathClimb, parts: list[Longs], work: float) -> tuple[Array, float]:
+    """Return the best combinations of each part's paths, and the sum of the squared norms."""
+    blocks, square = [], 0.0
+    for number, chosen in enumerate(parts):
+        one = PathClimb(part_of(climb.paths, chosen), np.random.default_rng(number))
+        rows, largest, error = combinations(one, work / len(parts))
+        weight = np.sqrt(error / largest)
+        block = np.zeros((len(rows), climb.paths.n_paths))
+        block[:, chosen] = np.sqrt(weight) * rows
+        blocks.append(block)
+        square += weight * largest
+    return np.concatenate(blocks), square
+
+
+_PARTS: "WeakKeyDictionary[PathClimb, list[Longs]]" = WeakKeyDictionary()
+
+
+def parts_of(climb: PathClimb) -> list[Longs]:
+    """Return the parts of a climb's paths that are searched together, found once."""
+    if climb not in _PARTS:
+        _PARTS[climb] = searchable_parts(climb.paths)
+    return _PARTS[climb]
+
+
 def sensitivity_seconds(climb: PathClimb) -> float:
     """Return the seconds that the sensitivity over all cells may take."""
-    return search_seconds(climb.paths.masks())
+    masks = climb.paths.masks()
+    return sum(search_seconds([mask[one] for mask in masks]) for one in parts_of(climb))
 
 
 def applies(problem: Problem) -> bool:

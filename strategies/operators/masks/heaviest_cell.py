@@ -19,12 +19,15 @@ from itertools import combinations_with_replacement
 from math import prod
 
 import numpy as np
+from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.masks.attribute_sets import members, unique_rows
 from strategies.operators.masks.packed_masks import Masks
 
 BLOCK = 2**17  # cells whose norms are written out at once
+MOST_TOGETHER = 2 * 10**10
+"""Cells beyond which parts that are not combined with each other are searched one by one."""
 MOST_ENTRIES = 4 * 10**8  # of all tables together
 MOST_SUMS = 3 * 10**8
 """Entries of tables that are added up before a search ends with a bound: some seconds."""
@@ -57,6 +60,10 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     varied = [mask for mask in codes if not mask.all()] or codes[:1]
     real = left.astype(np.float64)
     gram = real.T @ real
+    if prod(float(mask.shape[1]) for mask in varied) > MOST_TOGETHER:
+        apart = separate_parts(gram)
+        if len(apart) > 1:
+            return side_by_side(left, [mask[used] for mask in masks], groups, apart)
     above = disjoint_bound(gram, groups)
     terms = len(used) if groups is None else len(np.unique(groups))
     slack = 8 * np.finfo(float).eps * (terms**2 + len(left)) * disjoint_bound(abs(gram), groups)
@@ -73,6 +80,23 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
         return rounded_up(search.largest + slack, left)
     columns = reduce(np.multiply, (m[:, c] for m, c in zip(varied, cells.T, strict=True)))
     return Heaviest(max(exact_squares(left, columns.astype(np.int64))), True)
+
+
+def side_by_side(
+    left: Array | Longs, masks: Sequence[Masks], groups: Longs | None, parts: Sequence[Longs]
+) -> Heaviest:
+    """Return the sum of the largest norms of parts, which no cell's norm is above."""
+    found = []
+    for one in parts:
+        own = None if groups is None else groups[one]
+        found.append(heaviest_cell(left[:, one], [mask[one] for mask in masks], own))
+    return Heaviest(sum(one.square for one in found), False)
+
+
+def separate_parts(gram: Array) -> list[Longs]:
+    """Return the paths of parts that no row combines: their largest norms add up to a bound."""
+    _, number = sparse.csgraph.connected_components(sparse.csr_array(gram != 0), directed=False)
+    return members(number.astype(np.int64))
 
 
 def search_seconds(masks: Sequence[Masks]) -> float:

@@ -36,7 +36,11 @@ def random_workload(seed):
     kind = seed % 3
     if kind == 1:
         return RowScaled(rng.uniform(0.1, 3.0, count), rows)
-    return rows if kind == 0 else Product(Dense(rng.normal(size=(int(rng.integers(1, 12)), count))), rows)
+    return (
+        rows
+        if kind == 0
+        else Product(Dense(rng.normal(size=(int(rng.integers(1, 12)), count))), rows)
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -111,7 +115,9 @@ def test_answers_are_least_squares(small_limits):
     found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
     answers = np.random.default_rng(0).normal(size=(found.matrix.shape[0], 2))
     expected = paths.to_dense() @ np.linalg.pinv(found.matrix.to_dense()) @ answers
-    np.testing.assert_allclose(estimate(paths, found.matrix, answers), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        estimate(paths, found.matrix, answers), expected, rtol=1e-6, atol=1e-9
+    )
     trace = np.square(paths.to_dense() @ np.linalg.pinv(found.matrix.to_dense())).sum()
     assert error_trace(paths, found.matrix) == pytest.approx(trace)
 
