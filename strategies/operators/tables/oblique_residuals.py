@@ -93,7 +93,8 @@ class ObliqueResiduals(WeightedTables):
 
     def factor_norm(self, i: int, norm: Norm) -> float:
         """Return its largest column norm, L1 or squared L2, exact where it is of integers."""
-        return self._code_norms[norm][i].max().item()  # type: ignore[no-any-return]
+        largest = self._code_norms[norm][i].max()
+        return float(largest) if isinstance(largest, np.floating) else int(largest)
 
     def factor_squares(self, i: int) -> Array:
         """Return the squared L2 norms of its rows."""
