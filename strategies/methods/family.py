@@ -16,8 +16,24 @@ BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
 TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
 
 
-LARGEST_IF_RANGES = 400
-"""The same as a family's `largest_if_ordered`, for any ranges of ordered cells."""
+FEW_CELLS = 500
+"""Cells up to which descents of all entries, and the optimum for Gaussian noise, serve ranges."""
+MANY_CELLS = 2500
+"""Cells beyond which those do not apply."""
+MANY_RANGES = 8
+"""Cells for every longer range beyond which the few rows are good ones to descend from."""
+
+
+def has_many_ranges(problem: Problem) -> bool:
+    """Tell whether rows are ranges of cells in some order, so many that searches of their own pay.
+
+    For the worst row, as if for the total.
+    """
+    ranges = (problem if problem.is_total else problem.summed()).ranges
+    if ranges is None or ranges.n <= FEW_CELLS:
+        return False
+    longer = int(np.count_nonzero(ranges.lengths > 1))
+    return ranges.n > MANY_CELLS or longer * MANY_RANGES > ranges.n
 
 
 def nothing(problem: Problem) -> float:
@@ -151,8 +167,7 @@ class Family:
         largest, ordered = self.largest_if_ordered, problem.ordered
         if largest is not None and ordered is not None and ordered.n > largest:
             return False
-        ranges = problem.ranges if problem.norm == "l1" else None
-        if largest is not None and ranges is not None and ranges.n > LARGEST_IF_RANGES:
+        if largest is not None and problem.norm == "l1" and has_many_ranges(problem):
             return False
         if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
             return True

@@ -144,6 +144,7 @@ def best_hierarchy(gram: OrderedGram | Ranges, norm: Norm) -> Hierarchy:
 
     Weights are descended from equal ones in the trees that are best with those.
     """
-    ranked = sorted(trees(gram.n), key=lambda sizes: (equal_loss(gram, sizes, norm), sizes))
+    known = trees(gram.n) | {(1, gram.n)}  # the total beside the cells
+    ranked = sorted(known, key=lambda sizes: (equal_loss(gram, sizes, norm), sizes))
     found = [weighted_hierarchy(gram, sizes, norm) for sizes in ranked[:MOST_WEIGHTED]]
     return min(found, key=lambda tree: tree.loss)

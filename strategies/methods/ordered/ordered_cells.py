@@ -9,7 +9,7 @@ triangle, and for ranges that of the nearest ordered Gram; the hierarchy beyond 
 
 from strategies.bounds.dual_weights import Dual
 from strategies.bounds.ordered_dual import climb_ordered, fitted_dual, steps_within
-from strategies.methods.family import BOTH_NORMS, LARGEST_IF_RANGES, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search, has_many_ranges
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.ordered_root import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
@@ -109,8 +109,7 @@ def applies(problem: Problem) -> bool:
     For the worst row, those of the total error.
     """
     total = problem if problem.is_total else problem.summed()
-    ranges = total.ranges
-    return total.ordered is not None or (ranges is not None and ranges.n > LARGEST_IF_RANGES)
+    return total.ordered is not None or has_many_ranges(total)
 
 
 def least_seconds(problem: Problem) -> float:

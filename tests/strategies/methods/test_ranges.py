@@ -85,15 +85,24 @@ def test_the_error_of_a_triangle():
 
 @pytest.mark.parametrize("longest", [None, 30])
 def test_never_above_the_best_plain_tree(longest):
-    ranges = some_ranges(520, 700, 1, longest)
-    plain = min(equal_loss(ranges, sizes, "l1") for sizes in trees(520))
-    order = np.random.default_rng(3).permutation(520)
+    ranges = some_ranges(640, 1000, 1, longest)
+    plain = min(equal_loss(ranges, sizes, "l1") for sizes in trees(640))
+    order = np.random.default_rng(3).permutation(640)
     found = select(
         ranges.to_sparse()[:, order], "l1", "ordered_cells", random_state=0, time_limit=0.5
     )
     assert found.loss < 0.9 * plain
     again = evaluate(ranges.to_dense()[:, order], found.matrix.to_dense())
     assert again.loss == pytest.approx(found.loss, rel=1e-6)
+
+
+def test_cells_and_their_total():
+    """A single row beside the cells, best with a weight of its own."""
+    ranges = Ranges(500, np.r_[np.arange(500), 0], np.r_[np.arange(1, 501), 500], np.ones(501))
+    weights = np.linspace(0.01, 0.5, 400)
+    matrices = (np.vstack([(1 - w) * np.eye(500), w * np.ones((1, 500))]) for w in weights[::40])
+    best = min(dense_error(ranges, Dense(matrix)) for matrix in matrices)
+    assert best_hierarchy(ranges, "l1").loss < best * (1 + 1e-9)
 
 
 def test_a_weighted_tree_is_never_above_an_equal_one():
