@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Bools
+from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.mechanisms.rounding.entries import (
     IntegerForm,
     defining_numbers,
