@@ -79,7 +79,7 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     if cells is None:
         return rounded_up(search.largest + slack, left)
     columns = reduce(np.multiply, (m[:, c] for m, c in zip(varied, cells.T, strict=True)))
-    return Heaviest(max(exact_squares(left, columns.astype(np.int64))), True)
+    return Heaviest(max(exact_squares(left.astype(np.int64), columns.astype(np.int64))), True)
 
 
 def side_by_side(
@@ -106,7 +106,7 @@ def search_seconds(masks: Sequence[Masks]) -> float:
     if entries > MOST_ENTRIES:
         return 0.0
     cells = min(prod(one.shape[1] for one in varied), MOST_SUMS)
-    return ENTRY_SECONDS * entries + SUM_SECONDS * cells
+    return float(ENTRY_SECONDS * entries + SUM_SECONDS * cells)
 
 
 def rounded_up(square: float, left: Array | Longs) -> Heaviest:
