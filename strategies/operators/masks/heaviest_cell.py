@@ -61,9 +61,12 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     real = left.astype(np.float64)
     gram = real.T @ real
     if prod(float(mask.shape[1]) for mask in varied) > MOST_TOGETHER:
-        apart = separate_parts(gram)
+        own = [mask[used] for mask in masks]
+        tested = np.stack([~mask.all(axis=1) for mask in own], axis=1).astype(np.float32)
+        free = separate_parts(tested @ tested.T + (gram != 0))  # of no attribute in common
+        apart = free if len(free) > 1 else separate_parts(gram)
         if len(apart) > 1:
-            return side_by_side(left, [mask[used] for mask in masks], groups, apart)
+            return side_by_side(left, own, groups, apart, is_exact=apart is free)
     above = disjoint_bound(gram, groups)
     terms = len(used) if groups is None else len(np.unique(groups))
     slack = 8 * np.finfo(float).eps * (terms**2 + len(left)) * disjoint_bound(abs(gram), groups)
@@ -83,14 +86,23 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
 
 
 def side_by_side(
-    left: Array | Longs, masks: Sequence[Masks], groups: Longs | None, parts: Sequence[Longs]
+    left: Array | Longs,
+    masks: Sequence[Masks],
+    groups: Longs | None,
+    parts: Sequence[Longs],
+    *,
+    is_exact: bool,
 ) -> Heaviest:
-    """Return the sum of the largest norms of parts, which no cell's norm is above."""
+    """Return the sum of the largest norms of parts, which no cell's norm is above.
+
+    `is_exact`: whether parts test no attribute in common: then a cell takes the largest of each.
+    """
     found = []
     for one in parts:
         own = None if groups is None else groups[one]
         found.append(heaviest_cell(left[:, one], [mask[one] for mask in masks], own))
-    return Heaviest(sum(one.square for one in found), False)
+    whole = is_exact and all(one.is_exact for one in found)
+    return Heaviest(sum(one.square for one in found), whole)
 
 
 def separate_parts(gram: Array) -> list[Longs]:

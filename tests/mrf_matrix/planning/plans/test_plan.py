@@ -56,6 +56,8 @@ SELDOM = {
     "ordered_cells": set(),
     "weighted_rows": set(),
     "kronecker_selections": set(),
+    "oblique_residuals": set(),
+    "path_optimal": set(),
     "leaves": {("prediction", "rho")},
     "residual_marginals": {("training", "rho"), ("prediction", "rho")},
 }
