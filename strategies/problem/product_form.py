@@ -191,7 +191,7 @@ def sizes_by_gram(workload: Operator) -> tuple[int, ...]:
     """Return sizes of attributes for which marginals promise most, none where little."""
     n = workload.shape[1]
     primes = prime_factors(n)
-    if n > LARGEST_GRAM or not 2 <= len(primes) <= MOST_ATTRIBUTES:
+    if n > LARGEST_GRAM or not 2 <= len(primes) <= MOST_ATTRIBUTES or not fits((n, n), 24):
         return ()
     gram = workload.gram_dense()
     orders = list(distinct_orders(primes))[:MOST_ORDERS]
