@@ -7,10 +7,10 @@ A workload ``W = C P`` combines paths P, 0/1 rows over a product domain. With we
     A = M^(-1/4) C P                    has the loss tr M^(1/2) · max_c q_c,
 
 ``q_c = v_cᵀ M^(-1/2) v_c`` for v_c the column of W at cell c: ``W A⁺ = M^(1/4)``, whose squared
-norm is tr M^(1/2). Both meet at the best y, where no q_c is above tr M^(1/2). The weights are those of a product over the
-attributes, which climb first (`strategies.bounds.implicit_bound`), and of single cells that are
-generated: those with the largest q_c that a search finds. Every weight is multiplied by a power of
-its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is the sensitivity of A
+norm is tr M^(1/2). Both meet at the best y, where no q_c is above tr M^(1/2). The weights are those
+of a product over the attributes, which climb first (`strategies.bounds.implicit_bound`), and of
+single cells that are generated: those with the largest q_c that a search finds. Every weight is
+multiplied by a power of its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is the sensitivity of A
 (`strategies.operators.masks.heaviest_cell`).
 """
 
@@ -163,7 +163,8 @@ class PathClimb:
     def next_seconds(self) -> float:
         """Return the seconds of the next round on the reference machine."""
         held = FIRST_CELLS if self.last is None else len(self.last.cells)
-        return round_seconds(*self.columns.basis.shape, self.columns.sizes, held)
+        r, p = self.columns.basis.shape
+        return round_seconds(r, p, self.columns.sizes, held)
 
     def begin(self, work: float) -> None:
         """Climb with a product of weights, and draw the first cells from it."""
@@ -292,7 +293,8 @@ class PathClimb:
 
 def squared_norms(columns: Floats, inverse: Array) -> Array:
     """Return ``vᵀ M^(-1/2) v`` of every column."""
-    return np.einsum("ij,ij->i", columns @ inverse.astype(np.float32), columns).astype(np.float64)
+    norms = np.einsum("ij,ij->i", columns @ inverse.astype(np.float32), columns)
+    return np.asarray(norms, dtype=np.float64)
 
 
 def distinct(cells: Longs) -> Longs:

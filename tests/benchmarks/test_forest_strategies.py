@@ -1,7 +1,8 @@
 """Forests over large domains under Gaussian noise: loss, bound, and seconds of both.
 
 Run with ``pytest tests/benchmarks/test_forest_strategies.py --benchmark-only -s``. Two domains:
-eight attributes of ten ordered codes, 10⁸ cells, and seven of 10, 2, 8, 8, 8, 8 and 10, 819 200 cells.
+eight attributes of ten ordered codes, 10⁸ cells, and seven of 10, 2, 8, 8, 8, 8 and 10, 819 200
+cells.
 *Rows* is the loss of measuring the paths themselves, the best that was known before.
 """
 

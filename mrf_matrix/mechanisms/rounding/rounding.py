@@ -87,8 +87,8 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Product() if isinstance(operator.right, Grouping):
             left = integer_form(operator.left, factor)
             return replace(left, matrix=Product(left.matrix, operator.right))
-        case Product(left=Dense(), right=RowKronecker()):
-            return _combined_paths(operator, operator.left.array, factor)
+        case Product(left=Dense() as left, right=RowKronecker()):
+            return _combined_paths(operator, left.array, factor)
         case Product(left=Sparse()) if operator.right.is_binary and is_integral(operator.left):
             return _scaled(operator, factor)
         case _ if operator.is_binary:
