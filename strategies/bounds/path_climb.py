@@ -10,8 +10,8 @@ A workload ``W = C P`` combines paths P, 0/1 rows over a product domain. With we
 norm is tr M^(1/2). Both meet at the best y, where no q_c is above tr M^(1/2). The weights are those
 of a product over the attributes, which climb first (`strategies.bounds.implicit_bound`), and of
 single cells that are generated: those with the largest q_c that a search finds. Every weight is
-multiplied by a power of its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is the sensitivity of A
-(`strategies.operators.masks.heaviest_cell`).
+multiplied by a power of its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is
+the sensitivity of A (`strategies.operators.masks.heaviest_cell`).
 """
 
 from dataclasses import dataclass, field, replace
