@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Longs
+from strategies.operators.base.memory import fits
 from strategies.operators.masks.attribute_sets import members, unique_rows
 from strategies.operators.masks.packed_masks import Masks
 
@@ -61,53 +62,50 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     real = left.astype(np.float64)
     gram = real.T @ real
     if prod(float(mask.shape[1]) for mask in varied) > MOST_TOGETHER:
-        own = [mask[used] for mask in masks]
-        tested = np.stack([~mask.all(axis=1) for mask in own], axis=1).astype(np.float32)
-        free = separate_parts(tested @ tested.T + (gram != 0))  # of no attribute in common
-        apart = free if len(free) > 1 else separate_parts(gram)
+        apart = separate_parts(gram, groups)
         if len(apart) > 1:
-            return side_by_side(left, own, groups, apart, is_exact=apart is free)
+            return side_by_side(left, [mask[used] for mask in masks], groups, apart)
     above = disjoint_bound(gram, groups)
     terms = len(used) if groups is None else len(np.unique(groups))
     slack = 8 * np.finfo(float).eps * (terms**2 + len(left)) * disjoint_bound(abs(gram), groups)
-    if table_entries(varied) > MOST_ENTRIES:
+    entries = table_entries(varied)
+    if entries > MOST_ENTRIES or not fits((entries,), 8):
         return rounded_up(above + slack, left)
     search = Search(slack)
     bound = search.visit(pair_tables(gram, varied), [mask.shape[1] for mask in varied], ())
     if search.largest + 2 * slack < bound:
         return rounded_up(min(bound, above) + slack, left)
+    whole = left.astype(np.int64, copy=False)
     if left.dtype.kind != "i":
         return Heaviest(search.largest, True)
     cells = search.ties()
     if cells is None:
         return rounded_up(search.largest + slack, left)
     columns = reduce(np.multiply, (m[:, c] for m, c in zip(varied, cells.T, strict=True)))
-    return Heaviest(max(exact_squares(left.astype(np.int64), columns.astype(np.int64))), True)
+    return Heaviest(max(exact_squares(whole, columns.astype(np.int64))), True)
 
 
 def side_by_side(
-    left: Array | Longs,
-    masks: Sequence[Masks],
-    groups: Longs | None,
-    parts: Sequence[Longs],
-    *,
-    is_exact: bool,
+    left: Array | Longs, masks: Sequence[Masks], groups: Longs | None, parts: Sequence[Longs]
 ) -> Heaviest:
     """Return the sum of the largest norms of parts, which no cell's norm is above.
 
-    `is_exact`: whether parts test no attribute in common: then a cell takes the largest of each.
+    It is one cell's where no attribute is tested by two parts.
     """
+    tested = [[not mask[one].all() for mask in masks] for one in parts]
+    is_exact = bool(np.sum(tested, axis=0).max() <= 1)
     found = []
     for one in parts:
         own = None if groups is None else groups[one]
         found.append(heaviest_cell(left[:, one], [mask[one] for mask in masks], own))
-    whole = is_exact and all(one.is_exact for one in found)
-    return Heaviest(sum(one.square for one in found), whole)
+    is_exact = is_exact and all(one.is_exact for one in found)
+    return Heaviest(sum(one.square for one in found), is_exact)
 
 
-def separate_parts(gram: Array) -> list[Longs]:
+def separate_parts(gram: Array, groups: Longs | None) -> list[Longs]:
     """Return the paths of parts that no row combines: their largest norms add up to a bound."""
-    _, number = sparse.csgraph.connected_components(sparse.csr_array(gram != 0), directed=False)
+    met = gram != 0 if groups is None else (gram != 0) | (groups[:, None] == groups)
+    _, number = sparse.csgraph.connected_components(sparse.csr_array(met), directed=False)
     return members(number.astype(np.int64))
 
 

@@ -100,10 +100,24 @@ def test_a_domain_beyond_enumeration():
     for i in range(d):
         masks[i][2 * i, 1] = masks[i][2 * i + 1, 0] = False
     weights = np.arange(1, 2 * d + 1)
-    matrix = Product(Dense(np.diag(weights)), RowKronecker.from_masks(masks))
+    paths = RowKronecker.from_masks(masks, np.arange(2 * d) // 2)
+    matrix = Product(Dense(np.diag(weights)), paths)
     assert matrix.shape[1] == 2**d
     assert matrix.integer_sensitivity("l2") == (weights[1::2] ** 2).sum()
     assert matrix.sensitivity_is_exact("l2")
+
+
+def test_parts_that_share_attributes_are_bounded_apart(monkeypatch):
+    """Rows that combine one tree each, both over the same attribute: their sum, and no less."""
+    masks = [np.concatenate([np.eye(3), np.eye(3)])]
+    paths = RowKronecker.from_masks(masks, np.repeat([0, 1], 3))
+    left = np.diag([3, 2, 1, 1, 2, 3])
+    whole = Product(Dense(left), paths)
+    assert whole.integer_sensitivity("l2") == 10
+    monkeypatch.setattr(search, "MOST_TOGETHER", 1)
+    apart = Product(Dense(left), paths)
+    assert apart.integer_sensitivity("l2") == 18
+    assert not apart.sensitivity_is_exact("l2")
 
 
 def test_products_of_sparse_combinations_count_their_columns():
