@@ -73,12 +73,13 @@ def print_votes(n_forests: int = 3, n_draws: int = 8) -> None:
     print("|---|---|---|---|---|")
     for name in ("nursery", "tic_tac_toe"):
         data = load(name)
+        domain = Domain.from_sizes(data.domain.sizes, n_classes=data.domain.n_classes)
         for voting in ("hard", "weight"):
             for rho in (1e-4, 1e-3):
                 cells = []
                 for family in ("path_optimal", "workload_itself"):
                     made = partial(
-                        MatrixForestClassifier, data.domain, rho=rho, n_trees=16, max_depth=3,
+                        MatrixForestClassifier, domain, rho=rho, n_trees=16, max_depth=3,
                         splits="binary", voting=voting, strategy=family, noise="research",
                     )  # fmt: skip
                     found = [
