@@ -23,9 +23,9 @@ from math import prod
 import numpy as np
 
 from strategies.operators import Dense, Kronecker, Operator, Scaled, Sparse, Stack, fits
-from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.base.arrays import Array, Bools
 from strategies.operators.masks.attribute_sets import unique_rows
-from strategies.operators.masks.energies import gram_energies
+from strategies.operators.masks.energies import distinct_sets, gram_energies
 
 MOST_ENTRIES = 2**22  # of a matrix whose rows are looked at
 LARGEST_GRAM = 1024  # cells up to which orders of attributes are compared by the Gram
@@ -153,7 +153,7 @@ def kronecker_stack(rows: Array, sizes: tuple[int, ...]) -> Operator | None:
     factors[0] = factors[0] / scales[:, None]
     if (whole := product_of(factors, scales)) is not None:
         return whole
-    sets, number = grouped(fixed_sets(factors))
+    sets, number = distinct_sets(fixed_sets(factors))
     blocks = []
     for group in range(len(sets)):
         here = number == group
@@ -162,12 +162,6 @@ def kronecker_stack(rows: Array, sizes: tuple[int, ...]) -> Operator | None:
             return None
         blocks.append(block)
     return blocks[0] if len(blocks) == 1 else Stack(blocks)
-
-
-def grouped(sets: Bools) -> tuple[Bools, Longs]:
-    """Return distinct attribute sets, and the number of each row's."""
-    first, number = unique_rows(sets)
-    return sets[first], number
 
 
 def product_of(factors: Sequence[Array], scales: Array) -> Operator | None:

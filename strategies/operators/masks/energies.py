@@ -137,7 +137,7 @@ def masks_energies(workload: Operator) -> Energies | None:
         squares = np.asarray(rows.mix.multiply(rows.mix).sum(axis=0)).ravel()
     if not may_be_tables(mask_widths(rows.masks), rows.sizes):
         return None
-    sets, number = _grouped(rows.fixed)
+    sets, number = distinct_sets(rows.fixed)
     cells = products_over(sets, np.asarray(rows.sizes, dtype=np.float64))
     codes = np.stack([mask.argmax(axis=1) for mask in rows.masks], axis=1)
     weights = np.empty(len(sets))
@@ -162,11 +162,12 @@ def may_be_tables(widths: Longs, sizes: tuple[int, ...]) -> bool:
     fixed = widths < np.asarray(sizes)
     if ((widths != 1) & fixed).any():
         return False
-    cells = products_over(_grouped(fixed)[0], np.asarray(sizes, dtype=np.float64))
+    cells = products_over(distinct_sets(fixed)[0], np.asarray(sizes, dtype=np.float64))
     return bool(cells.sum() <= len(fixed))
 
 
-def _grouped(sets: Bools) -> tuple[Bools, Longs]:
+def distinct_sets(sets: Bools) -> tuple[Bools, Longs]:
+    """Return the distinct attribute sets, and the number of each row's."""
     first, number = unique_rows(sets)
     return sets[first], number
 
