@@ -73,7 +73,7 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
         return rounded_up(above + slack, left)
     search = Search(slack)
     bound = search.visit(pair_tables(gram, varied), [mask.shape[1] for mask in varied], ())
-    if search.largest + 2 * slack < bound:
+    if search.is_cut or search.largest + 2 * slack < bound:
         return rounded_up(min(bound, above) + slack, left)
     whole = left.astype(np.int64, copy=False)
     if left.dtype.kind != "i":
@@ -126,6 +126,8 @@ def rounded_up(square: float, left: Array | Longs) -> Heaviest:
 
 def exact_squares(left: Longs, columns: Longs) -> list[int]:
     """Return the squared norms of ``left @ columns`` as Python integers."""
+    if np.abs(left.astype(np.float64)).sum(axis=1).max(initial=0.0) >= 2.0**62:
+        left = left.astype(object)  # sums beyond 64 bits
     values = left @ columns
     if float(abs(values).max(initial=0)) ** 2 * len(left) < 2.0**62:
         return [int(one) for one in (values * values).sum(axis=0)]
@@ -227,13 +229,17 @@ class Search:
     slack: float  # what rounding may take from a norm
     largest: float = -np.inf
     summed: int = 0  # entries of tables that were added up
+    is_cut: bool = False  # whether cells that may be the heaviest were not looked at, or not kept
     near: list[tuple[Array, Longs]] = field(default_factory=list)
     """Norms within rounding of the largest so far, with their cells."""
 
     def visit(self, tables: list[Table], sizes: list[int], fixed: tuple[int, ...]) -> float:
         """Return a bound on all cells with some codes fixed: the largest, where it is found."""
         bound = sum(float(table.max()) for _, table in tables)
-        if bound + 2 * self.slack <= self.largest or self.summed > MOST_SUMS:
+        if bound + 2 * self.slack <= self.largest:
+            return bound
+        if self.summed > MOST_SUMS:
+            self.is_cut = True
             return bound
         rest = sizes[len(fixed) :]
         if prod(rest) <= BLOCK:
@@ -258,7 +264,9 @@ class Search:
         largest = float(total.max())
         self.largest = max(self.largest, largest)
         if largest + 2 * self.slack >= self.largest:
-            cells = np.argwhere(total + 2 * self.slack >= self.largest)[: MOST_TIES + 1]
+            cells = np.argwhere(total + 2 * self.slack >= self.largest)
+            self.is_cut |= len(cells) > MOST_TIES
+            cells = cells[:MOST_TIES]
             codes = np.concatenate([np.tile(fixed, (len(cells), 1)), cells], axis=1)
             self.near.append((np.atleast_1d(total[tuple(cells.T)]), codes.astype(np.int64)))
         return largest

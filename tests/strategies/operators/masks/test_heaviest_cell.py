@@ -135,3 +135,24 @@ def test_brute_force_walks_all_cells():
         column = np.prod([m[:, c] for m, c in zip(masks, cell, strict=True)], axis=0)
         norms.append(((matrix.left.array @ column) ** 2).sum())
     np.testing.assert_array_equal(norms, squares_by_cell(matrix))
+
+
+def test_a_search_cut_among_equal_cells_is_no_exact_one(monkeypatch):
+    """What was not looked at may be heavier by rounding: the bound alone is proved."""
+    masks = [np.ones((8, 2), dtype=bool) for _ in range(4)]
+    for i in range(4):
+        masks[i][2 * i, 1] = masks[i][2 * i + 1, 0] = False
+    equal = Product(Dense(np.full((3, 8), 5)), RowKronecker.from_masks(masks))
+    assert (equal.integer_sensitivity("l2"), equal.sensitivity_is_exact("l2")) == (1200, True)
+    monkeypatch.setattr(search, "BLOCK", 1)
+    monkeypatch.setattr(search, "MOST_SUMS", 8)  # some cells, not all
+    cut = Product(equal.left, equal.right)
+    assert cut.integer_sensitivity("l2") >= 1200
+    assert not cut.sensitivity_is_exact("l2")
+
+
+def test_sums_beyond_64_bits_are_exact():
+    """Three paths of every cell: their sum does not wrap around."""
+    masks = [np.ones((3, 2), dtype=bool)]
+    matrix = Product(Dense(np.full((1, 3), 2**62)), RowKronecker.from_masks(masks))
+    assert matrix.integer_sensitivity("l2") >= (3 * 2**62) ** 2
