@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Codes, Longs
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.domain.attribute import Attribute
 
 MOST_BINS = 16
@@ -56,13 +56,3 @@ def coarser_codes(
             from_last = (fine.n_known - 1 - found[:, i]) // width  # -1 of missing values
             found[:, i] = coarse.n_known - 1 - from_last
     return found
-
-
-def coarser_places(
-    attributes: Sequence[Attribute], coarser: Sequence[Attribute]
-) -> tuple[Longs, ...]:
-    """Return, of every attribute, the coarser code of each of its codes."""
-    return tuple(
-        coarser_codes([fine], [coarse], np.arange(fine.size)[:, None])[:, 0].astype(np.int64)
-        for fine, coarse in zip(attributes, coarser, strict=True)
-    )

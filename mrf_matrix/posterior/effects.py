@@ -16,7 +16,6 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-from mrf_matrix.posterior.coarser import CoarserTables
 from mrf_matrix.posterior.labelled import LabelPosterior
 from mrf_matrix.posterior.pooled import PooledPosterior, TablesPosterior
 from mrf_matrix.posterior.product import ProductPosterior
@@ -178,12 +177,8 @@ def _of_tables(posterior: PooledPosterior) -> TablesPosterior:
 
 def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
     """Yield the terms of a pool's tables as they count, over the codes that are asked for."""
-    tables, weight = posterior.tables, posterior.weights[1]
     for term in terms(_of_tables(posterior), one, other):
-        if isinstance(tables, CoarserTables):
-            places = tuple(tables.places[i] for i in term.attributes)
-            term = replace(term, places=places).over_codes()
-        yield _weighed(term, weight)
+        yield _weighed(term, posterior.weights[1])
 
 
 def _weighed(term: Term, weight: float) -> Term:

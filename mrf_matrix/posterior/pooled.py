@@ -16,8 +16,7 @@ from math import prod
 import numpy as np
 from scipy.special import softmax
 
-from mrf_matrix.base.arrays import AnyInts, Array, Longs
-from mrf_matrix.posterior.coarser import CoarserTables
+from mrf_matrix.base.arrays import AnyInts, Array
 from mrf_matrix.posterior.labelled import TINY, LabelPosterior
 from mrf_matrix.posterior.product import ProductPosterior, distinct_numbers
 from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
@@ -39,31 +38,21 @@ class PooledPosterior:
     Attributes
     ----------
     tree : LabelPosterior
-    tables : ProductPosterior, CoarserTables or ResidualEvidence
-        Of blocks measured at once, over the domain's codes or fewer, or of residuals.
+    tables : ProductPosterior or ResidualEvidence
+        Of blocks measured at once, or of residuals.
     weights : tuple of float
         What the tree and the tables count, v and w.
     """
 
     tree: LabelPosterior
-    tables: ProductPosterior | CoarserTables | ResidualEvidence
+    tables: ProductPosterior | ResidualEvidence
     weights: tuple[float, float] = WEIGHTS_BESIDE_TABLES
 
     @classmethod
-    def of(
-        cls,
-        tree: LabelPosterior,
-        tables: TablesPosterior,
-        places: tuple[Longs, ...] | None = None,
-    ) -> "PooledPosterior":
-        """Return a tree and tables as one posterior, with the weights of their kind.
-
-        `places`: of every attribute the tables' code of each of the tree's, where those of tables
-        of blocks are fewer.
-        """
+    def of(cls, tree: LabelPosterior, tables: TablesPosterior) -> "PooledPosterior":
+        """Return a tree and tables as one posterior, with the weights of their kind."""
         if isinstance(tables, ProductPosterior):
-            seen = tables if places is None else CoarserTables(tables, places)
-            return cls(tree, seen, WEIGHTS_BESIDE_TABLES)
+            return cls(tree, tables, WEIGHTS_BESIDE_TABLES)
         return cls(tree, ResidualEvidence(tables), WEIGHTS_BESIDE_RESIDUALS)
 
     @property

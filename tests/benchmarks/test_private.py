@@ -94,7 +94,6 @@ LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "no class counts": {"COUNTED_FROM": float("inf")},
     "a pool's parts weigh .5": {"WEIGHTS_BESIDE_TABLES": (0.5, 0.5)},
     "they weigh .9": {"WEIGHTS_BESIDE_TABLES": (0.9, 0.9)},
-    "tables of all codes beside trees": {"FEWER_BINS": 99},
     "always four cells": {"DEEP_FROM": float("inf"), "DEEP_FOR_MORE": float("inf")},
     "always eight cells": {"DEEP_FROM": 0, "DEEP_FOR_MORE": 0},
     "5 cuts to choose from": {"MOST_CUTS": 5},

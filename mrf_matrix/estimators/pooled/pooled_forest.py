@@ -9,8 +9,8 @@ from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.base.provenance import is_charged, parts_of
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.report import fewer_codes, pooled_report
-from mrf_matrix.estimators.pooled.votes import PooledVotes, posterior_of_parts
+from mrf_matrix.estimators.pooled.report import pooled_report
+from mrf_matrix.estimators.pooled.votes import PooledVotes
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keeping
@@ -30,12 +30,8 @@ from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.signal import weighed
 from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.planning.private.pooled_plan import (
-    PooledPlan,
-    pooling_budget,
-    shared,
-    tables_domain,
-)
+from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
+from mrf_matrix.posterior import PooledPosterior
 
 FITTED = (
     "domain_", "classes_", "plan_", "tree_", "tables_", "posterior_", "privacy_report_",
@@ -72,8 +68,7 @@ class PooledForestClassifier(
             + w \log\frac{p_\text{tables}(c \mid x)}{\pi_c},
 
     :math:`\pi` the class shares that the tables tell; v = w = 0.7, and v = 0.5, w = 0.9 beside
-    tables of residuals. Of two classes tables of blocks hold neighbouring codes of an ordered
-    attribute together, in six bins at most; the tree cuts between all codes.
+    tables of residuals.
 
     Parameters
     ----------
@@ -151,7 +146,7 @@ class PooledForestClassifier(
         return PooledPlan(
             self._budget,
             tree._plan(domain),
-            tables._plan(self._seen_by_tables(domain)),
+            tables._plan(domain),
             float(self.delta),
         )
 
@@ -176,9 +171,6 @@ class PooledForestClassifier(
             beside(**common | {of_tables.parameter: of_tables.amount}),
         )
 
-    def _seen_by_tables(self, domain: Domain) -> Domain:
-        return tables_domain(domain, residuals=self._beside == "residuals")
-
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         self._prepared(bring).pay()
         return self
@@ -192,12 +184,9 @@ class PooledForestClassifier(
         domain = given().domain if will_be_read_off(self.domain) else required_domain(self.domain)
         stream = noise_stream(self.noise, bill.noise_state)
         tree, tables = self._parts(domain.n_classes, stream, bill.ledger)
-        seen = self._seen_by_tables(domain)
-        if not will_be_read_off(self.domain):
-            tables.set_params(domain=seen)
         with weighed(lambda: self._plan(domain)), parts_of(bill.spending, charged=is_charged()):
             drawing = tree._prepared(given)
-            measuring = tables._prepared(lambda: given().over(seen))
+            measuring = tables._prepared(given)
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, tree_=tree, tables_=tables):
@@ -219,13 +208,8 @@ class PooledForestClassifier(
         self.domain_, self.classes_ = tree.domain_, tree.classes_
         self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
         reports = tree.privacy_report_, tables.privacy_report_
-        report = pooled_report(
-            *reports,
-            float(self.delta),
-            fewer_codes(self.domain_, tables.domain_),
-        )
-        self.privacy_report_ = with_verdict(report, self.plan_)
+        self.privacy_report_ = with_verdict(pooled_report(*reports, self.plan_.delta), self.plan_)
         for part in (tree, tables):
             part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
             part.__dict__.pop(PAID, None)  # which its own `fit` would not leave
-        self.posterior_ = posterior_of_parts(tree, tables)
+        self.posterior_ = PooledPosterior.of(tree.posterior_, tables.posterior_)

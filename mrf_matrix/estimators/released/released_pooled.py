@@ -1,7 +1,7 @@
 """A pooled forest that was released: it predicts, and knows nothing of the records."""
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.pooled.votes import PooledVotes, posterior_of_parts
+from mrf_matrix.estimators.pooled.votes import PooledVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
@@ -9,6 +9,7 @@ from mrf_matrix.estimators.released.released_residual import ReleasedResidualFor
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.posterior import PooledPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
@@ -47,7 +48,7 @@ class ReleasedPooledForestClassifier(Released, PooledVotes):
 
     def _keep(self) -> None:
         self.tree_, self.tables_ = self.tree, self.tables
-        self.posterior_ = posterior_of_parts(self.tree, self.tables)
+        self.posterior_ = PooledPosterior.of(self.tree.posterior_, self.tables.posterior_)
         self.classes_, _ = sorted_classes(self.domain)
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject, number_of, part_of, versioned_of
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
-from mrf_matrix.estimators.pooled.report import fewer_codes, pooled_report
+from mrf_matrix.estimators.pooled.report import pooled_report
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
@@ -23,7 +23,7 @@ from mrf_matrix.files.models.residual_file import (
 )
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.planning.private.pooled_plan import shared, tables_domain
+from mrf_matrix.planning.private.pooled_plan import shared
 
 POOLED_FORMAT = "mrf_matrix.pooled_model"
 POOLED_VERSION = 3
@@ -67,12 +67,8 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     tables = _tables(container, part_of(data, "tables"), tree)
     if type(tree.spent) is not type(tables.spent):
         raise FieldError("tables: expected a budget of the tree's kind.")
-    residuals = isinstance(tables, ReleasedResidualForestClassifier)
-    if tables.domain != tables_domain(tree.domain, residuals=residuals):
-        raise FieldError(
-            "domain: expected the same of the tree and of the tables, but for the fewer bins of "
-            "tables of two classes."
-        )
+    if tables.domain != tree.domain:
+        raise FieldError("domain: expected the same of the tree and of the tables.")
     of_tree, of_tables = ((one.report.neighboring, one.report.noise) for one in (tree, tables))
     if of_tree != of_tables:
         raise FieldError("tables: expected the neighbours and the noise of the tree.")
@@ -80,9 +76,7 @@ def pooled_of(container: Container) -> ReleasedPooledForestClassifier:
     budget = total_budget(parts)
     if shared(budget, tree.plan.n_records, tree.plan.neighboring, tree.plan.n_classes) != parts:
         raise FieldError("tables: expected the budget that the tree leaves.")
-    expected = pooled_report(
-        tree.report, tables.report, delta, fewer_codes(tree.domain, tables.domain)
-    )
+    expected = pooled_report(tree.report, tables.report, delta)
     claimed = report_of(data["report"])
     check_covered(claimed.claim, budget, *of_tree)
     report = check_follows(claimed, expected)

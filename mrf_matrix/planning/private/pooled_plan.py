@@ -20,12 +20,6 @@ classes were up to a point behind; with 1000 those of several were .6 behind."""
 
 SMALLEST_SHARE = Fraction(1, 10)
 
-FEWER_BINS = 6
-"""Bins of an ordered attribute at most, in tables of blocks beside a tree of two classes; the tree
-cuts between all codes. On 22 public sets whose numbers were cut at their deciles, pools were .2 to
-.4 points of accuracy and .1 to .5 of AUC ahead for it from N ε of 500 to 3000; with four bins they
-were no better than with all codes. Tables of several classes lost by it, and so did residuals."""
-
 
 @dataclass(frozen=True, eq=False)
 class PooledPlan:
@@ -49,7 +43,7 @@ class PooledPlan:
 
     @property
     def domain(self) -> Domain:
-        """The domain, of which tables may count some codes as one."""
+        """The domain of both parts."""
         return self.tree.domain
 
     @property
@@ -75,18 +69,6 @@ class PooledPlan:
 
     def __repr__(self) -> str:
         return f"PooledPlan({self.tree!r}, {self.tables!r}, {self.budget!r})"
-
-
-def tables_domain(domain: Domain, *, residuals: bool) -> Domain:
-    """Return the domain of the tables beside a tree: in two classes' tables of blocks, of few bins.
-
-    >>> domain = Domain.from_sizes([10, 3], n_classes=2)
-    >>> [tables_domain(domain, residuals=one).sizes for one in (False, True)]
-    [(5, 3), (10, 3)]
-    """
-    if residuals or domain.n_classes > 2:
-        return domain
-    return domain.coarser(FEWER_BINS)
 
 
 def pooling_budget(budgets: Sequence[Budget]) -> Budget:

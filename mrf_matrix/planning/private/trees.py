@@ -12,7 +12,7 @@ from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, why_no_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
-from mrf_matrix.planning.private.pooled_plan import shared, tables_domain
+from mrf_matrix.planning.private.pooled_plan import shared
 from mrf_matrix.planning.private.private_plan import Forecast, Measured
 from mrf_matrix.residual.settings import Budget
 
@@ -114,8 +114,7 @@ def of_pool(scale: Scale, *, records: bool, asks: bool) -> list[Forecast]:
     if clear and not residuals and asks:
         return []
     of_tree, of_tables = shared(scale.budget, scale.n_records, scale.neighboring, k)
-    seen = tables_domain(scale.domain, residuals=residuals)
-    tables = replace(scale, domain=seen, budget=of_tables)
+    tables = replace(scale, budget=of_tables)
     plan, right = _planned(scale, of_tree)
     right = max(right, tables.right(tables.residual if residuals else tables.posterior))
     beside = "residuals" if residuals else "tables"
