@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -37,11 +36,6 @@ too few for all classes, it gained 2 to 5 points."""
 BELOW = 2
 """Cuts that the second round asks each record for."""
 
-PUBLIC_TREES = ((7, DEEPEST, 20), (3, FLAT, 13), (2, FLAT, 7))
-"""Classes from which on, how deep, and up to which signal a tree is public: no choice is legible
-there, and permute-and-flip hears labels better than the exponential mechanism. Trees that were
-chosen were 1 to 3 points behind, and 2 to 14 ahead at twice the signal."""
-
 LARGEST_FLOAT = 10**300  # of exact numbers that are given, which may be larger
 
 
@@ -65,26 +59,6 @@ def depths_of_rounds(signal: float, n_classes: int, n_cuts: int) -> tuple[int, .
         return (DEEPEST,)
     least = DEEP_FROM if n_classes <= 1 << FLAT else DEEP_FOR_MORE
     return (DEEP if signal >= least else FLAT,)
-
-
-def depth_of_public(
-    budget: Budget, n_records: int | None, neighboring: str, n_classes: int, n_attributes: int
-) -> int | None:
-    """Return the cuts of a public tree; None where the tree is chosen.
-
-    Under zCDP it always is, for permute-and-flip costs four times as much there, and where the
-    number of records is not public: the signal may be large.
-
-    `n_attributes`: that can be cut, each once.
-
-    >>> [depth_of_public(PureDP(1), 12, "add_remove", k, 3) for k in (2, 3, 7)]
-    [None, 2, 3]
-    """
-    if n_records is None or not isinstance(budget, PureDP):
-        return None
-    depth, most = next(rest for least, *rest in PUBLIC_TREES if n_classes >= least)
-    signal = label_signal(budget, n_records, neighboring)
-    return min(depth, n_attributes) if signal <= most else None
 
 
 def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> float:

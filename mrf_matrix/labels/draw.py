@@ -13,8 +13,6 @@ numbers in place of the exponentials (`weights`) all of this is exact, and round
 at only where the whole ones would say the same (`rules`). One record more raises the number of
 records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
 
-A public tree has one cut a level, and only its labels are drawn, cell by cell, by permute-and-flip.
-
 Draws of a later round are below the cells of the tree so far, which hold different records: one
 record more is in one of them, and a record in another's place moves each of two by a half of what
 the rate allows for. So all draws of a round together cost what one does.
@@ -36,19 +34,11 @@ from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.depth import DEEP, most_cuts
 from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
 from mrf_matrix.labels.plan import LabelPlan, Round
-from mrf_matrix.labels.rules import (
-    Arithmetic,
-    Exponential,
-    MostRight,
-    PermuteAndFlip,
-    Rules,
-    Worth,
-)
+from mrf_matrix.labels.rules import Arithmetic, Exponential, MostRight, Rules, Worth
 from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts, measure
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import Rate
 
 MOST_SUMMED = 2**53  # doubles are whole numbers below
 
@@ -81,8 +71,6 @@ def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> tuple[Rules, .
     """
     if plan.budget.is_infinite:
         return (MostRight(),) * len(plan.rounds)
-    if plan.is_public:
-        return (PermuteAndFlip(Rate.below(plan.labels.choice_rate), bits),)
     most = int(counts.total.max())
     rates = [Fraction(one.step.choice_rate) for one in plan.rounds]
     size = 2 * sum(bytes_of(rate, most) for rate in rates)  # they are put together from halves
@@ -103,9 +91,7 @@ def grown_tree(
     `rules`: of every round. Returned are those of `draw_tree`. The labels of earlier rounds are
     forgotten.
     """
-    tree, of_cells = draw_tree(
-        _cuts_of(plan, plan.rounds[0]), first, rules[0], public=plan.is_public
-    )
+    tree, of_cells = draw_tree(_cuts_of(plan, plan.rounds[0]), first, rules[0])
     for later, rule in zip(plan.rounds[1:], rules[1:], strict=True):
         cuts, own = _cuts_of(plan, later), tree.cells(codes, plan.attributes)
         grown = []
@@ -123,13 +109,10 @@ def _cuts_of(plan: LabelPlan, one: Round) -> tuple[Cut, ...]:
     return plan.cuts[: most_cuts(one.depth, plan.n_classes)]
 
 
-def draw_tree(
-    cuts: Sequence[Cut], counts: JointCounts, rules: Rules, *, public: bool = False
-) -> tuple[LabelTree, Longs]:
+def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[LabelTree, Longs]:
     """Draw a tree with its labels.
 
-    `counts`: **Private**: those of the root, by all of `cuts`; `public`: whether nodes of a level
-    have its cut, and labels alone are drawn.
+    `counts`: **Private**: those of the root, by all of `cuts`.
 
     Returns
     -------
@@ -142,11 +125,11 @@ def draw_tree(
     drawn: list[Cut] = []
     labels: list[int] = []
     begun(Choice).outcome = drawn, labels  # kept as they are drawn
-    for level in range(counts.order):
+    for _ in range(counts.order):
         below = []
         for node in nodes:
             lower, upper = node.split()
-            place = level if public else rules.draw(partial(_of_each_cut, lower, upper))
+            place = rules.draw(partial(_of_each_cut, lower, upper))
             drawn.append(cuts[place])
             below += [lower.at(place), upper.at(place)]
         nodes = below

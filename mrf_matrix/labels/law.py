@@ -1,8 +1,8 @@
 r"""What a label says of its cell: the shares of all classes, given that one class was said.
 
 Beforehand shares are ``p ~ Dirichlet(a, ..., a)``, the less even the smaller a is. A cell of n
-records has counts ``n p``. Class c is said with a known probability, by the exponential mechanism
-or by permute-and-flip, so that afterwards
+records has counts ``n p``. Class c is said with a known probability, by the exponential mechanism,
+so that afterwards
 
 .. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
 
@@ -16,7 +16,6 @@ import numpy as np
 from scipy.special import betaincinv, softmax
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.mechanisms.selection.permute_and_flip import flip_probabilities
 from mrf_matrix.posterior import CellShares
 
 MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
@@ -28,9 +27,7 @@ LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 
 
 @lru_cache(maxsize=16)
-def label_evidence(
-    n_classes: int, signal: float, concentration: float, *, flips: bool = False
-) -> CellShares:
+def label_evidence(n_classes: int, signal: float, concentration: float) -> CellShares:
     """Return draws of the shares of a cell that says the first class.
 
     Every draw serves for each class that may have been said, so that the class which is said has
@@ -43,15 +40,10 @@ def label_evidence(
         Rate of the choice times records of the cell.
     concentration : float
         The prior's ``a``.
-    flips : bool, default=False
-        Whether it is said by permute-and-flip.
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
     draws = _shares_beforehand(n_classes, max(1, rows // n_classes), concentration)
-    if flips:
-        law = flip_probabilities(draws.max(axis=1) - draws.T, min(signal, LARGEST_SIGNAL))
-    else:
-        law = softmax(min(signal, LARGEST_SIGNAL) * draws.T, axis=0)
+    law = softmax(min(signal, LARGEST_SIGNAL) * draws.T, axis=0)
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
     weights = law.ravel() / law.sum()

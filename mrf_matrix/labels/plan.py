@@ -3,11 +3,10 @@ r"""The plan of a tree of labels: public cuts, and draws of a tree with the labe
 Where records outweigh noise by little, what is legible is which class is largest in a few cells.
 All trees of two to four cuts a record, and all labels of their cells, are the options of one
 exponential mechanism whose score is the number of records that are right: the whole budget chooses
-the tree, and the same budget its labels. Where records tell too little to choose by, the tree is
-public, and each cell says a class by permute-and-flip. Where there is more to read, the draw is a
-first round, for a small share of the budget, and below each of its cells another tree is drawn with
-the labels of its own cells. A further share pays for noisy class counts of the cells, which tell
-how sure each label is.
+the tree, and the same budget its labels. Where there is more to read, the draw is
+a first round, for a small share of the budget, and below each of its cells another tree is drawn
+with the labels of its own cells. A further share pays for noisy class counts of the cells, which
+tell how sure each label is.
 """
 
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from mrf_matrix.labels.depth import (
     FLAT,
     LARGEST_FLOAT,
     counted_from,
-    depth_of_public,
     depths_of_rounds,
     label_signal,
     most_cuts,
@@ -53,9 +51,6 @@ and counts are written out for each."""
 CONCENTRATIONS = {FLAT: 0.8, DEEP: 0.45, DEEPEST: 0.4, DEEP + BELOW: 0.3}
 """Of the prior of a cell's shares (`label_evidence`), so that labels are right as often as expected
 on public sets: the more cells there are to choose from, the purer are those that are chosen."""
-
-PUBLIC_CONCENTRATIONS = {1: 1.1, FLAT: 1.1, DEEP: 0.3, DEEPEST: 0.1}
-"""The same of public trees, whose cells nobody chose: many cells are of uneven sizes."""
 
 MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
 
@@ -91,8 +86,7 @@ class LabelPlan:
         Where it is public; else the depth is planned, and probabilities reckoned, for
         `ASSUMED_RECORDS`.
     cuts : tuple of Cut
-        Those that a node may have: public, and random where codes have no order. Of a public tree
-        one a level, of different attributes.
+        Those that a node may have: public, and random where codes have no order.
     rounds : tuple of Round
         One or more. The labels are those of the last one.
     counts : ResidualStep or None
@@ -134,14 +128,9 @@ class LabelPlan:
         return self.rounds[-1].step
 
     @property
-    def is_public(self) -> bool:
-        """Whether the tree is public, and nothing but its labels is drawn."""
-        return self.labels.kind == "flips"
-
-    @property
     def concentration(self) -> float:
         """Of the prior of a cell's shares."""
-        return (PUBLIC_CONCENTRATIONS if self.is_public else CONCENTRATIONS)[self.depth]
+        return CONCENTRATIONS[self.depth]
 
     @property
     def depth(self) -> int:
@@ -174,9 +163,8 @@ class LabelPlan:
         return self.cell_records * float(self.labels.choice_rate)
 
     def __repr__(self) -> str:
-        tree = "labels of a public tree of" if self.is_public else "a tree with labels of"
         return (
-            f"LabelPlan({tree} {self.n_cells} cells, {len(self.cuts)} cuts, "
+            f"LabelPlan(a tree with labels of {self.n_cells} cells, {len(self.cuts)} cuts, "
             f"{self.budget!r} under {self.neighboring} neighbours)"
         )
 
@@ -226,14 +214,7 @@ def label_plan(
     """
     check_suits_labels(domain)
     checked_neighboring(neighboring)
-    claim = budget, n_records, neighboring
-    public = depth_of_public(*claim, domain.n_classes, len(usable_attributes(domain)))
-    if public is not None:
-        what = f"the labels of the {1 << public} cells of a public tree"
-        labels = Round(public, ResidualStep("flips", what, budget, neighboring))
-        cuts = public_cuts(domain, public, structure)
-        return LabelPlan(domain, budget, neighboring, n_records, cuts, (labels,), None, delta)
-    signal = label_signal(*claim)
+    signal = label_signal(budget, n_records, neighboring)
     drawn, counts = budget, None
     depths = depths_of_rounds(signal, domain.n_classes, number_of_cuts(domain))
     if signal >= counted_from(domain.n_classes):

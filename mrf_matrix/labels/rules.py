@@ -12,8 +12,6 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.labels.rounded import OFF, Rounding, running_sums
 from mrf_matrix.labels.weights import Numbers
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import Rate
-from mrf_matrix.mechanisms.selection.permute_and_flip import permute_and_flip
 
 MARGIN = 4 * OFF
 """How far a number stays from a rounded sum that it is compared with."""
@@ -135,16 +133,3 @@ class MostRight:
     def draw(self, options: Options) -> int:
         """Return the first of the best."""
         return int(np.argmax(options(self)))
-
-
-@dataclass(frozen=True, eq=False)
-class PermuteAndFlip(MostRight):
-    """One of few by how many records are right, with noise."""
-
-    rate: Rate  # finite
-    bits: Bits
-
-    def draw(self, options: Options) -> int:
-        """Return a place drawn by permute-and-flip."""
-        right = np.array(options(self))
-        return int(permute_and_flip((right.max() - right)[:, None], self.rate, self.bits)[0])

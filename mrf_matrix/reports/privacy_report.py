@@ -27,7 +27,7 @@ DERIVED = {
 }  # fmt: skip
 """What `PrivacyReport.to_dict` works out from the claim and the measurements."""
 
-CHOICE_LAW, FLIP_LAW = "exponential mechanism", "permute-and-flip"
+CHOICE_LAW = "exponential mechanism"
 """How the law of every choice begins: the second of labels of cells that nothing chose."""
 
 
@@ -75,7 +75,7 @@ class Measurement:
     @property
     def is_choice(self) -> bool:
         """Whether it is a choice, which adds no noise to sums."""
-        return self.law.startswith((CHOICE_LAW, FLIP_LAW))
+        return self.law.startswith(CHOICE_LAW)
 
     def __str__(self) -> str:
         what = "noisy integers"

@@ -21,18 +21,16 @@ from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
 from mrf_matrix.posterior import UNITS, Link
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
-Kind = Literal[
-    "totals", "counts", "curvature", "residuals", "choice", "screening", "labels", "flips"
-]
+Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening", "labels"]
 
 MOST_EXPLICIT = 256 * 1025
 """Entries up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
-CHOICES: tuple[Kind, ...] = ("choice", "screening", "labels", "flips")
-"""Kinds that choose by integer scores: the last by permute-and-flip, all others by the exponential
-mechanism. One record more never lowers those of `MONOTONE`."""
+CHOICES: tuple[Kind, ...] = ("choice", "screening", "labels")
+"""Kinds that choose by integer scores, by the exponential mechanism. One record more never lowers
+those of `MONOTONE`."""
 
-MONOTONE: tuple[Kind, ...] = ("screening", "labels", "flips")
+MONOTONE: tuple[Kind, ...] = ("screening", "labels")
 
 CHOICE_SENSITIVITY = 1  # one record more or less moves a score of a choice by one at most
 
@@ -121,14 +119,13 @@ class ResidualStep:
         """The pure ε of a choice: under zCDP the largest simple fraction with ``ε²/8 <= ρ``.
 
         The exponential mechanism of ε has a range of log probability ratios of at most ε, and so
-        is ``ε²/8``-zCDP (Cesar and Rogers, 2021). Permute-and-flip has a range of 2ε: ``ε²/2``.
+        is ``ε²/8``-zCDP (Cesar and Rogers, 2021).
         """
         if self.budget.is_infinite:
             return float("inf")
         if isinstance(self.budget, PureDP):
             return self.budget.exact
-        times = 2 if self.kind == "flips" else 8
-        return Fraction(isqrt(int(times * self.budget.exact * 4**40)), 2**40)
+        return Fraction(isqrt(int(8 * self.budget.exact * 4**40)), 2**40)
 
     @property
     def choice_rate(self) -> Fraction | float:

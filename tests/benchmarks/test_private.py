@@ -90,7 +90,6 @@ LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no trees of labels": NO_TREES,
     "trees of labels where pools are": NO_POOLS,
-    "never a public tree": {"PUBLIC_TREES": ((2, 2, 0),)},
     "no class counts": {"COUNTED_FROM": float("inf")},
     "a pool's parts weigh .5": {"WEIGHTS_BESIDE_TABLES": (0.5, 0.5)},
     "they weigh .9": {"WEIGHTS_BESIDE_TABLES": (0.9, 0.9)},

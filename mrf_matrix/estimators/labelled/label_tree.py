@@ -1,4 +1,4 @@
-"""A tree of few cells, each with a label: one private choice, or of a public tree one a cell."""
+"""A tree of few cells, each with a label: one private choice."""
 
 from collections.abc import Callable
 from typing import Self
@@ -56,18 +56,14 @@ class LabelTreeClassifier(
     on (1000 of two classes) a fifth of the rest draws eight cells, and four fifths draw below each
     of them a tree of four cells with their labels.
 
-    Where the signal is known to be small, up to 7 of two classes, 13 of fewer than seven and 20 of
-    more, and the budget is one of pure DP, the tree is public, and each of its cells says a class
-    by permute-and-flip of rate r: of four cells, of sixteen from seven classes on.
-
     Parameters
     ----------
     delta : float
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by whichever of ε and the zCDP budget that
         implies it labels at the larger rate: ε nearly always.
     n_records : int
-        The number of records, where it is public: whether the tree is, how deep it is, and the
-        probabilities rest on it. Not given, 2000 are reckoned with, and the tree is chosen.
+        The number of records, where it is public: how deep the tree is, and the probabilities,
+        rest on it. Not given, 2000 are reckoned with.
     random_state : int, RandomState or None
         Seed of the public cuts.
 
@@ -90,8 +86,7 @@ class LabelTreeClassifier(
     References
     ----------
     McSherry and Talwar, Mechanism design via differential privacy (2007); Willems, Shtarkov and
-    Tjalkens, The context-tree weighting method (1995), for sums over all trees; McKenna and
-    Sheldon, Permute-and-flip (2020).
+    Tjalkens, The context-tree weighting method (1995), for sums over all trees.
 
     Examples
     --------

@@ -7,15 +7,11 @@ from mrf_matrix.reports.privacy_report import PrivacyReport
 
 PUBLIC = (
     "the domain and the classes",
-    "the cuts that a node may have, and the depth; of a public tree the cuts that nodes have",
+    "the cuts that a node may have, and the depth",
     "the sensitivity and the rate of the draw",
     "the neighbouring relation and the budget",
 )
 
-PUBLIC_TREE = (
-    "the tree is drawn without data; each of its cells says a class of its own records, and no "
-    "record is in two of them"
-)
 ONE_CHOICE = (
     "tree and labels are one choice in each round: all are weighed by how many records they are "
     "right on"
@@ -32,12 +28,10 @@ PROBABILITIES = (
 
 def label_report(plan: LabelPlan, provenance: Provenance) -> PrivacyReport:
     """Return the report of a tree of labels, whose releases are of this provenance."""
-    choices = plan.n_cells if plan.is_public else 1
-    made = [of_choice(one.step, choices) for one in plan.rounds]
+    made = [of_choice(one.step) for one in plan.rounds]
     if plan.counts is not None:
         made.append(of_table(plan.counts, plan.n_cells))
     said = "labels" if plan.counts is None else "labels and counts"
     rounds = (TWO_ROUNDS,) if len(plan.rounds) > 1 else ()
-    drawn_by = PUBLIC_TREE if plan.is_public else ONE_CHOICE
-    notes = (drawn_by, *rounds, PROBABILITIES.format(said=said))
+    notes = (ONE_CHOICE, *rounds, PROBABILITIES.format(said=said))
     return report_of_steps(plan, provenance, made, PUBLIC, notes)

@@ -7,12 +7,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.reports.privacy_report import (
-    CHOICE_LAW,
-    FLIP_LAW,
-    Measurement,
-    PrivacyReport,
-)
+from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
 from mrf_matrix.residual import ResidualPlan, ResidualStep
 from mrf_matrix.residual.step import CHOICES
 
@@ -69,14 +64,13 @@ def of_table(step: ResidualStep, n_cells: int) -> Measurement:
     return Measurement.by(mechanism, step.measured, n_answers, weight=step.units)
 
 
-def of_choice(step: ResidualStep, n_choices: int = 1) -> Measurement:
-    """Return the figures of a choice, or of several whose records are different ones."""
-    law = FLIP_LAW if step.kind == "flips" else CHOICE_LAW
+def of_choice(step: ResidualStep) -> Measurement:
+    """Return the figures of a choice."""
     return Measurement(
         measured=step.measured,
         budget=repr(step.budget),
-        law=f"{law} of rate {float(step.choice_rate):.6g}",
+        law=f"{CHOICE_LAW} of rate {float(step.choice_rate):.6g}",
         sensitivity=step.sensitivity,
-        n_answers=n_choices,
+        n_answers=1,
         column_sum=step.column_sum,
     )

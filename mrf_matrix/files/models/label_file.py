@@ -82,11 +82,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     counts = _counts(container, plan)
     nodes = list_of(data["cuts"], "cuts", plan.n_cells - 1, plan.n_cells - 1)
     usable = set(usable_attributes(domain))
-    cuts = own = tuple(_cut(domain, usable, node) for node in nodes)
-    if plan.is_public:
-        own = tuple(cuts[(1 << level) - 1] for level in range(plan.depth))
-        if cuts != tuple(cut for level, cut in enumerate(own) for _ in range(1 << level)):
-            raise FieldError("cuts: expected one a level, for the tree is public.")
+    cuts = tuple(_cut(domain, usable, node) for node in nodes)
     labels = whole_numbers(data["labels"], "labels", most=domain.n_classes - 1, length=plan.n_cells)
     noise = one_word("noise", data["noise"], ("exact", "research", "none"))
     if plan.budget.is_infinite != (noise == "none"):
@@ -96,7 +92,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     known = claimed.provenance | domain.provenance
     report = check_follows(claimed, label_report(plan, known))
     tree = LabelTree(cuts, np.array(labels, dtype=np.int64), counts, known)
-    return ReleasedLabelTreeClassifier(replace(plan, cuts=own), tree, domain, report)
+    return ReleasedLabelTreeClassifier(replace(plan, cuts=cuts), tree, domain, report)
 
 
 def _plan(domain: Domain, data: JsonObject) -> LabelPlan:

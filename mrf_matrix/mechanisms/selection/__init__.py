@@ -1,1 +1,1 @@
-"""Choices made privately: exact coins, the exponential mechanism, permute-and-flip."""
+"""Choices made privately: exact coins and the exponential mechanism."""

@@ -2,8 +2,7 @@ r"""What a tree of labels would be right on: of imagined data, in each draw of t
 
 A code's half moves the log odds by :math:`\pm\sqrt{2/\pi}\,a`, the mean of a normal score's size
 times what its attribute shows by itself. In place of all trees those are imagined that ask the same
-of all records, one for each of a few random sets of attributes; where the tree is public, each of
-these is as likely.
+of all records, one for each of a few random sets of attributes.
 """
 
 from itertools import product
@@ -13,7 +12,6 @@ import numpy as np
 from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.forests.sources.cuts import usable_attributes
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.law import LARGEST_SIGNAL
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects
@@ -38,10 +36,6 @@ def right_of_labels(prior: CorrelatedEffects, plan: LabelPlan) -> Array:
     of_all = plan.cell_records * plan.n_cells * 2 / plan.n_classes  # those of two classes
     records = of_all / len(sides)
     signal = min(records * float(plan.labels.choice_rate), LARGEST_SIGNAL)
-    if plan.is_public:
-        usual = np.maximum(of_first, 1 - of_first)
-        rarely = np.exp(-signal * (2 * usual - 1)) / 2  # the other class, by permute-and-flip
-        return np.asarray((usual - rarely * (2 * usual - 1)).mean(axis=(1, 2)))
     worth = np.logaddexp(signal * of_first, signal * (1 - of_first)).sum(axis=2)
     drawn = np.argmax(worth + generator.gumbel(size=worth.shape), axis=1)
     known = of_first[np.arange(len(of_first)), drawn]
@@ -50,12 +44,8 @@ def right_of_labels(prior: CorrelatedEffects, plan: LabelPlan) -> Array:
 
 
 def _sets(plan: LabelPlan, generator: np.random.Generator) -> Longs:
-    """Return random sets of the attributes that may be cut, as many as a record is asked for.
-
-    A public tree might as well have cut any others.
-    """
-    mine = usable_attributes(plan.domain) if plan.is_public else plan.attributes
-    attributes = np.array(mine)
+    """Return random sets of the attributes that may be cut, as many as a record is asked for."""
+    attributes = np.array(plan.attributes)
     asked = min(plan.depth, len(attributes))
     order = generator.random((IMAGINED, len(attributes))).argsort(axis=1)
     return np.asarray(attributes[order[:, :asked]])

@@ -210,21 +210,6 @@ def test_the_plan_is_what_is_spent_and_the_ledger_pays_once(changes, steps):
     assert model.ledger.spent == whole
 
 
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-def test_the_report_of_a_public_tree_names_a_choice_for_each_cell(neighboring):
-    model = tree(epsilon=0.02, noise="exact", noise_state=None, neighboring=neighboring).fit(X, Y)
-    assert model.plan_.is_public
-    report = model.privacy_report_
-    assert "exact permute-and-flip of rate" in report.statement
-    (made,) = report.measurements
-    assert (made.n_answers, made.is_choice, made.budget) == (4, True, repr(PureDP(0.02)))
-    assert made.sensitivity == (1 if neighboring == "add_remove" else 2)
-    assert "the labels of the 4 cells of a public tree: 4 choices" in str(made)
-    notes = " ".join(report.notes)
-    assert "the tree is drawn without data" in notes
-    assert "one choice in each round" not in notes
-
-
 @pytest.mark.parametrize(
     ("budget", "laws"),
     [

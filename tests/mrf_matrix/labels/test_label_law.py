@@ -16,7 +16,6 @@ from mrf_matrix.labels.law import MOST_NUMBERS
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.mechanisms.selection.exponential import Rate, select
-from mrf_matrix.mechanisms.selection.permute_and_flip import permute_and_flip
 from mrf_matrix.posterior import CellShares, LabelPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from strategies.operators import MemoryCapError
@@ -160,17 +159,14 @@ def test_it_is_always_the_same():
 CELLS, RECORDS = 60_000, 100_000
 
 
-def labelled(k, signal, flips):
+def labelled(k, signal):
     """Return shares of cells of many records, that of their label first, by labelling each."""
     generator = np.random.default_rng(1)
     shares = beforehand(generator, k, CELLS)
     counts = np.rint(shares * RECORDS).astype(np.int64)
     gaps = (counts.max(axis=1, keepdims=True) - counts).T
     rate, bits = Rate.below(signal / RECORDS), Bits(np.random.default_rng(2))
-    if flips:
-        said = permute_and_flip(gaps, rate, bits)
-    else:
-        said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
+    said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
     order = (said[:, None] + np.arange(k)) % k
     return np.take_along_axis(shares, order, axis=1)
 
@@ -182,12 +178,11 @@ def away(seen, expected, found):
     return abs(seen.mean() - expected) / np.sqrt(seen.var() / len(seen) + spread)
 
 
-@pytest.mark.parametrize("flips", [False, True])
 @pytest.mark.parametrize(("k", "signal"), [(2, 3.0), (3, 6.0), (5, 12.0)])
-def test_cells_that_are_labelled_have_these_shares(k, signal, flips):
-    seen, found = labelled(k, signal, flips), label_evidence(k, signal, flips=flips)
+def test_cells_that_are_labelled_have_these_shares(k, signal):
+    seen, found = labelled(k, signal), label_evidence(k, signal)
     assert away(seen[:, 0], right(found), found) < 4
-    other = label_evidence(k, 1.5 * signal, flips=flips)
+    other = label_evidence(k, 1.5 * signal)
     if k < 5:  # the negative control; of more classes there are fewer draws
         assert away(seen[:, 0], right(other), other) > 4.5
     for level in (0.5, 0.9):

@@ -30,8 +30,8 @@ Y = (GENERATOR.random(300) < np.where(X[:, 0] + X[:, 1] > 1, 0.8, 0.3)).astype(i
 DESIGNS = {
     "pure": {"n_records": 300, "epsilon": 0.1},
     "four cells": {"n_records": 300, "epsilon": 0.05},
-    "a public tree": {"n_records": 300, "epsilon": 0.01},
-    "a public tree of many classes": {"k": 12, "n_records": 300, "epsilon": 0.05},
+    "a faint signal": {"n_records": 300, "epsilon": 0.01},
+    "many classes": {"k": 12, "n_records": 300, "epsilon": 0.05},
     "no noise": {"epsilon": float("inf")},
     "unknown number": {},
     "zCDP": {"rho": 0.001, "n_records": 300},
@@ -72,10 +72,7 @@ def test_a_loaded_tree_predicts_identically(tmp_path, design):
     assert loaded.privacy_report_ == model.privacy_report_
     assert loaded.plan_.steps == model.plan_.steps
     assert loaded.tree_.cuts == model.tree_.cuts
-    public = model.plan_.is_public
-    assert public == design.startswith("a public tree")
-    assert loaded.plan_.cuts == (model.plan_ if public else model.tree_).cuts
-    assert loaded.plan_.is_public == public
+    assert loaded.plan_.cuts == model.tree_.cuts
     assert loaded.tree_.labels.tolist() == model.tree_.labels.tolist()
     assert np.array_equal(loaded.tree_.counts, model.tree_.counts)
     assert loaded.export_text() == model.export_text()
@@ -216,18 +213,6 @@ def test_any_tree_of_the_plan_is_read_and_written_to_the_same_bytes(
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
     with zipfile.ZipFile(tmp_path / "m") as written:
         assert json.loads(written.read(MODEL)) == data
-
-
-def test_a_public_tree_has_one_cut_a_level(tmp_path, reader):
-    path = tmp_path / "m"
-    save_model(fitted(n_records=300, epsilon=0.02), path)
-    with zipfile.ZipFile(path) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    read, data = reader(load_model, "model.mrf"), json.loads(members[MODEL])
-    assert read(members).plan_.is_public
-    data["cuts"][2] = {"attribute": 2, "upper": [3]}  # of four attributes, on the right alone
-    with pytest.raises(ModelFileError, match="one a level"):
-        read(members | {MODEL: json.dumps(data).encode()})
 
 
 def test_an_earlier_file_is_refused_by_its_version(members, read):

@@ -10,7 +10,6 @@ from scipy.special import expit
 from mrf_matrix import Domain
 from mrf_matrix.labels import label_plan
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.selection.permute_and_flip import flip_probabilities
 from mrf_matrix.planning.private import label_forecast
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects
 from mrf_matrix.planning.private.label_forecast import right_of_labels
@@ -21,7 +20,7 @@ def planned(sizes, k=2, epsilon=0.1, n_records=300):
     return label_plan(domain, PureDP(epsilon), np.random.default_rng(0), n_records=n_records)
 
 
-def by_definition(prior, plan, attributes, flips=None):
+def by_definition(prior, plan, attributes):
     """Return the expected share of right labels in each draw, where one set is all there is."""
     records = (plan.n_records or 0) * 2 / plan.n_classes / 2 ** len(attributes)
     rate, found = float(plan.labels.choice_rate), []
@@ -32,28 +31,10 @@ def by_definition(prior, plan, attributes, flips=None):
                 side * shown[i] for side, i in zip(sides, attributes, strict=True)
             )
             share = expit(lean + moved)
-            if plan.is_public if flips is None else flips:
-                gaps = records * np.array([[max(1 - 2 * share, 0)], [max(2 * share - 1, 0)]])
-                said = flip_probabilities(gaps, rate)[0, 0]
-            else:
-                said = expit(rate * records * (2 * share - 1))
+            said = expit(rate * records * (2 * share - 1))
             right.append(said * share + (1 - said) * (1 - share))
         found.append(np.mean(right))
     return np.array(found)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.02])
-def test_of_a_public_tree_it_is_the_mean_over_cells_too(epsilon):
-    plan, prior = planned((4, 6), epsilon=epsilon), CorrelatedEffects.of(2)
-    assert plan.is_public
-    found, expected = right_of_labels(prior, plan), by_definition(prior, plan, (0, 1))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    many = planned((4,) * 10, epsilon=epsilon)
-    found_sets = label_forecast._sets(many, np.random.default_rng(1))
-    assert len({tuple(sorted(one)) for one in found_sets.tolist()}) > 10  # not those of one tree
-    chosen = by_definition(prior, plan, (0, 1), flips=False)
-    assert (chosen <= found).all()
-    assert (found - chosen).max() > 0.01  # the negative control
 
 
 @pytest.mark.parametrize(
