@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from mrf_matrix.reconstruction.estimate import Estimate as Estimate
     from mrf_matrix.reconstruction.generalised import combine as combine
     from mrf_matrix.reconstruction.known_totals import with_known_totals as with_known_totals
-    from mrf_matrix.reconstruction.likelihood import LikelihoodEstimate as LikelihoodEstimate
-    from mrf_matrix.reconstruction.likelihood import additive_model as additive_model
-    from mrf_matrix.reconstruction.likelihood import maximum_likelihood as maximum_likelihood
     from mrf_matrix.reconstruction.noise_share import vote_noise_share as vote_noise_share
     from mrf_matrix.reconstruction.nonnegative import nearest_on_simplex as nearest_on_simplex
     from mrf_matrix.reconstruction.nonnegative import (

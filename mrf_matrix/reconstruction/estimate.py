@@ -23,8 +23,6 @@ class Estimate:
         The estimator's name.
     note : str
         What a reader of the values must know. Required where there are no variances.
-    approximate_variances : ndarray of shape (q,) or None
-        Large-sample variances, where theory has only those. Never part of `expected_error`.
     claim : Claim, optional
         Of the releases behind the answers, see `claim_of`; where it is none of privacy the display
         says so. None where no release is known.
@@ -34,7 +32,6 @@ class Estimate:
     variances: Array | None
     method: str
     note: str = ""
-    approximate_variances: Array | None = None
     claim: Claim | None = None
 
     def __post_init__(self) -> None:
@@ -42,10 +39,9 @@ class Estimate:
         if values.ndim != 2:
             raise ValueError(f"values has shape {values.shape}: expected (q, k).")
         object.__setattr__(self, "values", values)
-        for name in ("variances", "approximate_variances"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, _read_only(name, given, len(values)))
+        if self.variances is not None:
+            kept = _read_only("variances", self.variances, len(values))
+            object.__setattr__(self, "variances", kept)
         if self.variances is None and not self.note:
             raise ValueError("note is empty: expected why there are no variances.")
 

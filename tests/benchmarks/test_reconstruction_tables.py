@@ -13,7 +13,6 @@ from mrf_matrix.forests import RandomTrees
 from mrf_matrix.mechanisms import PureDP, count_cells, measure
 from mrf_matrix.reconstruction import (
     combine,
-    maximum_likelihood,
     nonnegative_least_squares,
     shrink_leaves,
     vote_noise_share,
@@ -71,18 +70,6 @@ def leaf_errors(epsilon, draws=5):
     return np.sqrt(np.mean(squares, axis=0))
 
 
-def median_ratio(answers, draws=1000):
-    """Return the squared error of maximum likelihood over that of least squares."""
-    counts = count_cells(np.zeros((30, 1), int), np.zeros(30, int), (1,), draws)
-    release = measure(
-        np.ones((answers, 1)), counts, PureDP(1), noise="research", random_state=answers
-    )
-    truth = np.eye(1, draws) * 30
-    found = maximum_likelihood(release, [[1]]).values, combine(release, [[1]]).values
-    likely, plain = (np.mean((values - truth) ** 2) for values in found)
-    return likely / plain
-
-
 def votes(name, strategy, epsilon, draws=5):
     """Return the share of noise kept, and accuracies of weight voting with three leaf values."""
     data = load_dataset(name)
@@ -117,17 +104,10 @@ def test_cut_off_noise_adds_up_in_leaves_unless_totals_are_known():
     assert max(cut_totals, shrunk, shrunk_totals) < 0.5 * plain
 
 
-def test_a_median_of_many_answers_has_less_error_than_their_mean():
-    assert median_ratio(3, 200) > 0.8
-    assert median_ratio(101, 200) < 0.75
-
-
 def main():
     print("root-mean-square error per leaf and class, Car, 970 records, 16 trees of depth 3")
     for epsilon in EPSILONS:
         print(epsilon, leaf_errors(epsilon).round(2))
-    print("squared error of maximum likelihood over least squares'")
-    print({answers: round(median_ratio(answers), 2) for answers in (3, 9, 31, 101, 301)})
     print("accuracy of weight voting, 64 trees of depth 4: least squares, shrunk, noise_share=.3")
     for title, (name, strategy) in VOTES.items():
         for epsilon in EPSILONS:

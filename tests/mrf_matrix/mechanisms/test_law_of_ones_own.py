@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms import (
     measure,
     row_variances,
 )
-from mrf_matrix.reconstruction import combine, maximum_likelihood
+from mrf_matrix.reconstruction import combine
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
 CODES = np.random.default_rng(0).integers(0, [2, 3], size=(40, 2))
@@ -143,8 +143,6 @@ def test_forests_of_its_release_follow_it_or_refuse():
 
 
 def test_what_does_not_know_it_names_it(tmp_path):
-    with pytest.raises(TypeError, match="TwoDraws"):
-        maximum_likelihood(measured("research"), np.eye(6))
     for release in (measured(), measured("research")):
         with pytest.raises(ReleaseFileError, match=r"two Laplace draws.*no form in files"):
             save_release(release, tmp_path / "one.release", DOMAIN, allow_nonprivate=True)

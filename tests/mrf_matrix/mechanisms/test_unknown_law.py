@@ -15,10 +15,7 @@ from mrf_matrix.mechanisms import (
     NoNoise,
     PureDP,
     calibrate,
-    count_cells,
-    measure,
 )
-from mrf_matrix.reconstruction import maximum_likelihood
 
 
 @dataclass(frozen=True)
@@ -64,15 +61,3 @@ def test_flips_are_those_of_the_law_itself():
         for law in (Mine(Fraction(2)), DiscreteLaplace(Fraction(2)))
     )
     assert one == other > 0.1
-
-
-def test_likelihood_names_it():
-    counts = count_cells(np.zeros((4, 1), int), np.zeros(4, int), sizes=(2,), n_classes=1)
-    release = measure(np.eye(2), counts, PureDP(1), noise="research", random_state=0)
-    mechanism = release.mechanism
-    object.__setattr__(mechanism, "law", Mine(Fraction(1)))  # past the mechanism's own check
-    with pytest.raises(TypeError, match="Mine"):
-        maximum_likelihood(release, np.eye(2))
-    nothing = measure(np.eye(2), counts, PureDP(float("inf")))
-    with pytest.raises(ValueError, match="no noise"):
-        maximum_likelihood(nothing, np.eye(2))

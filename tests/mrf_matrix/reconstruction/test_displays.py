@@ -12,7 +12,6 @@ from mrf_matrix.reconstruction import (
     Estimate,
     combine,
     least_squares,
-    maximum_likelihood,
     nearest_on_simplex,
     nonnegative_least_squares,
     rising,
@@ -28,7 +27,6 @@ STUMP = RandomTrees(n_trees=1, max_depth=1).grow(Domain.from_sizes([3]))
 # name -> releases to an Estimate
 ESTIMATORS = {
     "combine": lambda releases: combine(releases, ASKED),
-    "maximum_likelihood": lambda releases: maximum_likelihood(releases, ASKED),
     "nonnegative_least_squares": lambda releases: nonnegative_least_squares(releases, ASKED),
     "nearest_on_simplex": lambda releases: nearest_on_simplex(releases, ASKED),
     "with_known_totals": lambda releases: with_known_totals(releases, ASKED, class_totals=[3]),
@@ -63,13 +61,13 @@ def test_research_noise_is_named(name, budget):
     assert "NOT A PRIVATE" not in repr(ESTIMATORS[name](release("exact", budget)))
 
 
-@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"maximum_likelihood"}))
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_missing_noise_is_named(name):
     shown = repr(ESTIMATORS[name](release("exact", PureDP(inf))))
     assert "NOT A PRIVATE RELEASE: no noise was added" in shown
 
 
-@pytest.mark.parametrize("name", ["combine", "maximum_likelihood", "nonnegative_least_squares"])
+@pytest.mark.parametrize("name", ["combine", "nonnegative_least_squares"])
 def test_one_release_of_research_noise_among_private_ones_is_enough(name):
     both = [release("exact"), release("research")]
     shown = repr(ESTIMATORS[name](both))
