@@ -9,8 +9,7 @@ with the class shares :math:`\pi` that the tables tell. Two that knew nothing in
 v = w = 1, and two that say the same would share a weight of 1.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -66,19 +65,8 @@ class PooledPosterior:
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, those of both averaged over what noise leaves, (b, k)."""
-        return next(self.probabilities_believed(codes, (1.0,)))
-
-    def probabilities_believed(self, codes: AnyInts, factors: Iterable[float]) -> Iterator[Array]:
-        """Yield what `probabilities` of `believed` are for each factor, (b, k)."""
-        prior = self.tables.log_shares
         logs = self._pool(codes, np.log(np.maximum(self.tables.probabilities(codes), TINY)))
-        for factor in factors:
-            yield softmax(prior + factor * (logs - prior), axis=1)
-
-    def believed(self, factor: float) -> "PooledPosterior":
-        """Return the posterior whose tree and tables both count so many times as much."""
-        v, w = self.weights
-        return replace(self, weights=(factor * v, factor * w))
+        return np.asarray(softmax(logs, axis=1))
 
     def margin_widths(
         self, codes: AnyInts, first: AnyInts, second: AnyInts, level: float

@@ -9,8 +9,8 @@ Blocks vote by product. Shares p of main effects (naive Bayes, where each block 
 attribute) and interactions g are shrunk by the known noise; a block that noise drowns adds nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,10 +77,6 @@ class ProductPosterior:
             evidence += (model.evidence(fit) + beyond.logs)[cells]
         return np.asarray(np.log(self.totals.values) + self.trust * evidence)
 
-    def believed(self, factor: float) -> "ProductPosterior":
-        """Return the posterior whose evidence counts so many times as much."""
-        return replace(self, trust=factor * self.trust)
-
     def margin_variances(self, codes: Codes, first: NDArray[Any], second: NDArray[Any]) -> Array:
         """Return the posterior variance of the log odds between two classes, shape (b,).
 
@@ -125,22 +121,13 @@ class ProductPosterior:
         The average of a softmax over normal log odds is approximated by dividing them by
         :math:`\sqrt{1 + \pi v / 8}` (MacKay, 1992), v the variance between the leading two.
         """
-        return next(self.probabilities_believed(codes, (1.0,)))
-
-    def probabilities_believed(self, codes: Codes, factors: Iterable[float]) -> Iterator[Array]:
-        """Yield what `probabilities` of `believed` are for each factor, (b, k), nearly.
-
-        The leading two classes are taken to be those of a factor of 1, and the variance of the
-        class totals, which is small, counts as often as that of the votes.
-        """
         logs, prior = self.log_odds(codes), np.log(self.totals.shares)
         added, variances = logs - prior, np.zeros((len(logs), 1))
         if logs.shape[1] > 1:
             order = np.argsort(logs, axis=1, kind="stable")
             variances[:, 0] = self.margin_variances(codes, order[:, -1], order[:, -2])
-        for factor in factors:
-            shrunk = factor * added / np.sqrt(1 + np.pi * factor**2 * variances / 8)
-            yield softmax(prior + shrunk, axis=1)
+        shrunk = added / np.sqrt(1 + np.pi * variances / 8)
+        return np.asarray(softmax(prior + shrunk, axis=1))
 
 
 def product_posterior(

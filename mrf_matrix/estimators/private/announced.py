@@ -102,12 +102,7 @@ def announced(model: PrivateForestClassifier) -> Announcement:
     plan = model.plan()
     follows = plan if plan.balance is None else planned_for(plan, plan.n_records or 0)
     forest = model._forest(follows)._plan(follows.domain)
-    last = () if follows.trust is None else (follows.trust,)
-    steps = (
-        *map(_of_step, follows.choices),
-        *_steps_of_forest(forest, follows),
-        *map(_of_step, last),
-    )
+    steps = (*map(_of_step, follows.choices), *_steps_of_forest(forest, follows))
     return Announcement(plan, steps, forest)
 
 

@@ -9,17 +9,13 @@ from mrf_matrix.base.provenance import Chosen, parts_of
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
-from mrf_matrix.estimators.private.report import (
-    private_report,
-    what_was_chosen,
-)
+from mrf_matrix.estimators.private.report import private_report, what_was_chosen
 from mrf_matrix.estimators.private.screened import chosen_balance, screened
-from mrf_matrix.estimators.private.trusted import Believed, chosen_factor, is_of_tables
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.private.what_may_follow import check_what_may_follow
 from mrf_matrix.estimators.shared.base import FitsFromCounts
-from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails, keeping
-from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenData, PrivateData
+from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
+from mrf_matrix.estimators.shared.given_data import GivenData, PrivateData
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
@@ -30,7 +26,6 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
     paid,
 )
-from mrf_matrix.estimators.training.posterior_votes import Posterior
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.selection.bits import Bits
@@ -42,17 +37,9 @@ from mrf_matrix.planning.private.private_plan import POOLS
 from mrf_matrix.residual import ResidualPlan
 
 FITTED = (
-    "domain_", "classes_", "plan_", "screened_", "forest_", "trust_", "posterior_",
-    "privacy_report_",
+    "domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_",
 )  # fmt: skip
 """What a fit leaves."""
-
-MEASURED = (
-    "The budget is spent. What was measured before is kept in forest_ of this estimator, which "
-    "predicts; fitting again would spend again."
-)
-
-Believing = Callable[[Believed], float]
 
 
 @parameters
@@ -66,10 +53,8 @@ class PrivateForestClassifier(
     records, on one scale: the expected share of right labels under a public prior. The best is
     taken; ``plan_.reason`` says why, and what the next one would have had. Of two classes and a
     public number of records one thing is asked first where N ε is 1000 or more, privately and for
-    1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. Of several
-    one thing is asked last for 3 %, where N ε is 2500 or more (5000 under replace-one
-    neighbours): how far the votes of tables are believed. The whole budget is charged once, before
-    the first release.
+    1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The whole
+    budget is charged once, before the first release.
 
     Neighbouring codes of long ordered attributes are counted as one, see `Domain.coarser`: bins
     that are finer tell less of noisy counts than they cost. ``domain_`` has the bins.
@@ -92,10 +77,8 @@ class PrivateForestClassifier(
         Attributes that were chosen, where they were enough; None where all are used.
     forest_ : PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier or
         LabelTreeClassifier: the fitted forest that labels.
-    trust_ : float or None
-        By how much its votes are multiplied, where that was chosen last.
     posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior, PooledPosterior or
-        LabelPosterior: what its releases imply, believed as far as was chosen.
+        LabelPosterior: what its releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
 
@@ -175,7 +158,7 @@ class PrivateForestClassifier(
         bill = bill_of(self, announced.budget).resting_on(data.provenance)
         stream = noise_stream(self.noise, bill.noise_state)
         waiting = None
-        if most.chosen.measured in POOLS or most.trust is not None:  # refused before the charge
+        if most.chosen.measured in POOLS:  # refused before the charge
             forest = self._forest(most, None, stream, bill.ledger)
             with parts_of(bill.spending, charged=False):
                 waiting = forest, forest._prepared(lambda: data).release
@@ -206,26 +189,13 @@ class PrivateForestClassifier(
             kept = Chosen(chosen, bill.provenance) if enough else None
         if waiting is not None and self.plan_ is most:
             forest, release = waiting
-            self._fit_forest(forest, None, release, self._believing(tables, bits))
+            self._fit_forest(forest, None, release)
         else:
             forest = self._forest(self.plan_, kept, bits.generator, None)
-            fit = forest._prepared(lambda: data).pay
-            self._fit_forest(forest, kept, fit, self._believing(tables, bits))
-
-    def _believing(self, data: TableSource, bits: Bits) -> Believing | None:
-        """Return what chooses how far a posterior is believed; None where nothing does."""
-        step = self.plan_.trust
-        if step is None:
-            return None
-        assert isinstance(data, EncodedRecords)
-        return lambda posterior: chosen_factor(step, posterior, data, bits)
+            self._fit_forest(forest, kept, forest._prepared(lambda: data).pay)
 
     def _fit_forest(
-        self,
-        forest: Forest,
-        chosen: tuple[int, ...] | None,
-        fit: Callable[[], object],
-        believing: Believing | None = None,
+        self, forest: Forest, chosen: tuple[int, ...] | None, fit: Callable[[], object]
     ) -> None:
         """Fit the forest that labels, and keep what follows from it."""
         self.screened_ = chosen
@@ -238,32 +208,18 @@ class PrivateForestClassifier(
         self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
         self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
         report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
-        self.trust_, self.posterior_ = self._trusted(believing)
+        self.posterior_ = self.forest_.posterior_
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
             self.forest_.privacy_report_ = report.with_structure_that_was_paid_for()
         report = private_report(
             report,
             self.plan_.choices,
-            self.plan_.trust,
             report.provenance,
             self.plan_.delta,
-            [
-                self.plan_.reason,
-                *what_was_chosen(self.plan_, self.domain_, self.screened_, self.trust_),
-            ],
+            [self.plan_.reason, *what_was_chosen(self.plan_, self.domain_, self.screened_)],
         )
         self.privacy_report_ = with_verdict(report, self.plan_)
-
-    def _trusted(self, believing: Believing | None) -> tuple[float | None, Posterior]:
-        """Return the factor of the forest's votes, where one is chosen, and the posterior."""
-        posterior = self.forest_.posterior_
-        if believing is None:
-            return None, posterior
-        assert is_of_tables(posterior)
-        with keeping(self, ("posterior_", "privacy_report_"), MEASURED):
-            factor = believing(posterior)
-        return factor, posterior.believed(factor)
 
     def _steps(self, plan: PrivatePlan) -> ResidualPlan:
         """Return the steps of a plan of residuals, alone or beside a tree."""

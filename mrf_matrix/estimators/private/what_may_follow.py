@@ -55,7 +55,7 @@ def check_what_may_follow(
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
         steps(sequences[0])
-    if most.chosen.measured == "tables" and most.trust is None:  # else the forest does, prepared
+    if most.chosen.measured == "tables":
         check_before_release(tables_of(most, most.rest, None))
 
 

@@ -1,7 +1,6 @@
 """A private forest that was released: it predicts, and knows nothing of the records."""
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.private.trusted import is_of_tables
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
@@ -35,39 +34,30 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
         Choices that were made before it.
     screened : tuple of int or None
         Attributes that were kept; None for all.
-    last : ResidualStep or None
-        The choice of how far votes are believed, which was made after it.
-    trust : float or None
-        What it came to.
     delta : float
         The δ that the claim is stated for, where the budget is zCDP.
 
     Attributes
     ----------
-    forest_, screened_, trust_
+    forest_, screened_
         As given.
     posterior_
-        What the forest's releases imply, believed as far as was chosen.
+        What the forest's releases imply.
     """
 
     released_by = "PrivateForestClassifier"
-    _claim_rests_on = ("forest", "choices", "screened", "last", "trust", "report")
+    _claim_rests_on = ("forest", "choices", "screened", "report")
 
     forest: ReleasedForest
     choices: tuple[ResidualStep, ...]
     screened: tuple[int, ...] | None
-    last: ResidualStep | None
-    trust: float | None
     delta: float
     domain: Domain
     report: PrivacyReport
 
     def _keep(self) -> None:
         self.forest_, self.screened_ = self.forest, self.screened
-        self.trust_, self.posterior_ = self.trust, self.forest.posterior_
-        if self.trust is not None:
-            assert is_of_tables(self.posterior_)
-            self.posterior_ = self.posterior_.believed(self.trust)
+        self.posterior_ = self.forest.posterior_
         self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

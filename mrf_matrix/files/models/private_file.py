@@ -20,7 +20,6 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.provenance import Chosen
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private.report import private_report
-from mrf_matrix.estimators.private.trusted import is_of_tables
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import (
     ReleasedForest,
@@ -45,15 +44,12 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.mechanisms.budgets.budget import budget_of, total_budget
-from mrf_matrix.planning.private.trust import FACTORS
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import Kind, ResidualStep
 
 PRIVATE_FORMAT = "mrf_matrix.private_model"
-PRIVATE_VERSION = 3
-KEYS = {
-    "format", "schema_version", "delta", "choices", "screened", "trust", "forest", "report",
-}  # fmt: skip
+PRIVATE_VERSION = 4
+KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
 CHOICE_KEYS = {"measured", "budget"}
 USUAL_KIND = "screening"
 BEFORE_A_FOREST: tuple[Kind, ...] = ("choice", "screening")
@@ -84,7 +80,6 @@ def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]
             for step in choices
         ],
         "screened": None if model.screened_ is None else list(model.screened_),
-        "trust": _content_of_trust(model),
         "forest": content,
         "report": model.privacy_report_.to_dict(),
     }
@@ -95,15 +90,6 @@ def _choices_made(model: PrivateModel) -> tuple[ResidualStep, ...]:
     if isinstance(model, ReleasedPrivateForestClassifier):
         return model.choices
     return model.plan_.choices
-
-
-def _content_of_trust(model: PrivateModel) -> JsonObject | None:
-    """Return the choice of how far votes are believed, and what it came to."""
-    last = model.last if isinstance(model, ReleasedPrivateForestClassifier) else model.plan_.trust
-    if last is None:
-        return None
-    budget = {last.budget.parameter: str(last.budget.amount)}
-    return {"measured": last.measured, "budget": budget, "factor": model.trust_}
 
 
 def private_of(container: Container) -> ReleasedPrivateForestClassifier:
@@ -120,18 +106,12 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     claimed, screened = report_of(data["report"]), _screened(data["screened"], forest, choices)
     if screened is not None:
         screened = Chosen(screened, claimed.provenance)
-    last, trust = _trust(data["trust"], forest)
-    if last is not None and screened is not None:
-        raise FieldError("trust: expected no screened attributes beside it.")
-    made = (*choices, *(() if last is None else (last,)))
     of_forest = forest.privacy_report_
-    whole = _whole(forest, made)
+    whole = _whole(forest, choices)
     check_covered(claimed.claim, whole, of_forest.neighboring, of_forest.noise)
-    expected = private_report(of_forest, choices, last, claimed.provenance, delta, ())
+    expected = private_report(of_forest, choices, claimed.provenance, delta, ())
     report = check_follows(claimed, expected)
-    return ReleasedPrivateForestClassifier(
-        forest, choices, screened, last, trust, delta, forest.domain, report
-    )
+    return ReleasedPrivateForestClassifier(forest, choices, screened, delta, forest.domain, report)
 
 
 def _forest(inner: Container, kind: object) -> ReleasedForest:
@@ -157,19 +137,6 @@ def _step(kind: Kind, described: JsonObject, forest: ReleasedForest, name: str) 
     if type(budget) is not type(forest.spent):
         raise FieldError(f"{name}: expected a budget of the forest's kind.")
     return ResidualStep(kind, words, budget, forest.privacy_report_.neighboring)
-
-
-def _trust(data: object, forest: ReleasedForest) -> tuple[ResidualStep, float] | tuple[None, None]:
-    """Return the choice of how far votes are believed, and the factor: one of the candidates."""
-    if data is None:
-        return None, None
-    described = object_of(data, "trust", CHOICE_KEYS | {"factor"})
-    factor = number_of(described["factor"], "trust: factor", most=float(FACTORS.max()))
-    if factor not in FACTORS:
-        raise FieldError("trust: factor: expected one of the candidates.")
-    if forest.domain.n_classes <= 2 or not is_of_tables(forest.posterior_):
-        raise FieldError("trust: expected tables of several classes, alone or beside a tree.")
-    return _step("choice", described, forest, "trust"), factor
 
 
 def _screened(

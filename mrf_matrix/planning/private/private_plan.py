@@ -8,7 +8,6 @@ from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.domain.errors import name_few
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.planning.private.screening import Screening, screening_share
-from mrf_matrix.planning.private.trust import planned_trust
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -25,8 +24,6 @@ beside either."""
 OF_RESIDUALS: tuple[Measured, ...] = ("residuals", "residual pool")
 """Kinds that need every record by itself."""
 
-OF_TABLES: tuple[Measured, ...] = ("tables", "pool")
-"""Kinds whose votes a choice may say how far to believe: residuals have one of their own."""
 
 POOLS: tuple[Measured, ...] = ("pool", "residual pool")
 
@@ -134,15 +131,14 @@ class PrivatePlan:
 
     @property
     def makes_choices(self) -> bool:
-        """Whether anything is chosen from the records, before the forest or after it."""
-        steps = self.balance, self.chosen.screening, self.trust
-        return any(one is not None for one in steps)
+        """Whether anything is chosen from the records before the forest."""
+        return self.balance is not None or self.chosen.screening is not None
 
     @property
     def takes_records(self) -> bool:
         """Whether records are needed by themselves, for this forest or one that may follow."""
         later = self.balance is not None and self.left_out is None
-        return later or self.trust is not None or self.chosen.measured in OF_RESIDUALS
+        return later or self.chosen.measured in OF_RESIDUALS
 
     @property
     def is_rare(self) -> bool:
@@ -168,22 +164,9 @@ class PrivatePlan:
         )
 
     @property
-    def trust(self) -> ResidualStep | None:
-        """The last choice: how far the votes of tables are believed; None where it is not made."""
-        if self.chosen.measured not in OF_TABLES or self.chosen.screening is not None:
-            return None
-        if self.left_out is not None:  # records are counted as they pass
-            return None
-        classes, budget = self.domain.n_classes, self.chosen.budget
-        return planned_trust(
-            classes, budget, n_records=self.n_records, neighboring=self.neighboring
-        )
-
-    @property
     def rest(self) -> Budget:
-        """What is left for the forest beside screening and the choice that comes last."""
-        left = screening_share(self.chosen.screening, self.chosen.budget)
-        return left if self.trust is None else left.of(left.exact - self.trust.budget.exact)
+        """What is left for the forest beside screening."""
+        return screening_share(self.chosen.screening, self.chosen.budget)
 
     @property
     def reason(self) -> str:
@@ -198,8 +181,6 @@ class PrivatePlan:
             )
         elif self.balance is not None:
             told += " What follows a private choice of how rare the rarer class is may differ."
-        if self.trust is not None:
-            told += " A private choice at the end says how far its votes are believed."
         if self.n_records is None:
             told += " Residuals and trees of labels need a public n_records."
         if not self.verdict.ok:

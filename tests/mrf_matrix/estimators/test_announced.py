@@ -41,8 +41,6 @@ def test_the_steps_add_up_to_the_whole_budget(case):
         assert sum(shares) == pytest.approx(1)
     if found.plan.balance is not None:
         assert found.steps[0].measured == found.plan.balance.measured
-    if found.plan.trust is not None:
-        assert found.steps[-1].measured == found.plan.trust.measured
     record = found.to_dict()
     assert json.loads(json.dumps(record)) == record
     kinds = [one.name for one in found.plan.forecasts]

@@ -135,8 +135,6 @@ CHANGES = {
     "releases": (),
     "scale": -1,
     "choices": (((),),),
-    "last": (),
-    "trust": 2.0,
     "posterior": None,
 }
 ASKED = ("predict", "predict_proba", "plan", "vote_intervals", "predict_or_abstain",
