@@ -1,0 +1,184 @@
+"""Every kind of model releases the integers that it released when this table was frozen.
+
+A move of code must change no release and no probability. `frozen.json` holds, for each kind, set,
+claim and neighbouring relation, a hash of all that a fit drew, in order, and the probabilities of a
+few queries. A change that is meant says which rows it froze anew, and why::
+
+    python tests/mrf_matrix/test_frozen.py [KIND ...]
+
+``-m slow`` looks at one claim a kind and set, ``-m long`` at all of them, in four minutes.
+"""
+
+import hashlib
+import json
+import sys
+import warnings
+from dataclasses import fields, is_dataclass
+from functools import cache
+from inspect import signature
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    LabelTreeClassifier,
+    MatrixForestClassifier,
+    MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    SubsampleAggregateClassifier,
+)
+from mrf_matrix.base.kept import kept_draws
+from mrf_matrix.base.provenance import Provenance
+
+FILE = Path(__file__).with_name("frozen.json")
+QUERIES = 4
+SMALL = {"n_trees": 6, "max_depth": 2}
+
+KINDS = {
+    "private": (PrivateForestClassifier, {"n_records": True}),
+    "tables": (PosteriorForestClassifier, {"n_records": True}),
+    "additive": (ResidualForestClassifier, {"n_records": True}),
+    "labels": (LabelTreeClassifier, {"n_records": True}),
+    "pool": (PooledForestClassifier, {"n_records": True}),
+    "pool of residuals": (PooledForestClassifier, {"n_records": True, "beside": "residuals"}),
+    "naive_bayes": (PrivateNaiveBayesClassifier, {}),
+    "matrix": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
+    "matrix, selected": (MatrixForestClassifier, SMALL | {"strategy": "auto"}),
+    "matrix, tree by tree": (MatrixForestClassifier, SMALL | {"allocation": "per_tree"}),
+    "matrix, three ensembles": (
+        MatrixForestClassifier,
+        SMALL | {"strategy": "identity", "n_ensembles": 3, "max_features": 3},
+    ),
+    "two_stage": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),
+    "two_stage, coins": (
+        MultinomialMatrixForestClassifier,
+        SMALL | {"strategy": "identity", "parts": "coins"},
+    ),
+    "batch": (BatchPredictionClassifier, SMALL | {"strategy": "identity", "n_batches": 2}),
+    "subsample": (SubsampleAggregateClassifier, SMALL),
+}
+CLAIMS = {
+    "faint": {"epsilon": 0.02},
+    "usual": {"epsilon": 1.0},
+    "delta": {"epsilon": 1.0, "delta": 1e-6},
+    "none": {"epsilon": float("inf")},
+}
+RELATIONS = ("add_remove", "replace_one")
+USUAL = ("usual", "add_remove")
+
+
+def records_of(seed, sizes, n_classes, count):
+    """Return a domain and records whose class follows the first two attributes."""
+    generator = np.random.default_rng(seed)
+    codes = np.stack([generator.integers(0, size, count) for size in sizes], axis=1)
+    score = (codes[:, 0] + 2 * codes[:, 1] + generator.integers(0, 3, count)) * n_classes
+    labels = np.minimum(score // (sizes[0] + 2 * sizes[1] + 2), n_classes - 1)
+    return Domain.from_sizes(sizes, n_classes=n_classes), codes, labels
+
+
+SETS = {
+    "two classes": records_of(1, [3, 4, 5, 2, 6, 3], 2, 4000),
+    "five classes": records_of(2, [4, 3, 3, 5, 2], 5, 3000),
+    "wide": records_of(5, [3] * 14, 2, 900),
+}
+CELLS = list(product(KINDS, SETS, CLAIMS, RELATIONS))
+
+
+def digest_of(value):
+    """Return a hash of what was drawn: all integers and words of it, in order, and no more."""
+    found = hashlib.sha256()
+
+    def add(one):
+        if one is None or isinstance(one, Provenance):
+            return
+        if isinstance(one, np.ndarray):
+            found.update(f"{one.dtype.kind}{one.shape}".encode() + np.ascontiguousarray(one).data)
+        elif is_dataclass(one):
+            for field in fields(one):
+                add(getattr(one, field.name))
+        elif isinstance(one, list | tuple):
+            found.update(f"[{len(one)}".encode())
+            for part in one:
+                add(part)
+        else:
+            found.update(f"{one!r};".encode())
+
+    add(value)
+    return found.hexdigest()[:16]
+
+
+@cache
+def cell(kind, data, claim, relation):
+    """Return what a fit draws and says, or why it refuses."""
+    model, given = KINDS[kind]
+    domain, codes, labels = SETS[data]
+    seeds = {"random_state": 3, "noise_state": 7}
+    given = given | CLAIMS[claim] | seeds | {"neighboring": relation, "noise": "research"}
+    if given.get("n_records"):
+        given["n_records"] = len(labels)
+    given = {name: one for name, one in given.items() if name in signature(model).parameters}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            one = model(domain, **given)
+            with kept_draws() as record:
+                said = one.fit(codes, labels).predict_proba(codes[:QUERIES])
+        except (TypeError, ValueError) as error:
+            return {"refused": type(error).__name__}
+    drawn = digest_of([draw.outcome for draw in record.draws])
+    return {"draws": len(record.draws), "drawn": drawn, "said": said.ravel().tolist()}
+
+
+def name_of(*place):
+    return " / ".join(place)
+
+
+@cache
+def frozen():
+    return json.loads(FILE.read_text())
+
+
+def check(place):
+    now, before = cell(*place), frozen()[name_of(*place)]
+    said = now.pop("said", None), before.get("said")
+    assert now == {key: value for key, value in before.items() if key != "said"}
+    if said[0] is not None:
+        np.testing.assert_allclose(*said, rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [one for one in CELLS if one[2:] == USUAL], ids=str)
+def test_the_usual_claim_is_as_it_was(place):
+    check(place)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", CELLS, ids=str)
+def test_every_claim_is_as_it_was(place):
+    check(place)
+
+
+def test_the_table_is_whole_and_its_rows_differ():
+    """The control: other noise, relations or claims give other draws."""
+    assert set(frozen()) == {name_of(*one) for one in CELLS}
+    for kind, data in product(KINDS, SETS):
+        places = [name_of(kind, data, *rest) for rest in product(CLAIMS, RELATIONS)]
+        drawn = [frozen()[one]["drawn"] for one in places if "drawn" in frozen()[one]]
+        assert len(set(drawn)) >= len(drawn) // 2 > 0
+
+
+if __name__ == "__main__":
+    kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+    asked = [one for one in CELLS if not sys.argv[1:] or one[0] in sys.argv[1:]]
+    kept |= {name_of(*one): cell(*one) for one in asked}
+    order = [name_of(*one) for one in CELLS if name_of(*one) in kept]
+    lines = [f"{json.dumps(one)}: {json.dumps(kept[one])}" for one in order]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
