@@ -26,7 +26,6 @@ from strategies.operators import (
     PrefixSums,
     Product,
     Ranges,
-    ResidualMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -97,7 +96,6 @@ ANY_CELLS = Field(plain, lambda reader, data, where: reader.integer(data, where,
 NUMBER = Field(plain, Reader.number)
 OPERATOR = Field(Writer.operator, Reader.operator)
 OPERATORS = Field(Writer.operators, Reader.operators)
-TABLES = {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}
 CSR = ("values", "indices", "starts", "columns", "sizes")
 
 RULES = (
@@ -117,8 +115,9 @@ RULES = (
         read_row_kronecker,
         ("bits", "sizes", "groups"),
     ),
-    Rule.by_fields("marginals", Marginals, TABLES),
-    Rule.by_fields("residual_marginals", ResidualMarginals, TABLES),
+    Rule.by_fields(
+        "marginals", Marginals, {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}
+    ),
     Rule.by_fields(
         "oblique_residuals",
         ObliqueResiduals,

@@ -37,7 +37,6 @@ from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
-from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
 
 __all__ = [
@@ -59,7 +58,6 @@ __all__ = [
     "PrefixSums",
     "Product",
     "Ranges",
-    "ResidualMarginals",
     "RowKronecker",
     "RowScaled",
     "RowSpaceError",

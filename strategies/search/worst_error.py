@@ -57,7 +57,9 @@ def table_errors(problem: Problem, matrix: Operator) -> Array | None:
     grouped by the user.
     """
     workload = problem.workload
-    if not isinstance(workload, Marginals) or not isinstance(matrix, ProductTables):
+    if not (isinstance(workload, Marginals) and isinstance(matrix, ProductTables)):
+        return None
+    if not matrix.is_diagonal:
         return None
     if problem.aim.groups is not None or mask_rows(workload) is not None:
         return None

@@ -46,7 +46,7 @@ OPERATORS: dict[str, Operator] = {
     "paths": PATHS,
     "tree": TREE,
     "marginals": MARGINALS,
-    "residual marginals": ops.ResidualMarginals(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
+    "residual marginals": ops.ObliqueResiduals.of_codes(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
     "oblique residuals": ops.ObliqueResiduals(
         [WHOLE, REAL, WHOLE[:, :2]], [(), (0,), (1, 2)], [0.5, 2, 1.25]
     ),
