@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from strategies.methods.descents.error_norm import POWERS, ErrorNorm
+from strategies.methods.descents.descent import POWERS, ErrorNorm
 from strategies.methods.marginals.algebra import Cover, make_cover
 from strategies.methods.marginals.optimiser import INFEASIBLE, Meter, Weighted
 from strategies.operators import Array, Marginals, Norm, fits
