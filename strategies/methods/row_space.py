@@ -24,7 +24,7 @@ from strategies.methods.descents.descent import REFUSED, minimise, step_seconds
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
-from strategies.operators.base.singular_values import minimum_norm
+from strategies.operators.base.qr import minimum_norm
 from strategies.problem.problem import Problem
 
 ROUNDS = (

@@ -25,7 +25,7 @@ from strategies.operators.base.pseudo_inverse import (
     numbered,
 )
 from strategies.operators.base.qr import has_full_rank, least_squares, triangular
-from strategies.operators.dense import Dense
+from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
