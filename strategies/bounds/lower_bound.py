@@ -2,7 +2,7 @@
 
 Over enumerable cells: the best weights found by `strategies.bounds.dual_weights`, which reach the
 optimum for Gaussian noise; an L1 column norm is at least the L2 norm, so the same bound holds for
-Laplace noise. Over larger domains: `strategies.bounds.implicit_bound`, from Grams of the rows
+Laplace noise. Over larger domains: `strategies.bounds.path_climb`, from Grams of the rows
 alone.
 """
 
@@ -14,10 +14,9 @@ import numpy as np
 
 from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
 from strategies.bounds.dual_weights import certified_bound
-from strategies.bounds.implicit_bound import LARGEST_GRAM, implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
-from strategies.bounds.path_climb import path_climb
+from strategies.bounds.path_climb import GAP, LARGEST_GRAM, path_climb, paths_bound
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.unions.design import tables_bound
@@ -115,10 +114,9 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
         return climbed
     factor = problem.factor if few else None
     if factor is None:
-        found = implicit_bound(problem.workload, work=work / 2)
+        found = paths_bound(problem.workload, work / 2)
         sampled = merging is not None and found is None
-        value = 0.0 if found is None else found.value
-        return uniform_bound(sampled_gram(problem)) if sampled else value
+        return uniform_bound(sampled_gram(problem)) if sampled else found or 0.0
     return certified_bound(factor, total_dual(problem, factor, TOLERANCE, work).weights)
 
 
@@ -127,11 +125,10 @@ def climbed_paths_bound(problem: Problem, work: float) -> float:
     climb = path_climb(problem)
     if climb is None or (climb.best is None and max(climb.paths.mix.shape) > LARGEST_GRAM):
         return 0.0
-    climb.to(PATHS_GAP, work)
+    climb.to(GAP, work)
     return climb.certified()
 
 
-PATHS_GAP = 5e-3  # gap at which a climb over paths stops
 SMALL = 600  # merged cells up to which a product's rows are asked beside its factors
 
 

@@ -24,14 +24,18 @@ from scipy import linalg, sparse
 
 from strategies.bounds.climbs import SPEED
 from strategies.bounds.implicit_bound import (
-    Mixture,
+    ProductWeights,
+    certified_bound,
     climbed_weights,
-    first_weights,
+    even_bound,
+    even_weights,
+    heaviest_rows,
+    is_plain,
     looked_through,
     weighted_gram,
 )
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
-from strategies.operators import Array, fits
+from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
@@ -47,6 +51,8 @@ CLIMBERS = 150  # cells that climb to larger norms, code by code
 UPDATES = 4  # of the weights in a round
 POWER = 4.0  # of an update; 1 climbs surely
 SHARE = 0.3  # of all weight on single cells at first
+LARGEST_GRAM = 1600  # rows, and paths behind them, that a bound keeps unless more are allowed
+GAP = 5e-3  # at which the climb for a bound stops
 FAINT = 1e-8  # share of all weight below which a cell is dropped
 CELL_SECONDS = 2e-6  # to tell a cell from others, and to hold it for a round
 MET_SECONDS = 5e-10  # to look a path up at a code
@@ -66,8 +72,7 @@ class PathColumns:
     def of(cls, paths: PatternRows) -> "PathColumns":
         """Find the row space from the rows' inner products at equal weights of all cells."""
         mix = paths.mix.toarray()
-        uniform = weighted_gram(paths, first_weights(paths, 1, np.random.default_rng(0)), 0)
-        gram = mix @ uniform @ mix.T
+        gram = mix @ weighted_gram(paths, even_weights(paths)) @ mix.T
         lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
         lengths[lengths == 0] = 1.0  # rows that cancel
         values, vectors = linalg.eigh(gram / np.outer(lengths, lengths))
@@ -102,7 +107,7 @@ class PathColumns:
 class CellWeights:
     """A product distribution over the cells, and cells with weights beside it."""
 
-    product: Mixture
+    product: ProductWeights
     share: float  # of the product; the rest is on single cells
     cells: Longs  # (N, d)
     columns: Floats  # (N, r): the workload's columns there
@@ -172,16 +177,16 @@ class PathClimb:
         own = update_seconds(paths)
         steps = min(40, max(2, int(work / own)))
         self.spent += own * steps + 50.0 * paths.mix.shape[0] ** 3 / SPEED
-        product, _ = climbed_weights(paths, first_weights(paths, 1, self.generator), steps)
+        product = climbed_weights(paths, steps)
         basis = columns.basis
-        self.product = basis @ weighted_gram(paths, product, 0) @ basis.T
+        self.product = basis @ weighted_gram(paths, product) @ basis.T
         cells = self.drawn(product, FIRST_CELLS)
         even = np.full(len(cells), SHARE / len(cells))
         self.last = CellWeights(product, 1 - SHARE, cells, columns.at(cells), even)
 
-    def drawn(self, product: Mixture, count: int, spread: float = 0.0) -> Longs:
+    def drawn(self, product: ProductWeights, count: int, spread: float = 0.0) -> Longs:
         """Return distinct cells drawn from a product, a share of it spread evenly."""
-        shares = [product.factors[i][0] for i in self.columns.tested]
+        shares = [product[i] for i in self.columns.tested]
         even = [(1 - spread) * share + spread / len(share) for share in shares]
         drawn = [self.generator.choice(len(share), count, p=share) for share in even]
         return distinct(np.stack(drawn, axis=1))
@@ -278,7 +283,7 @@ class PathClimb:
         state, paths = self.highest, self.paths
         if state is None:
             return 0.0
-        moment = state.share * weighted_gram(paths, state.product, 0)
+        moment = state.share * weighted_gram(paths, state.product)
         step = max(1, 2**24 // paths.n_paths)
         for start in range(0, len(state.cells), step):
             met = self.columns.met(state.cells[start : start + step]).astype(np.float64)
@@ -350,3 +355,29 @@ def fewer_rows(paths: PatternRows) -> PatternRows:
     if q <= p or p > MOST_PATHS or not fits((q, p), 16):
         return paths
     return replace(paths, mix=sparse.csr_array(np.linalg.qr(paths.mix.toarray(), mode="r")))
+
+
+def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM) -> float | None:
+    """Return a bound on the loss of every strategy, without n; None where no paths show.
+
+    `most`: rows and distinct paths that are climbed with, the heaviest; arrays have this side.
+    More paths, of one row each, are bounded together at even weights.
+
+    Raises MemoryCapError if the row Gram does not fit the memory cap.
+    """
+    rows = mask_rows(workload)
+    if rows is None:
+        return None
+    every = distinct_paths(looked_through(rows))
+    if every.n_paths > most and is_plain(every):
+        return even_bound(every)
+    paths = heaviest_rows(every, most)
+    side = max(paths.n_paths, paths.mix.shape[0])
+    check_allocation("row Grams of the distinct paths", (side, side, 4))
+    climb = PathClimb(paths, np.random.default_rng(0))
+    if not (paths.varied and paths.n_paths):
+        return certified_bound(paths, even_weights(paths)) if paths.n_paths else 0.0
+    if climb.least_seconds > work:
+        return certified_bound(paths, climbed_weights(paths, int(work / update_seconds(paths))))
+    climb.to(GAP, work)
+    return climb.certified()

@@ -9,8 +9,8 @@ squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
 import numpy as np
 
 from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_gram, uniform_bound
-from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import certified_joint_bound
+from strategies.bounds.path_climb import paths_bound
 from strategies.bounds.table_bound import table_dual
 from strategies.bounds.unions.design import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
@@ -51,8 +51,7 @@ def total_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound on the total error of all rows, for uniform weights of the cells."""
     if problem.merging is not None and fits((problem.merging.n_groups,) * 2, 16):
         return uniform_bound(sampled_gram(problem))
-    found = implicit_bound(problem.workload, work=work / 2)
-    return 0.0 if found is None else found.value
+    return paths_bound(problem.workload, work / 2) or 0.0
 
 
 def largest_entries(workload: Operator, aim: Aim) -> float:

@@ -1,9 +1,9 @@
 """Strategies found by others, with every entry set free.
 
 A start of full column rank descends over all matrices with columns of L1 norm 1
-(`strategies.methods.descents.free_columns_descent`). A start of lower rank, such as marginals,
+(`strategies.methods.descents.unit_columns`). A start of lower rank, such as marginals,
 keeps to few dimensions: its rows descend beside identity rows of a few thousandths of its weight
-(`strategies.methods.descents.p_identity_descent`), which keep the systems regular and move the row
+(`strategies.methods.descents.unit_columns`), which keep the systems regular and move the row
 space only as far as it pays; they are left out at the end where the rows alone determine the
 workload.
 """
@@ -15,10 +15,13 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
-from strategies.methods.descents.descent import step_seconds
-from strategies.methods.descents.error_norm import TOTAL, ErrorNorm, descended_rows
-from strategies.methods.descents.free_columns_descent import FILL, descend_columns
-from strategies.methods.descents.p_identity_descent import descend, p_identity_matrix
+from strategies.methods.descents.descent import TOTAL, ErrorNorm, descended_rows, step_seconds
+from strategies.methods.descents.unit_columns import (
+    FILL,
+    descend,
+    descend_columns,
+    p_identity_matrix,
+)
 from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits

@@ -1,7 +1,7 @@
 """p-Identity for Laplace noise: identity rows and p more, descended from starts that differ.
 
 Every column of ``A = [I; B] diag(d)`` has L1 norm 1. The descent
-(`strategies.methods.descents.p_identity_descent`) is exact and stable, and costs p x p systems
+(`strategies.methods.descents.unit_columns`) is exact and stable, and costs p x p systems
 only; which local minimum it ends in depends on the start, so many are tried for a few steps, and
 the best few descend on. Small p from random rows suits ranges and prefix sums, the workload's own
 rows suit batch prediction, where few test records make W of low rank.
@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.bounds.climbs import factor_seconds, update_seconds
 from strategies.methods.descents.descent import step_seconds
-from strategies.methods.descents.p_identity_descent import LEAST_SHARE, Descent, descend
+from strategies.methods.descents.unit_columns import LEAST_SHARE, Descent, descend
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.operators import Array, Dense, Identity, Operator, fits

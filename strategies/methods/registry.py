@@ -12,7 +12,6 @@ from strategies.methods import (
     p_identity,
     plain,
     row_space,
-    tree_hierarchy,
     workload_itself,
 )
 from strategies.methods.family import Family
@@ -36,7 +35,6 @@ FAMILIES: tuple[Family, ...] = (
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,
     common_refinement.FAMILY,
-    tree_hierarchy.FAMILY,
     row_space.FAMILY,
     p_identity.FAMILY,
     weighted_rows.FAMILY,

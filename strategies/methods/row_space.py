@@ -1,23 +1,42 @@
 """Strategies in the row space of W, for Laplace noise: few dimensions, dense columns.
 
 Wins where W has low rank, such as few test records in batch prediction: m rows, the rank or twice
-it, descended (`strategies.methods.descents.row_space_descent`) from rotations of the optimum for
-Gaussian noise. Sparse strategies leave the row space, and belong to
-`strategies.methods.p_identity`.
+it, descended from rotations of the optimum for Gaussian noise. Sparse strategies leave the row
+space, and belong to `strategies.methods.p_identity`. With E (k x g) spanning the rows of W,
+``A = C E``, ``W = T E`` and H = TᵀT,
+
+    loss = max_i ||C e_i||_1² · tr(H (CᵀC)⁻¹),
+
+where the maximum over columns is replaced by a p-norm and ``|x|`` by ``√(x² + δ²)``, both
+sharpened round by round. The objective is its logarithm, which does not change with C's scale: C is
+scaled to sensitivity 1 before every round.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from scipy import linalg
 
 from strategies.bounds.climbs import factor_seconds, moment_seconds
-from strategies.methods.descents.descent import step_seconds
-from strategies.methods.descents.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
+from strategies.methods.descents.descent import REFUSED, minimise, step_seconds
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
+from strategies.operators.base.qr import minimum_norm
 from strategies.problem.problem import Problem
 
+ROUNDS = (
+    (8.0, 0.3),
+    (20.0, 0.1),
+    (60.0, 0.03),
+    (200.0, 0.01),
+    (1000.0, 0.003),
+    (4000.0, 0.001),
+    (16000.0, 0.0003),
+)
+"""Exponent of the p-norm over columns, and δ in units of the mean entry, round by round."""
 LARGEST_RANK = 200  # rank of W up to which dense columns have a chance
 LARGEST = 4000
 EARLY, LATE = ROUNDS[:4], ROUNDS[3:]
@@ -90,6 +109,78 @@ def least_seconds(problem: Problem) -> float:
     rounds = len(EARLY) + len(LATE)
     begin = factor_seconds(r, g) + 2.0 * moment_seconds(r, g)
     return begin + 2.0 * rounds * cost(r, g, 2 * r) + evaluation_seconds(problem, 2 * r)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpace:
+    """A basis of a row space, and the workload in it."""
+
+    basis: Array  # (k, g): E
+    gram: Array  # (k, k): H with ``WᵀW = Eᵀ H E``
+
+    @classmethod
+    def of(cls, factor: Array, basis: Array) -> "RowSpace":
+        """Return the row space of a basis in which the workload's factor F (r, g) lies."""
+        inside = minimum_norm(basis.T, factor.T).T
+        return cls(basis, inside.T @ inside)
+
+    def loss(self, mix: Array) -> float:
+        """Return the loss of ``C E``, infinite where C is singular."""
+        trace, _ = self.error(mix)
+        if not np.isfinite(trace):
+            return float("inf")
+        return float(np.abs(mix @ self.basis).sum(axis=0).max() ** 2 * trace)
+
+    def error(self, mix: Array) -> tuple[float, Array]:
+        """Return ``tr(H (CᵀC)⁻¹)`` and its gradient in C."""
+        triangle, info = linalg.lapack.dpotrf(mix.T @ mix, lower=True)
+        if info != 0:
+            return float("inf"), np.zeros_like(mix)
+        half = linalg.lapack.dpotrs(triangle, self.gram, lower=True)[0]
+        whole = linalg.lapack.dpotrs(triangle, half.T, lower=True)[0]
+        return float(np.trace(half)), -(mix @ (whole + whole.T))
+
+
+def smoothed_value(
+    mix: Array, space: RowSpace, sharpness: float, rounding: float
+) -> tuple[float, Array]:
+    """Return the log of the smoothed loss at C (m, k), and its gradient.
+
+    `mix`: (m, k); `sharpness`: exponent of the p-norm over columns; `rounding`: δ.
+    """
+    trace, slope = space.error(mix)
+    if not np.isfinite(trace) or trace <= 0:
+        return REFUSED, np.zeros_like(mix)
+    matrix = mix @ space.basis
+    sizes = np.sqrt(matrix * matrix + rounding * rounding)
+    sums = sizes.sum(axis=0)
+    largest = sums.max()
+    shares = (sums / largest) ** sharpness
+    total = shares.sum()
+    pull = (matrix / sizes) * (2.0 * shares / (total * sums))
+    value = 2.0 * (np.log(largest) + np.log(total) / sharpness) + np.log(trace)
+    return float(value), pull @ space.basis.T + slope / trace
+
+
+def descend_in_row_space(
+    space: RowSpace, mix: Array, iterations: int, rounds: Sequence[tuple[float, float]] = ROUNDS
+) -> tuple[Array, float]:
+    """Return C of sensitivity 1 after every round of a number of iterations, and its loss."""
+    best = unit_scaled(space, mix)
+    lowest = space.loss(best)
+    current = best
+    for sharpness, share in rounds:
+        value = partial(smoothed_value, space=space, sharpness=sharpness, rounding=share / len(mix))
+        current = unit_scaled(space, minimise(value, current, iterations)[0])
+        loss = space.loss(current)
+        if loss < lowest:
+            best, lowest = current, loss
+    return best, lowest
+
+
+def unit_scaled(space: RowSpace, mix: Array) -> Array:
+    """Return C scaled so that the largest column of ``C E`` has L1 norm 1."""
+    return np.asarray(mix / np.abs(mix @ space.basis).sum(axis=0).max())
 
 
 FAMILY = Family(

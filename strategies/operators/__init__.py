@@ -18,8 +18,7 @@ from strategies.operators.base.recovery import (
     estimate,
     row_errors,
 )
-from strategies.operators.convert import MatrixLike, as_operator
-from strategies.operators.dense import Dense
+from strategies.operators.explicit import Dense, MatrixLike, Sparse, as_operator
 from strategies.operators.gram import Gram
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.identity import Identity
@@ -28,16 +27,13 @@ from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.p_identity import PIdentity
 from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.ordered.ranges import Ranges
-from strategies.operators.partition import Partition
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
-from strategies.operators.sparse import Sparse
-from strategies.operators.stack import Stack
+from strategies.operators.stack import Partition, Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
-from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
 
 __all__ = [
@@ -59,7 +55,6 @@ __all__ = [
     "PrefixSums",
     "Product",
     "Ranges",
-    "ResidualMarginals",
     "RowKronecker",
     "RowScaled",
     "RowSpaceError",

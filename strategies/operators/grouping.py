@@ -11,10 +11,9 @@ from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import check_rows_contained
 from strategies.operators.base.validation import checked_sizes, real_array
-from strategies.operators.convert import as_operator
+from strategies.operators.explicit import Sparse, as_operator
+from strategies.operators.identity import SingleEntries
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.single_entries import SingleEntries
-from strategies.operators.sparse import Sparse
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,16 +1,52 @@
-"""The identity: every cell is a row."""
+"""0/1 matrices with one 1 in every column, and the identity, where every cell is a row."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Longs, Numbers
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import checked_sizes
 from strategies.operators.masks.energies import LINE, Energies, product_energies, structure_energies
-from strategies.operators.single_entries import SingleEntries
+from strategies.operators.scaled import Scaled
+
+
+class SingleEntries(Operator):
+    """A matrix known by the row in which every column has its 1."""
+
+    prefers_sparse = True
+    is_binary = True
+    has_cheap_inverse = True  # cells of one row share its answer
+
+    @abstractmethod
+    def rows_of(self, cells: Longs) -> Longs:
+        """Return the row of every cell, given by flat numbers."""
+
+    @property
+    def entries(self) -> int:
+        """One a cell."""
+        return self.shape[1]
+
+    def columns(self, cells: Integers) -> sparse.csr_array:
+        """Return the columns at the given cells: one 1 each."""
+        rows = self.rows_of(self.flat_cells(cells))
+        entries = (np.ones(len(rows), dtype=np.int64), (rows, np.arange(len(rows))))
+        return sparse.csr_array(entries, shape=(self.shape[0], len(rows)))
+
+    def uniform_column_norm(self, norm: Norm) -> float:
+        """Return 1."""
+        return 1.0
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return 1."""
+        return 1
+
+    def rounded(self, scale: int) -> Operator:
+        """Return ``scale`` times the matrix."""
+        return Scaled(scale, self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

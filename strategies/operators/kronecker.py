@@ -14,7 +14,7 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.base.validation import plain_array
-from strategies.operators.dense import Dense
+from strategies.operators.explicit import Dense
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao

@@ -13,7 +13,7 @@ from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator, product
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.recovery import takes_long
-from strategies.operators.dense import Dense
+from strategies.operators.explicit import Dense
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.heaviest_cell import Heaviest, heaviest_cell

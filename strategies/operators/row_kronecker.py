@@ -17,11 +17,6 @@ from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_lo
 from strategies.operators.base.validation import owned, plain_array
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.disjoint_groups import (
-    check_disjoint,
-    cover_everything,
-    numbered_groups,
-)
 from strategies.operators.masks.energies import (
     Energies,
     masks_energies,
@@ -30,8 +25,16 @@ from strategies.operators.masks.energies import (
 )
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import exact_products, khatri_rao, sum_of_products
-from strategies.operators.masks.mask_columns import columns_by_group, met_columns
-from strategies.operators.masks.mask_grams import combined_squares, hadamard_gram, repeated_gram
+from strategies.operators.masks.mask_products import (
+    check_disjoint,
+    columns_by_group,
+    combined_squares,
+    cover_everything,
+    hadamard_gram,
+    met_columns,
+    numbered_groups,
+    repeated_gram,
+)
 from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,

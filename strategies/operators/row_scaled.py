@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Longs, Real
-from strategies.operators.base.exact_integers import check_range
+from strategies.operators.base.explicit_forms import check_range
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import masks_energies, structure_energies

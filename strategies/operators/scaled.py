@@ -8,7 +8,7 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real
 from strategies.operators.base.cross_gram import cross_gram, rows_product
-from strategies.operators.base.exact_integers import check_range
+from strategies.operators.base.explicit_forms import check_range
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import real_array

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from strategies.operators import Array, Gram, Operator, fits
 from strategies.operators.base.pseudo_inverse import WELL_CONDITIONED
-from strategies.operators.base.singular_values import check_finite, singular_values
+from strategies.operators.base.qr import check_finite, singular_values
 
 TALL = 4  # W itself is factorised while it has no more rows than this many times its columns
 NOISE = 4.0  # eigenvalues below this many units of rounding are zeros of the Gram

@@ -25,7 +25,7 @@ from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, RowSpaceError, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import factored_trace
-from strategies.operators.dense import Dense
+from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_gram import ordered_error
 from strategies.operators.ordered.ranges import Ranges, ranges_error

@@ -9,9 +9,8 @@ from strategies.operators import (
     Partition,
     row_errors,
 )
-from strategies.operators.dense import Dense
-from strategies.operators.masks.components import mask_rows
-from strategies.operators.masks.table_components import table_components
+from strategies.operators.explicit import Dense
+from strategies.operators.masks.components import mask_rows, table_components
 from strategies.operators.product import Product
 from strategies.operators.tables.product_tables import ProductTables
 from strategies.operators.tables.weighted_tables import WeightedTables
@@ -57,7 +56,9 @@ def table_errors(problem: Problem, matrix: Operator) -> Array | None:
     grouped by the user.
     """
     workload = problem.workload
-    if not isinstance(workload, Marginals) or not isinstance(matrix, ProductTables):
+    if not (isinstance(workload, Marginals) and isinstance(matrix, ProductTables)):
+        return None
+    if not matrix.is_diagonal:
         return None
     if problem.aim.groups is not None or mask_rows(workload) is not None:
         return None

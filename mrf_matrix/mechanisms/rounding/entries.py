@@ -24,7 +24,6 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
-    ResidualMarginals,
     RowScaled,
     Scaled,
     Sparse,
@@ -42,10 +41,6 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
             yield operator.matrix.data
         case Marginals():
             yield np.asarray(operator.weights)
-        case ResidualMarginals():
-            yield np.asarray(operator.weights)
-            if any(operator.attribute_sets):
-                yield np.array([-1])  # differences of codes
         case ObliqueResiduals():
             yield np.asarray(operator.weights)
             yield from _all_numbers(operator.factors)
@@ -117,7 +112,7 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(operator.matrix.data)
         case Marginals():
             return largest_of(np.asarray(operator.weights))
-        case ResidualMarginals() | ObliqueResiduals():
+        case ObliqueResiduals():
             return operator.largest_entry()
         case Scaled():
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)

@@ -32,7 +32,6 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
-    ResidualMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -60,10 +59,9 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             own = form.indices.copy(), form.indptr.copy()  # nobody else's to write to
             whole = sparse.csr_array((values, *own), shape=form.shape)
             return _explicit_form(operator, Sparse(whole, operator.sizes), is_exact)
-        case Marginals() | ResidualMarginals():
+        case Marginals():
             values, is_exact = rounded_product(np.asarray(operator.weights), factor)
-            sizes, sets = operator.domain_sizes, operator.attribute_sets
-            tables = type(operator)(sizes, sets, values.tolist())
+            tables = operator.with_weights(values.tolist())
             return IntegerForm(tables, is_exact, is_lossy=weights_lost(operator.weights, values))
         case ObliqueResiduals() if operator.is_integral or keeps_rows(operator):
             return oblique_form(operator, factor)
@@ -172,7 +170,7 @@ SQUARED_BITS = 24  # the same in the L2 norm, for squares must be summed exactly
 
 FACTORED_BITS = 40
 """The same for Kronecker products, whose factors are rounded one by one and share the bits, and
-for residual marginals, whose weights stand beside entries as large as their tables."""
+for differences of codes, whose weights stand beside entries as large as their tables."""
 
 LARGEST_BITS = 62
 """The same for Kronecker products of integers, whose sensitivity is a Python integer."""
@@ -294,10 +292,11 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
-    if isinstance(matrix, ObliqueResiduals) and (matrix.is_integral or keeps_rows(matrix)):
+    if isinstance(matrix, ObliqueResiduals) and matrix.is_integral:
+        plain = matrix.with_weights([1] * len(matrix.weights))
+        return min(FACTORED_BITS, PRECISION_BITS + plain.largest_entry().bit_length())
+    if isinstance(matrix, ObliqueResiduals) and keeps_rows(matrix):
         return FACTORED_BITS
-    if isinstance(matrix, ResidualMarginals):
-        return min(FACTORED_BITS, PRECISION_BITS + matrix.largest_scale().bit_length())
     if norm == "l1":
         return PRECISION_BITS
     return min(SQUARED_BITS, (61 - matrix.shape[0].bit_length()) // 2)

@@ -34,7 +34,6 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
-    ResidualMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -78,7 +77,7 @@ def column_entries(matrix: Operator) -> float:
         return sum(column_entries(block) for block in matrix.blocks)
     if isinstance(matrix, Marginals):
         return float(len(matrix.weights))
-    if isinstance(matrix, ResidualMarginals | ObliqueResiduals):
+    if isinstance(matrix, ObliqueResiduals):
         return float(matrix.shape[0])
     return matrix.entries / matrix.shape[1]
 

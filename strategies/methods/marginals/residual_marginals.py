@@ -21,9 +21,8 @@ from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.marginals.algebra import expanded_energies, set_cells
 from strategies.methods.marginals.candidates import largest_table
 from strategies.methods.marginals.marginals import applies, expansion_seconds
-from strategies.operators import Array, Norm, Operator, ResidualMarginals
-from strategies.operators.masks.energies import Energies, products_over
-from strategies.operators.tables.residual_marginals import difference_norm, residual_scales
+from strategies.operators import Norm, ObliqueResiduals, Operator, fits
+from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 
 
@@ -38,26 +37,22 @@ def residual_marginals(problem: Problem, search: Search) -> Operator:
             f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
             f"operator with sizes."
         )
-    weights = best_weights(energies, problem.norm)
+    return best_residuals(energies, problem.norm)
+
+
+def best_residuals(energies: Energies, norm: Norm) -> ObliqueResiduals:
+    """Return the components of a workload with the weights θ of least loss, sensitivity 1."""
     sets = [tuple(map(int, np.flatnonzero(row))) for row in energies.sets]
-    return ResidualMarginals(energies.sizes, sets, weights.tolist())
-
-
-def best_weights(energies: Energies, norm: Norm) -> Array:
-    """Return the weights θ of least loss, for sensitivity 1."""
-    scales = residual_scales(energies.sizes, energies.sets)
+    plain = ObliqueResiduals.of_codes(energies.sizes, sets, [1] * len(sets))
+    scales = plain.eigenvalues(energies.sets)
     if norm == "l2":
         values = np.sqrt(energies.values / energies.ranks)
-        return np.asarray(np.sqrt(values / scales / (values @ energies.ranks)))
-    costs = column_costs(energies)
-    weights = np.cbrt(energies.values / (scales * costs))
-    return np.asarray(weights / (weights @ costs))
-
-
-def column_costs(energies: Energies) -> Array:
-    """Return the L1 norm of a column of every set at weight one, shape (u,)."""
-    single = [float(difference_norm(size, "l1")) for size in energies.sizes]
-    return products_over(energies.sets, np.array(single))
+        weights = np.sqrt(values / scales / (values @ energies.ranks))
+    else:
+        costs = np.array([float(one) for one in plain.set_norms("l1")])
+        weights = np.cbrt(energies.values / (scales * costs))
+        weights /= weights @ costs
+    return plain.with_weights(weights.tolist())
 
 
 def is_served(problem: Problem) -> bool:
@@ -69,10 +64,12 @@ def is_served(problem: Problem) -> bool:
     known = problem.energies
     if known is None:
         return (problem.norm == "l2" or problem.merging is None) and applies(problem)
+    if not fits((max(known.sizes),) * 2, 16):  # differences of codes
+        return False
     if known.is_invariant:
         return True
-    fits = set_cells(known.sets, known.sizes).sum() <= largest_table()
-    return problem.workload.sizes is not None and bool(fits)
+    few = set_cells(known.sets, known.sizes).sum() <= largest_table()
+    return problem.workload.sizes is not None and bool(few)
 
 
 FAMILY = Family(

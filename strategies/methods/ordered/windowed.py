@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from strategies.methods.descents.lbfgs import descend_steps
+from strategies.methods.descents.descent import minimise
 from strategies.methods.ordered.windows import RangeLoss, WindowLoss, Windows
 from strategies.operators import Array, Operator, Ranges
 from strategies.operators.ordered.ordered_gram import OrderedGram
@@ -70,7 +70,7 @@ class Descent:
         while steps > 0:
             count = min(ROUND, steps) if steps >= ROUND + ROUND // 2 else steps
             start = best.roots if best is self else self.windows.away_from_zero(best.roots)
-            roots, log_loss = descend_steps(loss, start, count)
+            roots, log_loss = minimise(loss, start, count)
             steps -= count
             if log_loss < best.log_loss - STALLED:
                 best = replace(self, roots=roots, log_loss=log_loss)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from strategies.methods.descents.descent import REFUSED
 from strategies.operators import Array, Ranges
 from strategies.operators.base.arrays import Longs
 from strategies.operators.ordered.ordered_gram import OrderedGram
@@ -189,7 +190,7 @@ class WindowLoss:
         across = rows.transpose(0, 2, 1)
         inverse = inverse_of(self.windows.pair_sums(rows @ across) + np.eye(self.windows.p))
         if inverse is None:
-            return float("inf"), np.zeros_like(roots)
+            return REFUSED, np.zeros_like(roots)
         low_cumulated, high_cumulated = (
             np.cumsum(scaled * self.low, axis=2),
             np.cumsum(scaled * self.high, axis=2),
@@ -211,7 +212,7 @@ class WindowLoss:
         share = self.low * self.high * scale**2 - (solved * rows).sum(axis=1, keepdims=True)
         loss = float(share.sum())
         if not loss > 0:  # rows so large that rounding hides the loss
-            return float("inf"), np.zeros_like(roots)
+            return REFUSED, np.zeros_like(roots)
         slope = solved - self.windows.met(bend) @ rows
         gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * self.windows.mask
         return float(np.log(loss)), gradient
@@ -265,7 +266,7 @@ class RangeLoss:
         scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
         inverse = inverse_of(windows.pair_sums(rows @ rows.transpose(0, 2, 1)) + np.eye(p))
         if inverse is None:
-            return float("inf"), np.zeros_like(roots)
+            return REFUSED, np.zeros_like(roots)
         moved = self._moved(rows * scale, scale)
         moment = (self._adding @ (rows @ moved).reshape(-1, p))[:p]
         padded = np.concatenate([inverse, np.zeros((1, p))])
@@ -274,7 +275,7 @@ class RangeLoss:
         share -= (solved * rows).sum(axis=1, keepdims=True)
         loss = float(share.sum())
         if not loss > 0:  # rows so large that rounding hides the loss
-            return float("inf"), np.zeros_like(roots)
+            return REFUSED, np.zeros_like(roots)
         slope = solved - windows.met(inverse @ moment @ inverse) @ rows
         gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * windows.mask
         return float(np.log(loss)), gradient

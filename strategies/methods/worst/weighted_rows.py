@@ -6,8 +6,7 @@ levels are left out, so descents start from several weights of rows by their len
 
 import numpy as np
 
-from strategies.methods.descents.descent import step_seconds
-from strategies.methods.descents.error_norm import descended_rows
+from strategies.methods.descents.descent import descended_rows, step_seconds
 from strategies.methods.descents.row_weights import (
     SHARPNESS,
     Candidates,

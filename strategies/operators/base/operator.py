@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, Real, as_columns
-from strategies.operators.base.exact_integers import exact_column_sums, integer_form
-from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.explicit_forms import densified, exact_column_sums, integer_form
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.validation import of_length, plain_array

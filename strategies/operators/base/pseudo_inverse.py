@@ -12,9 +12,9 @@ from strategies.operators.base.qr import (
     has_full_rank,
     is_triangle,
     orthogonal,
+    singular_values,
     triangular,
 )
-from strategies.operators.base.singular_values import singular_values
 
 CONTAINMENT_TOLERANCE = 1e-6
 """Largest relative distance ``||W - W A⁺ A||_F / ||W||_F`` that counts as contained."""

@@ -1,20 +1,127 @@
 """Answers of marginals, split into components, and rows of masks answered from them.
 
-Time is the price of `strategies.operators.masks.contraction`: for each component, what its table
-and the rows' codes have in numbers, not their product.
+A row asks for ``<mask_1 ⊗ ... ⊗ mask_h, table> / Π n_i``. Building each row's product of masks
+costs rows times cells. Rows share masks, though, and what they share is summed once: after
+attribute j the table is contracted for every *prefix* (the distinct masks on attributes 1 to j)
+that occurs, and the codes that a mask admits are the only ones read.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from itertools import product
 from math import prod
 
 import numpy as np
+from scipy import sparse
 
-from strategies.operators.base.arrays import Array
+from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.base.memory import current_cap
 from strategies.operators.base.operator import Operator
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.contraction import DistinctMasks, contracted
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctMasks:
+    """The distinct masks of some rows on one attribute."""
+
+    matrix: sparse.csr_array  # (u, n_i): the masks over the attribute's size: ``mask / n_i``
+    number: Longs  # (o,): which one is each row's
+
+    @classmethod
+    def of(cls, mask: Bools) -> "DistinctMasks":
+        """Read them off the rows' masks, shape (o, n_i)."""
+        first, number = unique_rows(mask)
+        return cls(sparse.csr_array(mask[first] / mask.shape[1]), number)
+
+    @property
+    def spread(self) -> float:
+        """Masks for each code: what contracting the attribute multiplies a table's length by."""
+        return self.matrix.shape[0] / max(1, self.matrix.shape[1])
+
+
+def contracted(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> Array:
+    """Return ``<⊗_i mask_i / n_i, table>`` for rows given by the number of their mask.
+
+    `picked`: (r,), one for each attribute of the table, in its order; `table`: (Π n_i, k).
+
+    Of shape (r, k).
+
+    Attributes of few masks a code come first. Rows are taken in parts, such that what is left
+    of the table for all prefixes stays below an eighth of the memory cap.
+    """
+    k = table.shape[1]
+    if not picked:
+        return np.asarray(table)  # one row for all
+    if not (k and len(picked[0][1])):
+        return np.zeros((len(picked[0][1]), k))
+    sizes = [masks.matrix.shape[1] for masks, _ in picked]
+    order = sorted(range(len(picked)), key=lambda i: picked[i][0].spread)
+    turned = table.reshape(*sizes, k).transpose(*order, len(sizes))
+    parts = [picked[i] for i in order]
+    n_rows = len(parts[0][1])
+    result = np.empty((n_rows, k))
+    step = _rows_at_once([masks for masks, _ in parts], n_rows, k)
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        result[rows] = _swept([(masks, number[rows]) for masks, number in parts], turned)
+    return result
+
+
+def _swept(parts: Sequence[tuple[DistinctMasks, Longs]], turned: Array) -> Array:
+    """Contract the first attribute of a table for every prefix, then the next."""
+    k = turned.shape[-1]
+    prefix = np.zeros(len(parts[0][1]), dtype=np.int64)
+    left = turned[None]
+    for masks, number in parts:
+        n_prefixes, size = left.shape[:2]
+        u = masks.matrix.shape[0]
+        pairs, prefix = _distinct(prefix * u + number, n_prefixes * u)
+        read = _block_rows(masks.matrix[pairs % u], pairs // u, n_prefixes)
+        left = (read @ left.reshape(n_prefixes * size, -1)).reshape(len(pairs), *left.shape[2:])
+    return np.asarray(left.reshape(-1, k)[prefix])
+
+
+def _block_rows(masks: sparse.csr_array, block: Longs, n_blocks: int) -> sparse.csr_array:
+    """Move every row's entries into its block of columns."""
+    size = masks.shape[1]
+    columns = masks.indices + np.repeat(block * size, np.diff(masks.indptr))
+    return sparse.csr_array(
+        (masks.data, columns, masks.indptr), shape=(masks.shape[0], n_blocks * size)
+    )
+
+
+def _distinct(keys: Longs, limit: int) -> tuple[Longs, Longs]:
+    """Return the distinct keys below a limit in order, and which of them is each one."""
+    if limit > 4 * len(keys) + 1024:
+        values, number = np.unique(keys, return_inverse=True)
+        return values, number.ravel()
+    present = np.zeros(limit, dtype=np.bool_)
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
+
+
+def _rows_at_once(masks: Sequence[DistinctMasks], n_rows: int, k: int) -> int:
+    """Return how many rows leave at most an eighth of the cap in what is left of the table."""
+    step = max(1, n_rows)
+    while step > 1 and 64 * _largest_left(masks, step) * max(1, k) > current_cap():
+        step = -(-step // 2)
+    return step
+
+
+def _largest_left(masks: Sequence[DistinctMasks], n_rows: int) -> int:
+    """Return a bound on the numbers left after any attribute, for each column of the table."""
+    prefixes, largest = 1, 0
+    left = 1
+    for one in masks:
+        left *= one.matrix.shape[1]
+    for one in masks:
+        u, size = one.matrix.shape
+        prefixes, left = min(n_rows, prefixes * u), left // size
+        largest = max(largest, prefixes * left)
+    return largest
+
 
 Residuals = dict[tuple[bool, ...], Array]
 """Attribute set (one flag for each attribute) -> table over its cells, shape (cells, k)."""

@@ -29,7 +29,15 @@ TOLERANCE = 1e-12  # share of a workload's energy that may lie outside the row s
 class ProductTables(WeightedTables):
     """Weighted tables that do not mix components, with columns that all have the same norm."""
 
-    has_cheap_inverse = True  # one pass over the domain and the tables
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether components are not mixed; where they are, no rule here holds."""
+        return True
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """One pass over the domain and the tables."""
+        return self.is_diagonal
 
     @abstractmethod
     def eigenvalues(self, sets: Bools) -> Array:
@@ -39,7 +47,7 @@ class ProductTables(WeightedTables):
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
 
-    def uniform_column_norm(self, norm: Norm) -> float:
+    def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the norm of every column: they are all alike."""
         return self.sensitivity(norm)
 
@@ -86,7 +94,7 @@ class ProductTables(WeightedTables):
 
     def error_trace(self, workload: Operator) -> float | None:
         """Return ``||W A⁺||_F² = Σ_U tr(WᵀW E_U) / λ_U``, without the workload's rows."""
-        known = structure_energies(workload)
+        known = structure_energies(workload) if self.is_diagonal else None
         if known is None or known.sizes != self.domain_sizes:
             return super().error_trace(workload)
         values = self._check_energies(known.sets, known.values)

@@ -167,7 +167,7 @@ class WeightedTables(Operator):
 
     # Norms ----------------------------------------------------------------------------------
 
-    def _norms(self, norm: Norm) -> list[float]:
+    def set_norms(self, norm: Norm) -> list[float]:
         """Return the largest column norm, L1 or squared L2, of each set at weight one."""
         single = [self.factor_norm(i, norm) for i in range(len(self.domain_sizes))]
         return [prod(single[i] for i in chosen) for chosen in self.attribute_sets]
@@ -178,7 +178,7 @@ class WeightedTables(Operator):
         A set's norm is a product of numbers that are not negative, one for each attribute's code,
         so the sum of all is largest where every attribute takes the code of its own largest.
         """
-        norms = np.asarray([float(one) for one in self._norms(norm)])
+        norms = np.asarray([float(one) for one in self.set_norms(norm)])
         weights = np.asarray(self.weights, dtype=np.float64)
         return float((weights * norms).sum() if norm == "l1" else np.sqrt(weights**2 @ norms))
 
@@ -202,7 +202,7 @@ class WeightedTables(Operator):
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return the exact sensitivity of integer weights, as a Python integer."""
         power = 1 if norm == "l1" else 2
-        pairs = zip(self.integer_weights(), self._norms(norm), strict=True)
+        pairs = zip(self.integer_weights(), self.set_norms(norm), strict=True)
         return int(sum(weight**power * size for weight, size in pairs))
 
     def integer_weights(self) -> list[int]:

@@ -9,7 +9,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruc
 from mrf_matrix.mechanisms.measurement.mechanism import calibrate
 from mrf_matrix.mechanisms.measurement.reconstruct import row_variances
 from strategies import select
-from strategies.operators import Marginals, ResidualMarginals
+from strategies.operators import Marginals, ObliqueResiduals
 
 SIZES = (3, 2, 5)
 WORKLOAD = Marginals(SIZES, [(0, 1), (1, 2), (2,)], [1.0, 1.0, 1.0])
@@ -33,7 +33,7 @@ def test_integers_sensitivity_and_errors(budget: PureDP | ZCDP) -> None:
     strategy = select(WORKLOAD, budget.norm, method="residual_marginals")
     mechanism = calibrate(strategy, budget, workload=WORKLOAD)
     matrix = mechanism.rounded.matrix
-    assert isinstance(matrix, ResidualMarginals)
+    assert isinstance(matrix, ObliqueResiduals)
     dense = matrix.to_dense()
     assert np.array_equal(dense, np.rint(dense))
     power = 1 if budget.norm == "l1" else 2

@@ -15,7 +15,7 @@ from mrf_matrix.planning import plan
 from mrf_matrix.planning.kinds.levels import RULES, level_strategy, level_weights
 from mrf_matrix.planning.kinds.words import KINDS
 from strategies import examples
-from strategies.methods.descents.shared_weights import SharedWeights
+from strategies.methods.descents.row_weights import SharedWeights
 from strategies.methods.ordered.hierarchy import tree_sizes, weighted_hierarchy
 from strategies.operators import RowKronecker
 from strategies.operators.ordered.ordered_gram import ordered_gram

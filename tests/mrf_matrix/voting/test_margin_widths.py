@@ -123,7 +123,7 @@ def test_what_is_too_much_gets_a_wider_interval(monkeypatch, limit):
     assert (wider <= exact + 1).all()
 
 
-@pytest.mark.parametrize("strategy", ["identity", "tree_hierarchy", "scaled", "dense"])
+@pytest.mark.parametrize("strategy", ["identity", "p_identity", "scaled", "dense"])
 def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
     domain = Domain.from_sizes([3, 4], n_classes=2)
     codes = np.array(list(np.ndindex(3, 4)), dtype=np.int32)
@@ -138,7 +138,7 @@ def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
     for codes_again, wanted in ((codes, rows), (np.tile(codes, (6, 1)), np.tile(rows, (6, 1)))):
         terms = one.vote_terms(codes_again)
         if terms is None:  # too many, and not in blocks
-            assert strategy in ("tree_hierarchy", "dense")
+            assert strategy in ("p_identity", "dense")
             assert len(wanted) > 12
             continue
         for found, row in zip(terms, wanted, strict=True):

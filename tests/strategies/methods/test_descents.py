@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
 
 from strategies.methods.descents.descent import minimise, minimise_sparse, step_seconds
-from strategies.methods.descents.free_columns_descent import descend_columns, free_columns_value
-from strategies.methods.descents.p_identity_descent import (
+from strategies.methods.descents.row_weights import Candidates, weighted_rows, weights_value
+from strategies.methods.descents.unit_columns import (
     descend,
+    descend_columns,
+    free_columns_value,
     p_identity_matrix,
     p_identity_value,
 )
-from strategies.methods.descents.row_space_descent import (
+from strategies.methods.row_space import (
     RowSpace,
     descend_in_row_space,
     smoothed_value,
 )
-from strategies.methods.descents.row_weights import Candidates, weighted_rows, weights_value
 from strategies.problem.workload_factor import factor_of_rows
 
 Array = NDArray[np.float64]

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from strategies.methods.descents.error_norm import TOTAL, ErrorNorm
-from strategies.methods.descents.free_columns_descent import free_columns_value
-from strategies.methods.descents.p_identity_descent import p_identity_value
+from strategies.methods.descents.descent import TOTAL, ErrorNorm
 from strategies.methods.descents.row_weights import Candidates, matrix_loss, weights_value
+from strategies.methods.descents.unit_columns import free_columns_value, p_identity_value
 from strategies.methods.marginals.algebra import make_cover
 from strategies.methods.marginals.worst import row_energies, worst_log_loss
 from strategies.operators import RowKronecker

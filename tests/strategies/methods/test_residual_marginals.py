@@ -13,7 +13,7 @@ from strategies import evaluate, examples, select
 from strategies.bounds.dual_weights import ascend, certified_bound
 from strategies.bounds.lower_bound import algebra_bound, rows_bound
 from strategies.methods.family import Search
-from strategies.methods.marginals.residual_marginals import FAMILY, best_weights
+from strategies.methods.marginals.residual_marginals import FAMILY, best_residuals
 from strategies.operators import (
     AllRanges,
     Dense,
@@ -21,10 +21,10 @@ from strategies.operators import (
     Identity,
     Kronecker,
     Marginals,
+    ObliqueResiduals,
     Operator,
     PIdentity,
     PrefixSums,
-    ResidualMarginals,
     RowKronecker,
     RowScaled,
     RowSpaceError,
@@ -50,7 +50,7 @@ IN_THE_ALGEBRA: dict[str, Operator] = {
     "stack": Stack([Kronecker([UNIT[0], TOTAL[1], UNIT[2]]), Scaled(0.5, Identity(24, SIZES))]),
     "rows of a table": CELLS,
     "weighted twice": Stack([CELLS, RowScaled(np.full(12, 2.0), CELLS)]),
-    "residuals": ResidualMarginals(SIZES, [(), (0, 2)], [1.0, 2.0]),
+    "residuals": ObliqueResiduals.of_codes(SIZES, [(), (0, 2)], [1.0, 2.0]),
     "ranges of two cells": AllRanges(2),
     "Gram": Gram(2 * np.eye(5) + 3),
     "Gram of a product": Kronecker([Gram(2 * np.eye(3) + 1), TOTAL[1], UNIT[2]]),
@@ -120,15 +120,14 @@ def test_the_bound_holds_for_laplace_noise(name: str) -> None:
 def test_weights_are_the_best(name: str, norm: str) -> None:
     energies = structure_energies(IN_THE_ALGEBRA[name])
     assert energies is not None
-    sets = [tuple(map(int, np.flatnonzero(row))) for row in energies.sets]
+    found = best_residuals(energies, norm)
 
     def loss(weights: np.ndarray) -> float:
-        matrix = ResidualMarginals(SIZES, sets, weights.tolist())
-        return evaluate(IN_THE_ALGEBRA[name], matrix, norm).loss
+        return evaluate(IN_THE_ALGEBRA[name], found.with_weights(weights.tolist()), norm).loss
 
-    best = best_weights(energies, norm)
+    best = np.array(found.weights)
     value, random = loss(best), np.random.default_rng(0)
-    assert ResidualMarginals(SIZES, sets, best.tolist()).sensitivity(norm) == pytest.approx(1)
+    assert found.sensitivity(norm) == pytest.approx(1)
     for _ in range(20):
         assert loss(best * random.uniform(0.7, 1.4, len(best))) >= value * (1 - 1e-12)
 
@@ -186,7 +185,7 @@ def test_estimates_are_least_squares() -> None:
 
 
 def test_kronecker_order_of_cells() -> None:
-    matrix = ResidualMarginals(SIZES, [(0, 2)], [1])
+    matrix = ObliqueResiduals.of_codes(SIZES, [(0, 2)], [1])
     middle = np.ones((1, 2))
     last = 4 * np.eye(4) - 1
     first = np.array([[1, -1, 0], [1, 0, -1], [0, 1, -1]])
@@ -196,8 +195,8 @@ def test_kronecker_order_of_cells() -> None:
 def test_rows_are_checked_one_by_one() -> None:
     faint = RowScaled(np.full(12, 1e-8), CELLS)  # nothing beside a row of 24 ones
     workload = Stack([Marginals(SIZES, [()], [1.0]).by_rows, faint])
-    apart = ResidualMarginals(SIZES, [(), (0, 2)], [1.0, 1.0])  # without (0,) and (2,)
-    whole = ResidualMarginals(SIZES, [(), (0,), (2,), (0, 2)], [1.0] * 4)
+    apart = ObliqueResiduals.of_codes(SIZES, [(), (0, 2)], [1.0, 1.0])  # without (0,) and (2,)
+    whole = ObliqueResiduals.of_codes(SIZES, [(), (0,), (2,), (0, 2)], [1.0] * 4)
     for matrix in (apart, Marginals(SIZES, [(0, 1)], [1.0])):
         with pytest.raises(RowSpaceError, match=r"12 of the workload's 13 rows"):
             matrix.has_rule_for(workload)

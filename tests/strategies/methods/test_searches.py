@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
-from strategies.methods import free_entries, gaussian_optimal, p_identity, row_space, tree_hierarchy
+from strategies.methods import free_entries, gaussian_optimal, p_identity, row_space
 from strategies.methods.family import Family, Search
 from strategies.methods.free_entries import direct_loss
-from strategies.methods.tree_hierarchy import node_strategy, path_nodes
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
 from strategies.problem.problem import Problem
 from strategies.search.assessment import assess
@@ -22,7 +21,6 @@ FAMILIES = {
         row_space.FAMILY,
         free_entries.FAMILY,
         gaussian_optimal.FAMILY,
-        tree_hierarchy.FAMILY,
     )
 }
 NEVER_ABOVE_IDENTITY = {"p_identity"}
@@ -144,26 +142,3 @@ def test_polishing_returns_the_start_without_work() -> None:
     start = Dense(np.tri(5))
     found = free_entries.FAMILY.search(problem, Search((start,), np.random.default_rng(0), 1e-9))
     assert np.array_equal(found.to_dense(), start.to_dense())
-
-
-def test_nodes_of_paths() -> None:
-    masks = [np.array([[True, False], [True, False]]), np.array([[True, False], [False, True]])]
-    nodes = path_nodes(RowKronecker.from_masks(masks))
-    assert nodes is not None
-    found = {tuple(row) for row in nodes.to_dense().astype(int)}
-    assert found == {(1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (0, 1, 0, 1), (1,) * 4}
-    assert nodes.to_dense()[0].sum() in (2.0, 4.0)  # ancestors of both paths come first
-    assert path_nodes(Dense(np.eye(2))) is None
-    with pytest.raises(ValueError, match="shows no paths"):
-        tree_hierarchy.tree_hierarchy(Problem.of(np.eye(2)), Search())
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_given_nodes(norm: str) -> None:
-    tree = examples.binary_tree(8)
-    found = node_strategy(tree, tree, norm)
-    strategy = evaluate(tree, found, norm)
-    assert strategy.loss >= strategy.lower_bound * (1 - 1e-9)
-    assert strategy.loss <= evaluate(tree, tree, norm).loss
-    with pytest.raises(ValueError, match="same cells"):
-        node_strategy(tree, np.eye(3), norm)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from strategies import operators as ops
-from strategies.operator_files import RULES, OperatorFileError, decode, disjoint, encode
-from strategies.operator_files.disjoint import check_disjoint
+from strategies.operator_files import RULES, OperatorFileError, decode, encode, paths
+from strategies.operator_files.paths import check_disjoint
 from strategies.operators import Operator
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.p_identity import PIdentity
@@ -46,7 +46,7 @@ OPERATORS: dict[str, Operator] = {
     "paths": PATHS,
     "tree": TREE,
     "marginals": MARGINALS,
-    "residual marginals": ops.ResidualMarginals(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
+    "residual marginals": ops.ObliqueResiduals.of_codes(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
     "oblique residuals": ops.ObliqueResiduals(
         [WHOLE, REAL, WHOLE[:, :2]], [(), (0,), (1, 2)], [0.5, 2, 1.25]
     ),
@@ -234,7 +234,7 @@ def test_disjoint_rows_are_those_whose_products_meet_nowhere(rows, seed, share):
     meet = one.to_dense() @ one.to_dense().T * (groups[:, None] == groups)
     np.fill_diagonal(meet, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disjoint, "SMALL", 0)
+        patch.setattr(paths, "SMALL", 0)
         try:
             check_disjoint(one, groups, lambda work, where: None)
             assert not meet.any()

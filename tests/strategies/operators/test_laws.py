@@ -64,18 +64,6 @@ DIFFERENCES = {
 }
 
 
-def residual_marginals(sizes: tuple[int, ...], table: dict[tuple[int, ...], float]) -> np.ndarray:
-    tables = [
-        weight
-        * reduce(
-            np.kron,
-            [DIFFERENCES[n] if i in kept else np.ones((1, n)) for i, n in enumerate(sizes)],
-        )
-        for kept, weight in table.items()
-    ]
-    return np.concatenate(tables)
-
-
 def tables(factors: list[np.ndarray], weights: dict[tuple[int, ...], float]) -> np.ndarray:
     """One matrix along each attribute of a set, ones elsewhere, set by set."""
     blocks = [
@@ -139,9 +127,9 @@ CASES: dict[str, Callable[[], Case]] = {
         ops.Marginals(SIZES, [(0,), (1, 2)], [0.5, 2.0]),
         marginals(SIZES, {(0,): 0.5, (1, 2): 2.0}),
     ),
-    "residual marginals": lambda: Case(
-        ops.ResidualMarginals(SIZES, [(), (0,), (1, 2)], [0.5, 2.0, 1.0]),
-        residual_marginals(SIZES, {(): 0.5, (0,): 2.0, (1, 2): 1.0}),
+    "residuals of marginals": lambda: Case(
+        ops.ObliqueResiduals.of_codes(SIZES, [(), (0,), (1, 2)], [0.5, 2.0, 1.0]),
+        tables([np.array(DIFFERENCES[n]) for n in SIZES], {(): 0.5, (0,): 2.0, (1, 2): 1.0}),
     ),
     "oblique residuals": lambda: Case(
         ops.ObliqueResiduals(OBLIQUE, [(), (0,), (2,), (1, 2)], [2, 1, 3, 1]),

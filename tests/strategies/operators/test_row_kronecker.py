@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from strategies import operators as ops
 from strategies.operators import RowKronecker
-from strategies.operators.masks import mask_columns as module
+from strategies.operators.masks import mask_products as module
 
 HUGE = (2,) * 123
 

@@ -115,7 +115,7 @@ OPERATORS = {
     "Identity": Identity(4),
     "Stack": Stack([Identity(4), Dense(np.ones((2, 4)))]),
     "Marginals": strategies.operators.Marginals((2, 2), [(0,), (1,)], [1.0, 2.0]),
-    "residuals": strategies.operators.ResidualMarginals((2, 2), [(), (0,)], [1.0, 2.0]),
+    "residuals": strategies.operators.ObliqueResiduals.of_codes((2, 2), [(), (0,)], [1.0, 2.0]),
     "PIdentity": PIdentity(np.ones(4), sparse.csr_array(np.ones((1, 4)))),
     "Scaled": Scaled(2, Identity(4)),
 }

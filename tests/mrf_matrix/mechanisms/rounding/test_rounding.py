@@ -19,8 +19,8 @@ from strategies.operators import (
     Identity,
     Kronecker,
     Marginals,
+    ObliqueResiduals,
     Product,
-    ResidualMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -148,7 +148,7 @@ def test_binary_fractions_are_multiplied_by_their_denominator(bits):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_weights_of_residual_tables_keep_thirty_bits(norm):
-    matrix = ResidualMarginals((17, 17), [(), (0, 1)], [0.3, 0.7])
+    matrix = ObliqueResiduals.of_codes((17, 17), [(), (0, 1)], [0.3, 0.7])
     rounded = round_strategy(matrix, norm)
     kept = np.array(rounded.matrix.weights) / float(rounded.scale)
     assert kept == pytest.approx(matrix.weights, rel=2**-28)

@@ -50,7 +50,7 @@ def released(part, rng, releases=RELEASES):
 
 
 LAPLACE_ONLY = {"kronecker_p_identity", "p_identity", "free_entries", "row_space"}
-ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals", "tree_hierarchy"}
+ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals"}
 """Families that do not serve a table of leaves, which has no attributes."""
 SELDOM = {
     "ordered_cells": set(),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
 from strategies.operators import RowKronecker, RowScaled
-from strategies.operators.masks import mask_columns
+from strategies.operators.masks import mask_products
 
 
 def grown(sizes, rng, depth):
@@ -58,7 +58,7 @@ def test_rows_taken_from_some_groups_only():
 def test_no_cells_and_many_blocks_of_them(monkeypatch):
     matrix = path_matrix(RandomTrees(3, 2).grow(Domain.from_sizes([3, 2, 4]), random_state=0))
     assert matrix.columns(np.zeros((0, 3), int)).shape == (matrix.shape[0], 0)
-    monkeypatch.setattr(mask_columns, "BLOCK_BITS", 1)
+    monkeypatch.setattr(mask_products, "BLOCK_BITS", 1)
     cells = np.arange(24)
     np.testing.assert_array_equal(matrix.columns(cells).toarray(), matrix.to_dense())
 

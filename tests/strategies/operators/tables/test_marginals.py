@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strategies.operators.base.memory import MemoryCapError, memory_cap
 from strategies.operators.base.pseudo_inverse import RowSpaceError
-from strategies.operators.dense import Dense
+from strategies.operators.explicit import Dense
 from strategies.operators.masks.components import components, mask_rows
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker

@@ -1,6 +1,6 @@
-"""The descent behind p-Identity: ``A = [I; B] diag(d)`` with every column of L1 norm 1.
+"""The descents over matrices whose columns have L1 norm 1, so that the sensitivity is 1 throughout.
 
-With ``d_i = 1 / (1 + ||b_i||_1)`` the sensitivity is 1 for every B, and with ``F' = F diag(1/d)``
+*p-Identity*: ``A = [I; B] diag(d)`` with ``d_i = 1 / (1 + ||b_i||_1)``. With ``F' = F diag(1/d)``
 
     loss = tr F' (I + BᵀB)⁻¹ F'ᵀ = ||X||² + ||Y||²,
     Y = F' Bᵀ (I + B Bᵀ)⁻¹,   X = F' - Y B            (the rows' reconstruction, [X, Y] A = F)
@@ -8,6 +8,10 @@ With ``d_i = 1 / (1 + ||b_i||_1)`` the sensitivity is 1 for every B, and with ``
 by Woodbury: p x p systems only, and a sum of squares where a difference of traces would cancel.
 The entries are ``b = s |s|``, so that their absolute values are smooth (``|b| = s²``), zero is a
 resting point that many entries reach, and a descent needs no smoothing parameter.
+
+*Free columns*: ``a_ji = s_ji |s_ji| / Σ_k s_ki²`` makes every column of A a point of the L1 sphere,
+smoothly in s, and ``loss = tr F (AᵀA)⁻¹ Fᵀ``. Every rank-g strategy whose columns are all tight is
+reached.
 
 References
 ----------
@@ -21,12 +25,9 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.methods.descents.descent import minimise, minimise_sparse
-from strategies.methods.descents.error_norm import TOTAL, ErrorNorm
+from strategies.methods.descents.descent import REFUSED, TOTAL, ErrorNorm, minimise, minimise_sparse
 from strategies.operators import Array
 
-REFUSED = 1e30
-"""Value of the objective where a system cannot be factorised: the line search then backs off."""
 LEAST_SHARE = 1e-3
 """Zero entries start at this share of the largest: from zero itself no descent ever moves."""
 
@@ -101,3 +102,64 @@ def descend(
         ended, log_loss = minimise_sparse(value, roots, warmup, max(iterations - warmup, 1))
     with np.errstate(over="ignore"):  # a search that found nothing has the loss infinity
         return Descent(ended * np.abs(ended), float(np.exp(log_loss)))
+
+
+FILL = 1e-3
+"""Zero entries start at this share of their row's largest: from zero itself none ever moves."""
+
+
+def free_columns_value(
+    roots: Array, factor: Array, errors: ErrorNorm = TOTAL
+) -> tuple[float, Array]:
+    """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s.
+
+    `roots`: (m, g), s, of full column rank as A; `factor`: (r, g), F with the workload's Gram ``FᵀF
+    = WᵀW``, or the workload's rows; `errors`: what is minimised of the errors of F's rows.
+    """
+    sizes = np.abs(roots)
+    norms = np.einsum("ij,ij->j", roots, roots)
+    if not norms.min(initial=1.0) > 0:
+        return REFUSED, np.zeros_like(roots)
+    matrix = roots * (sizes / norms)
+    triangle, info = linalg.lapack.dpotrf(matrix.T @ matrix, lower=True, overwrite_a=True)
+    if info != 0:
+        return REFUSED, np.zeros_like(roots)
+    solved = linalg.lapack.dpotrs(triangle, factor.T, lower=True)[0]
+    recovery = matrix @ solved
+    squares = np.einsum("ij,ij->j", recovery, recovery)
+    if not np.isfinite(squares).all() or not squares.max(initial=0.0) > 0:
+        return REFUSED, np.zeros_like(roots)
+    value, weights = errors.log_value(squares)
+    slope = recovery @ (solved * weights).T
+    radial = np.einsum("ij,ij->j", slope, matrix)
+    return value, -4.0 * ((sizes * slope - roots * radial) / norms)
+
+
+def descend_columns(
+    factor: Array,
+    matrix: Array,
+    warmup: int,
+    iterations: int,
+    generator: np.random.Generator,
+    errors: ErrorNorm = TOTAL,
+    fill: float = FILL,
+) -> Array:
+    """Return the matrix, of sensitivity 1, where a descent from another ends.
+
+    `factor`: (r, g); `matrix`: (m, g), of full column rank; `warmup`, `iterations`: steps over all
+    entries, and then over those that are not nearly zero; `generator`: draws the signs of the small
+    entries that replace zeros; `errors`: what is minimised of the errors of F's rows; `fill`:
+    entries below this share of their row's largest are raised to it.
+    """
+    least = fill * np.abs(matrix).max(axis=1, keepdims=True)
+    signs = generator.choice([-1.0, 1.0], size=matrix.shape)
+    filled = np.where(np.abs(matrix) < least, signs * least, matrix)
+    filled = filled / np.abs(filled).sum(axis=0)
+    roots = np.sign(filled) * np.sqrt(np.abs(filled))
+    value = partial(free_columns_value, factor=factor, errors=errors)
+    ended, _ = minimise_sparse(value, roots, warmup, iterations)
+    found = ended * np.abs(ended)
+    sums = np.abs(found).sum(axis=0)
+    if not (np.isfinite(sums).all() and sums.min() > 0):  # a column was dropped, or overflowed
+        return matrix
+    return np.asarray(found / sums)

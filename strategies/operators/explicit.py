@@ -1,0 +1,175 @@
+"""Explicit matrices, dense or mostly zeros, and whatever a user has as an operator."""
+
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from strategies.operators.base.arrays import Array, Real
+from strategies.operators.base.explicit_forms import as_shape, check_range
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Norm, Operator, explicit
+from strategies.operators.base.validation import checked_sizes, real_array, real_sparse
+from strategies.operators.masks.energies import line_energies, structure_energies
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dense(Operator):
+    """A matrix held as an ndarray.
+
+    Parameters
+    ----------
+    array : array-like of shape (m, n)
+        Finite real entries. Kept as a copy that nobody can write to.
+    sizes : tuple of int, optional
+        Attribute sizes of the product domain whose cells are the columns.
+
+    Examples
+    --------
+    >>> Dense([[1.0, 2.0], [0.0, 3.0]]).sensitivity("l1")
+    5.0
+    """
+
+    array: Real
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "array", real_array("array", self.array, 2))
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes, self.shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return as_shape(*self.array.shape)
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the L1 or L2 norm of every column, shape (n,)."""
+        array = self.to_dense()
+        if norm == "l1":
+            return np.asarray(np.abs(array).sum(axis=0))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", array, array)))
+
+    def _matmat(self, right: Array) -> Array:
+        return self.array @ right
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.array.T @ left
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray of floats: as it is stored, or a copy of integers.
+
+        Raises
+        ------
+        MemoryCapError
+            If a copy would not fit.
+        """
+        if self.array.dtype != np.float64:
+            check_allocation("floats of an integer matrix", self.array.shape)
+        return self.array.astype(np.float64, copy=False)
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form; integers stay int64, so that answers stay exact."""
+        return sparse.csr_array(self.array)
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``, dense as it is."""
+        scaled = np.rint(self.array * float(scale))
+        check_range(float(np.abs(scaled).max(initial=0.0)))
+        return Dense(scaled.astype(np.int64), self.sizes)
+
+
+explicit.register(np.ndarray, Dense)
+
+
+structure_energies.register(Dense, line_energies)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sparse(Operator):
+    """A matrix held in CSR form; integer entries stay int64.
+
+    Parameters
+    ----------
+    matrix : scipy sparse array or matrix of shape (m, n)
+        Finite real entries.
+    sizes : tuple of int, optional
+        Attribute sizes of the product domain whose cells are the columns.
+
+    Examples
+    --------
+    >>> Sparse(sparse.eye_array(3)).sensitivity("l2")
+    1.0
+    """
+
+    matrix: sparse.csr_array
+    sizes: tuple[int, ...] | None = None
+    prefers_sparse = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", real_sparse("matrix", self.matrix))
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes, self.shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return as_shape(*self.matrix.shape)
+
+    @property
+    def entries(self) -> int:
+        """Stored entries."""
+        return int(self.matrix.nnz)
+
+    def _matmat(self, right: Array) -> Array:
+        return cast(Array, self.matrix @ right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return cast(Array, self.matrix.T @ left)
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the CSR form itself."""
+        return self.matrix
+
+
+explicit.register(sparse.csr_array, Sparse)
+
+
+structure_energies.register(Sparse, line_energies)
+
+
+MatrixLike: TypeAlias = Operator | ArrayLike | sparse.sparray | sparse.spmatrix
+"""What a front door takes for a matrix."""
+
+
+def as_operator(matrix: object, name: str = "matrix") -> Operator:
+    """Return an operator from an ndarray, a nested list, a scipy sparse matrix or an operator.
+
+    Raises
+    ------
+    TypeError
+        If the entries are not real numbers.
+    ValueError
+        If the matrix is empty, not two-dimensional, or holds NaN or infinity.
+
+    Examples
+    --------
+    >>> as_operator([[1, 0], [1, 1]])
+    Dense(2 x 2)
+    """
+    operator: Operator
+    if isinstance(matrix, Operator):
+        operator = matrix
+    else:
+        try:
+            if sparse.issparse(matrix):
+                operator = Sparse(cast(sparse.csr_array, matrix))
+            else:
+                operator = Dense(cast(Real, matrix))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from None
+    if 0 in operator.shape:
+        raise ValueError(
+            f"{name} has shape {operator.shape}: expected at least one row and one column."
+        )
+    return operator

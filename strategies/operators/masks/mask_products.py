@@ -1,0 +1,208 @@
+"""Rows that are Kronecker products of masks: their columns, their Grams and their disjoint groups.
+
+A cell's column are the packed sets of rows that hold each of its codes, met. Grams are products,
+entry by entry, of the attributes' own.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import sparse
+
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs
+from strategies.operators.base.memory import fits
+from strategies.operators.base.validation import plain_array
+from strategies.operators.masks.attribute_sets import members
+from strategies.operators.masks.khatri_rao import exact_products
+from strategies.operators.masks.packed_masks import (
+    Bits,
+    Masks,
+    as_columns,
+    blocks_of,
+    joint_mask,
+    overlapping_pair,
+)
+
+COLUMN_BITS = 2**26  # entries of the row-by-cell table that are unpacked at a time
+BLOCK_BITS = 2**25  # bits of one group's rows by cells that are unpacked at a time
+
+
+def columns_by_group(masks: Sequence[Masks], groups: Longs, codes: Integers) -> sparse.csr_array:
+    """Return the columns of rows that are pairwise disjoint within their groups.
+
+    Of every group only the attributes that some row of it constrains are looked at, and only its
+    own rows are met: a leaf of depth h costs h bits a cell, whatever the domain and the forest.
+
+    `masks`: (o, n_i), one for each attribute; `groups`: (o,), the group of every row; `codes`: (N,
+    d), codes of the cells.
+
+    Of shape (o, N), of int64 ones, at most one a group in each column.
+    """
+    free = np.stack([mask.all(axis=1) for mask in masks], axis=1)
+    found = [_members(masks, free, rows, codes) for rows in members(groups)]
+    rows = np.concatenate([rows for rows, _ in found] or [np.zeros(0, np.int64)])
+    cells = np.concatenate([cells for _, cells in found] or [np.zeros(0, np.int64)])
+    ones = np.ones(len(rows), dtype=np.int64)
+    return sparse.csr_array((ones, (rows, cells)), shape=(len(groups), len(codes)))
+
+
+def _members(
+    masks: Sequence[Masks], free: Bools, rows: Longs, codes: Integers
+) -> tuple[Longs, Longs]:
+    """Return the rows of one group that hold a cell, and the cells they hold."""
+    if not len(rows):
+        return rows, rows
+    telling = np.flatnonzero(~free[rows].all(axis=0)).tolist()
+    tables: list[Bits] = [np.packbits(masks[i][rows], axis=0).T for i in telling]
+    step = max(1, BLOCK_BITS // len(rows))
+    held, cells = [], []
+    for start in range(0, len(codes), step):
+        block = codes[start : start + step]
+        row, cell = _meet(tables, block[:, telling])
+        held.append(rows[row])
+        cells.append(cell + start)
+    empty = [np.zeros(0, np.int64)]
+    return np.concatenate(held or empty), np.concatenate(cells or empty)
+
+
+def _meet(tables: list[Bits], codes: Integers) -> tuple[Longs, Longs]:
+    """Return the only row of every cell that has one, and these cells."""
+    if not tables:  # one row, which holds every cell
+        return np.zeros(len(codes), np.int64), np.arange(len(codes))
+    meet = tables[0][codes[:, 0]]
+    for table, column in zip(tables[1:], codes.T[1:], strict=True):
+        meet &= table[column]
+    byte = (meet != 0).argmax(axis=1)
+    bits = np.unpackbits(meet[np.arange(len(meet)), byte][:, None], axis=1)
+    cells = np.flatnonzero(bits.any(axis=1))
+    row = byte[cells] * 8 + bits[cells].argmax(axis=1)
+    return row.astype(np.int64), cells.astype(np.int64)
+
+
+def met_columns(masks: Sequence[Masks], codes: Integers) -> sparse.csr_array:
+    """Return the columns of rows at the cells given by codes.
+
+    `masks`: (o, n_i), one for each attribute; `codes`: (N, d), codes of the cells.
+
+    Of shape (o, N), of int64 ones.
+    """
+    n_rows = len(masks[0])
+    tables = [np.packbits(mask, axis=0).T for mask in masks]
+    step = max(1, COLUMN_BITS // max(n_rows, 1))
+    starts = range(0, len(codes), step)
+    parts = [_all_met(tables, codes[start : start + step], n_rows) for start in starts]
+    empty = sparse.csc_array((n_rows, 0), dtype=np.int64)
+    return sparse.csr_array(sparse.hstack(parts or [empty], format="csr"))
+
+
+def _all_met(tables: list[Bits], codes: Integers, n_rows: int) -> sparse.csc_array:
+    """Meet, attribute by attribute, the packed sets of rows that hold each code."""
+    meet = tables[0][codes[:, 0]]
+    for table, column in zip(tables[1:], codes.T[1:], strict=True):
+        meet &= table[column]
+    hits = np.unpackbits(meet, axis=1, count=n_rows)
+    return as_columns(hits.view(np.bool_))
+
+
+MasksOf = Callable[[int], Masks]
+
+GRAM_BLOCK = 64  # joint codes of the attributes that one factor of a row gram takes together
+
+PAIRS = 2**20  # pairs of combined rows that meet at once
+
+
+def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
+    """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
+
+    `left`, `right`: return the masks of A, shape (o, n_i), and of B, shape (p, n_i), for attribute
+    i: asked block by block, so that no more than one block of them is unpacked at a time; `sizes`:
+    attribute sizes ``n_i``.
+    """
+    result = np.ones((len(left(0)), len(right(0))))
+    for block in blocks_of(sizes, GRAM_BLOCK):
+        one, other = (joint_mask([masks(i) for i in block]) for masks in (left, right))
+        result *= one @ other.T
+    return result
+
+
+def combined_squares(left: sparse.csr_array, masks: MasksOf, sizes: Sequence[int]) -> Array:
+    """Return the squared norms of the rows of ``L @ A``, ``diag(L A Aᵀ Lᵀ)``, without n.
+
+    Only pairs of the rows of A that a row of L combines are met: for a forest's queries, one leaf
+    a tree. The largest array has `PAIRS` entries, or the square of the most terms in a row of L.
+
+    `left`: (q, o), L; `masks`: return the masks of A, shape (o, n_i), for attribute i; `sizes`:
+    attribute sizes ``n_i``.
+    """
+    terms = np.diff(left.indptr)
+    order, squares = np.argsort(-terms, kind="stable"), np.zeros(left.shape[0])
+    parts = [masks(i) for i in range(len(sizes))]
+    start = 0
+    while start < np.count_nonzero(terms):
+        most = int(terms[order[start]])
+        rows = order[start : start + max(1, PAIRS // most**2)]
+        met = np.arange(most) < terms[rows, None]
+        place = np.where(met, left.indptr[rows, None] + np.arange(most), 0)
+        weight, row = np.where(met, left.data[place], 0.0), left.indices[place]
+        overlap = np.ones((*row.shape, row.shape[1]))
+        for part in parts:
+            mask = part[row].astype(np.float32)
+            overlap *= mask @ mask.transpose(0, 2, 1)
+        squares[rows] = np.einsum("qa,qab,qb->q", weight, overlap, weight)
+        start += len(rows)
+    return squares
+
+
+def repeated_gram(rows: sparse.csr_array, counts: Longs, work: int) -> Array:
+    """Return ``A.T @ A`` from the distinct rows of A, dense or sparse, whichever is cheaper.
+
+    `rows`: (o, n), the distinct rows; `counts`: (o,), how often each occurs in A; `work`:
+    multiply-adds of the sparse product.
+    """
+    form = rows.astype(np.float64)
+    o, n = form.shape
+    if work > o * n * n / 20 and fits((o, n), 16):
+        dense = form.toarray()
+        return np.asarray(dense.T @ (counts[:, None] * dense))
+    weighted = sparse.diags_array(counts.astype(np.float64)) @ form
+    return np.asarray((form.T @ weighted).toarray())
+
+
+def numbered_groups(groups: Integers, n_rows: int) -> Longs:
+    """Return one group number from 0 on for every row, or refuse by name."""
+    groups = plain_array("groups", groups)
+    if groups.shape != (n_rows,) or groups.dtype.kind not in "iu":
+        raise ValueError(
+            f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "
+            f"for each of the {n_rows} rows."
+        )
+    numbers = np.unique(groups, return_inverse=True)[1].ravel()
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]]) -> None:
+    """Refuse groups in which two rows share a cell.
+
+    `numbers`: (o,), the group of every row, as `numbered_groups` returns it; `masks_of`: returns
+    the masks of some rows, one for each attribute; called for one group at a time.
+    """
+    for rows in members(numbers):
+        pair = overlapping_pair(masks_of(rows))
+        if pair is not None:
+            raise ValueError(
+                f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
+                f"cell, expected the rows of a group to be pairwise disjoint."
+            )
+
+
+def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
+    """Tell whether the disjoint rows of every group cover the whole domain, by exact counts.
+
+    `groups`: (o,), the group of every row; `widths`: (o, d), codes in every row's mask per
+    attribute; `n_cells`: cells of the domain.
+    """
+    if not len(groups):
+        return False
+    sums = np.zeros(int(groups.max()) + 1, dtype=object)
+    np.add.at(sums, groups, exact_products(list(widths.T)).astype(object))
+    return all(total == n_cells for total in sums[np.unique(groups)])
