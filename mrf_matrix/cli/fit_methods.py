@@ -31,10 +31,8 @@ METHODS: dict[str, tuple[str, ...]] = {
 COMMON = ("epsilon", "delta", "rho", "neighboring", "n_records", "random_state")
 """Options that classifiers take."""
 
-NOT_TAKEN = {"naive_bayes": ("n_records", "random_state")}
-"""Those that some take not: nothing is planned for a number of records, or drawn."""
-
-WEIGHED = ("n_records",)  # against which noise is weighed, whoever takes it
+NOT_TAKEN = {"naive_bayes": ("random_state",)}
+"""Those that some take not: nothing of it is drawn."""
 
 ABOUT = (
     "auto: every kind is planned without data, and one is taken by a planning score; records "
@@ -84,8 +82,7 @@ def method_of(named: str) -> str:
 def check_options(method: str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
     strange = [name for one, own in METHODS.items() if one != method for name in own]
-    unused = [name for name in NOT_TAKEN.get(method, ()) if name not in WEIGHED]
-    refuse_given([*strange, *unused], f"--method {method}")
+    refuse_given([*strange, *NOT_TAKEN.get(method, ())], f"--method {method}")
 
 
 def classifier(settings: Mapping[str, Any], ledger: object) -> Any:

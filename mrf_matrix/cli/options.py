@@ -17,6 +17,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 NEIGHBORING = ("add_remove", "replace_one")
 SPLITS = ("multiway", "binary")
 MODES = ("training", "prediction", "subsample", "posterior", "residual")
+"""Modes whose designs are searched; naive Bayes has one."""
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""
@@ -191,9 +192,7 @@ def n_blocks_option() -> Decorator:
     return click.option("--n-blocks", type=least, help="Blocks of posterior. [default: chosen]")
 
 
-def mode_option(
-    help: str | None = None, modes: tuple[str, ...] = MODES, default: str = "training"
-) -> Decorator:
+def mode_option(help: str, modes: tuple[str, ...], default: str = "training") -> Decorator:
     """Add --mode: what is released."""
     return click.option(
         "--mode", type=click.Choice(modes), default=default, show_default=True, help=help

@@ -107,7 +107,7 @@ class Domain:
         """Whether some of it was taken from records: then nothing that is made of it is private."""
         return bool(self.provenance.read_off)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Attribute names, in column order."""
         return tuple(attribute.name for attribute in self.attributes)

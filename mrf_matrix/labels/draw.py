@@ -31,9 +31,9 @@ from mrf_matrix.base.provenance import chosen_here
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-from mrf_matrix.labels.depth import DEEP, most_cuts
+from mrf_matrix.labels.depth import DEEP
 from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
-from mrf_matrix.labels.plan import LabelPlan, Round
+from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.labels.rules import Arithmetic, Exponential, MostRight, Rules, Worth
 from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts, measure
@@ -57,9 +57,9 @@ def cut_counts(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
             "less than 2**53 records."
         )
     for later in plan.rounds[1:]:
-        check_counts(len(_cuts_of(plan, later)), later.depth, plan.n_classes)
+        check_counts(len(plan.cuts_of(later)), later.depth, plan.n_classes)
     first = plan.rounds[0]
-    return joint_counts(_cuts_of(plan, first), plan.attributes, codes, counts, first.depth)
+    return joint_counts(plan.cuts_of(first), plan.attributes, codes, counts, first.depth)
 
 
 def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> tuple[Rules, ...]:
@@ -91,9 +91,9 @@ def grown_tree(
     `rules`: of every round. Returned are those of `draw_tree`. The labels of earlier rounds are
     forgotten.
     """
-    tree, of_cells = draw_tree(_cuts_of(plan, plan.rounds[0]), first, rules[0])
+    tree, of_cells = draw_tree(plan.cuts_of(plan.rounds[0]), first, rules[0])
     for later, rule in zip(plan.rounds[1:], rules[1:], strict=True):
-        cuts, own = _cuts_of(plan, later), tree.cells(codes, plan.attributes)
+        cuts, own = plan.cuts_of(later), tree.cells(codes, plan.attributes)
         grown = []
         for cell in range(tree.n_cells):  # one after the other: their counts need not be held
             here = own == cell
@@ -102,11 +102,6 @@ def grown_tree(
         tree = tree.grown([one for one, _ in grown])
         of_cells = np.concatenate([one for _, one in grown])
     return tree, of_cells
-
-
-def _cuts_of(plan: LabelPlan, one: Round) -> tuple[Cut, ...]:
-    """Return the cuts that nodes of a round may have: the first ones."""
-    return plan.cuts[: most_cuts(one.depth, plan.n_classes)]
 
 
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[LabelTree, Longs]:

@@ -137,6 +137,10 @@ class LabelPlan:
         """Cuts that a record is asked for, in all rounds together."""
         return sum(one.depth for one in self.rounds)
 
+    def cuts_of(self, one: Round) -> tuple[Cut, ...]:
+        """Return the cuts that nodes of a round may have: the first ones."""
+        return self.cuts[: most_cuts(one.depth, self.n_classes)]
+
     @property
     def spent(self) -> Budget:
         """What is spent: the whole."""

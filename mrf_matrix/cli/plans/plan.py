@@ -92,7 +92,7 @@ OF_FORESTS = (
 @mode_option(
     "What is released. private, or auto: the kind that `mrf-matrix fit` takes, every other kind's "
     "forecast, and each step.",
-    (*MODES, *OF_PRIVATE),
+    (*MODES, "naive_bayes", *OF_PRIVATE),
 )
 @n_records_option()
 @n_trees_option("Trees of all ensembles.")

@@ -10,7 +10,7 @@ from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
-from mrf_matrix.estimators.shared.given_data import PrivateData, needs_records
+from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release, needs_records
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     Budget,
@@ -27,7 +27,6 @@ from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.plans.signal import WEIGHING
 
 FITTED = (
     "domain_", "classes_", "plan_", "tree_", "posterior_", "privacy_report_",
@@ -144,8 +143,7 @@ class LabelTreeClassifier(
         plan = self._plan(data.domain)
         bill = bill_of(self, plan.budget).resting_on(data.provenance)
         bill.check()
-        if (weigh := WEIGHING.get()) is not None:
-            weigh(plan)
+        check_before_release(plan)
         classes, order = sorted_classes(data.domain)
         codes, of_classes = _counted(plan, data)
         of_classes = of_classes[:, order]

@@ -16,8 +16,8 @@ from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.measuring import Measuring
-from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.private import PrivatePlan
@@ -43,18 +43,18 @@ def check_what_may_follow(
     domain = most.domain
     widest = int(np.argmax(domain.sizes))
     check_block(domain, (widest,), domain.n_classes)  # the least that may be kept
-    if announced.balance is not None:  # tables follow, whatever they are for even classes
-        alone = single_attributes(most, range(domain.n_attributes))
-        check_memory(tables_of(announced, announced.after_balance, alone).parts, domain.n_classes)
     screening = most.chosen.screening
     if screening is not None and screening.enough is not None:
         shape = (screening.most_cells, domain.n_classes)
         check_allocation("the joint table of attributes that are chosen first", shape)
+    if announced.balance is not None:  # tables follow, whatever they are for even classes
+        alone = single_attributes(most, range(domain.n_attributes))
+        check_cost(tables_of(announced, announced.after_balance, alone))
     sequences = [plan for plan in (most, announced) if plan.chosen.measured in OF_RESIDUALS]
     if sequences:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
-        steps(sequences[0])
+        check_cost(steps(sequences[0]))
     if most.chosen.measured == "tables":
         check_before_release(tables_of(most, most.rest, None))
 
@@ -91,7 +91,7 @@ def blocks_of(
     try:
         for block in blocks:
             check_block(domain, block, domain.n_classes)
-        check_memory(tables_of(plan, budget, blocks).parts, domain.n_classes)
+        check_cost(tables_of(plan, budget, blocks))
     except MemoryCapError:
         return single_attributes(plan, chosen)
     return blocks

@@ -18,6 +18,7 @@ from mrf_matrix.estimators.shared.given_data import (
     EncodedRecords,
     GivenRecords,
     PrivateData,
+    check_before_release,
     needs_records,
 )
 from mrf_matrix.estimators.shared.parameters import Records, SeedParameters, parameters
@@ -30,7 +31,6 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.planning.plans.planner import sequence_plan
-from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.learning import learned
@@ -174,6 +174,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         plan = self._plan(data.domain)
         bill = bill_of(self, plan.budget).resting_on(data.provenance)
         bill.check()
+        check_before_release(plan)
         data.check_records("a residual forest")
         encoded = data.tables([])
         if not isinstance(encoded, EncodedRecords):
@@ -182,8 +183,6 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         labels = np.argsort(order)[encoded.labels]
         records = ResidualRecords(encoded.codes, labels, data.domain.sizes, len(classes))
         releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
-        if (weigh := WEIGHING.get()) is not None:
-            weigh(plan)
 
         def release() -> None:
             with keeping(self, FITTED, SPENT, plan_=plan):

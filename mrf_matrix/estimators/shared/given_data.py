@@ -27,10 +27,11 @@ from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, count_cells
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each, record_coins
-from mrf_matrix.planning.plans.part import check_memory
+from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal import WEIGHING
 from strategies.operators import Operator
+from strategies.operators.base.memory import readable_bytes
 
 
 class PrivateData(Protocol):
@@ -179,20 +180,22 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def check_before_release(plan: Plan) -> None:
-    """Say what a release takes, weigh it where that is asked, refuse what would not fit in memory.
+def check_before_release(plan: object, time_limit: float = 0.0) -> None:
+    """Say what a fit takes, weigh its plan where that is asked, refuse what would not fit or end.
+
+    `plan`: of any kind; `time_limit`: see `check_cost`.
 
     Raises MemoryCapError, by public numbers alone.
     """
-
-    def step() -> str:
-        then = f"about {plan.release_seconds:.2g} s, arrays of {plan.array_sizes[0].nbytes:,} bytes"
-        return f"Checking memory (then {then})"
-
-    tell(step)
+    tell(
+        lambda: (
+            f"Checking memory (then about {release_seconds(plan):.2g} s, "
+            f"{readable_bytes(peak_bytes(plan))})"
+        )
+    )
     if (weigh := WEIGHING.get()) is not None:
         weigh(plan)
-    check_memory(plan.parts, plan.n_classes)
+    check_cost(plan, time_limit)
 
 
 def tables_for(

@@ -6,6 +6,8 @@ from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.reports.release_report import report_of_releases, root_mean
 
@@ -33,6 +35,12 @@ def training_report(
     )  # fmt: skip
     paid = any(part.forest.is_data_dependent for part in parts)
     return report.with_structure_that_was_paid_for() if paid else report
+
+
+def plan_report(plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
+    """Return the report, with signal and noise in words where the number of records is public."""
+    report = training_report(plan.kind, plan.parts, releases, plan.delta)
+    return with_verdict(report, plan)
 
 
 def _measured(kind: Kind, part: PlanPart) -> str:

@@ -17,14 +17,12 @@ from mrf_matrix.estimators.shared.parameters import (
     StrategyParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.estimators.shared.reports import plan_report
 from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
 
@@ -140,7 +138,7 @@ class MatrixForestClassifier(
             )
             for part, release in zip(plan.parts, releases, strict=True)
         )  # fmt: skip
-        self.privacy_report_ = partial(_report, plan, releases)
+        self.privacy_report_ = partial(plan_report, plan, releases)
 
     @property
     def forest_(self) -> Forest:
@@ -175,9 +173,3 @@ class MatrixForestClassifier(
                 f"ensembles. Look at each of ensembles_."
             )
         return ensembles[0]
-
-
-def _report(plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
-    """Return the report, with signal and noise in words where the number of records is public."""
-    report = training_report(plan.kind, plan.parts, releases, plan.delta)
-    return with_verdict(report, plan)

@@ -9,7 +9,7 @@ from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import parameters
-from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.estimators.shared.reports import plan_report
 from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.estimators.training.naive_bayes_votes import NaiveBayesVotes, checked_alpha
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
@@ -35,6 +35,8 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes
     ----------
     alpha : float
         Records added to every count of an attribute's code in a class (Laplace smoothing).
+    n_records : int
+        The number of records, where it is public: noise is weighed against it in the report.
     noise_state : int or Generator
         Seed of research noise.
 
@@ -68,6 +70,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes
     """
 
     alpha: float = 1.0
+    n_records: int | None = None
     _mode = "naive_bayes"
 
     @property
@@ -91,6 +94,4 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes
             self.domain_, self.forest_ = plan.domain, part.forest
             self.classes_, order = sorted_classes(plan.domain)
             self.leaf_values_ = part.answers(release)[:, order]
-            self.privacy_report_ = partial(
-                training_report, plan.kind, plan.parts, releases, plan.delta
-            )
+            self.privacy_report_ = partial(plan_report, plan, releases)

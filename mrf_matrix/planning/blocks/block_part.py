@@ -102,6 +102,8 @@ class BlockPart(PlanPart):
     @property
     def fitted_tables(self) -> list[tuple[int, int]]:
         """Cells, and terms a class, of each block's model: its codes and an intercept."""
+        if isinstance(self.workload, Marginals):  # naive Bayes, which fits none
+            return []
         fans = [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
         return [(prod(one), sum(one) + 1) for one in fans]
 

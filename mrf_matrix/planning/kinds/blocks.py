@@ -37,7 +37,7 @@ class NaiveBayes(Blocks):
     votings: ClassVar[tuple[str, ...]] = ("product",)
     imagined_votings: ClassVar[tuple[str, ...]] = ()
     chooses_blocks: ClassVar[bool] = False
-    parameters: ClassVar[tuple[str, ...]] = ()
+    parameters: ClassVar[tuple[str, ...]] = ("n_records",)
 
 
 @dataclass(frozen=True)

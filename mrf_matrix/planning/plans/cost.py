@@ -6,13 +6,18 @@ right to a factor of 2 or 3 on that machine; a first release loads OpenDP beside
 strategy is not part of it. Nothing is allocated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
 from math import prod
 from typing import Any, NamedTuple
 
 from mrf_matrix.forests import Forest
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.measurement.least_squares import PROBES
+from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.prices import (
     COMPARED,
     COMPILED,
@@ -24,13 +29,21 @@ from mrf_matrix.planning.plans.prices import (
     NEWTON_CLASS,
     NEWTON_STEP,
     NEWTON_STEPS,
+    SCORED,
     SOLVED,
     START,
+    SUMMED,
+    VISIT,
+    VISITED,
+    WEIGHED,
 )
+from mrf_matrix.residual import ResidualPlan
+from mrf_matrix.residual.sequence import largest_pair
 from strategies.operators import (
     Grouping,
     Identity,
     Marginals,
+    MemoryCapError,
     ObliqueResiduals,
     Operator,
     Product,
@@ -40,18 +53,32 @@ from strategies.operators import (
     Stack,
     check_allocation,
 )
-from strategies.operators.base.recovery import is_explicit
+from strategies.operators.base.memory import REMEDY, current_cap, readable_bytes
+from strategies.operators.base.recovery import LONGEST, is_explicit
+
+ANSWERS_HELD, EFFECTS_HELD, SCORES_HELD, COUNTS_HELD = 4, 30, 10, 14
+"""How often a fit holds, at once: answers; arrays of the size of a covariance in a visit of a
+residual forest; scores; counts above cuts. Source: peaks of whole fits."""
 
 
-def release_seconds(parts: Sequence[PlanPart], n_classes: int, n_records: int | None) -> float:
-    """Return the seconds that counting, measuring and reconstructing are expected to take."""
-    seconds = START
-    for part in parts:
+@singledispatch
+def release_seconds(plan: object) -> float:
+    """Return the seconds that counting, measuring and learning are expected to take, once paid.
+
+    Raises TypeError if it is no plan.
+    """
+    raise TypeError(f"plan is of type {type(plan).__name__}: expected a plan, of any kind.")
+
+
+@release_seconds.register
+def _(plan: PlannedErrors) -> float:
+    seconds, n_classes = START, plan.n_classes
+    for part in plan.parts:
         budget, matrix = part.mechanism.budget, part.mechanism.rounded.matrix
         draw = 0.0
         if not budget.is_infinite:
             draw = LAPLACE_DRAW if isinstance(budget, PureDP) else GAUSSIAN_DRAW
-        occupied = min(n_records or 0, matrix.shape[1])
+        occupied = min(plan.n_records or 0, matrix.shape[1])
         seconds += draw * part.n_measurements * n_classes
         seconds += COUNTED * occupied * column_entries(matrix)
         seconds += MET * occupied * packed_bytes(matrix)
@@ -61,9 +88,35 @@ def release_seconds(parts: Sequence[PlanPart], n_classes: int, n_records: int | 
     return seconds
 
 
+@release_seconds.register
+def _(plan: ResidualPlan) -> float:
+    """Return the seconds of visits: their linear algebra, and a pass over the records."""
+    sizes, columns = sorted(plan.domain.sizes, reverse=True), plan.first.visits[0].n_columns
+    visits = [*sizes, *(size for one in plan.passes for size in sizes[: len(one.visits)])]
+    if plan.pairs is not None:
+        visits += [largest_pair(plan.n_classes)] * len(plan.pairs.residuals)
+    records = len(visits) * float(plan.n_records or 0)
+    draws = 0 if plan.budget.is_infinite else plan.most_measurements
+    each = sum(VISIT + VISITED * float(size) ** 3 for size in visits)
+    return START + columns * (each + SCORED * records) + GAUSSIAN_DRAW * draws
+
+
+@release_seconds.register
+def _(plan: LabelPlan) -> float:
+    """Return the seconds of weighing all trees, and of counting the records above cuts."""
+    seconds = START
+    for one in plan.rounds:
+        trees = float(len(plan.cuts_of(one))) ** one.depth
+        seconds += trees * (WEIGHED * plan.n_classes + MULTIPLIED * (plan.n_records or 0))
+    return seconds
+
+
 def posterior_seconds(tables: Sequence[tuple[int, int]], n_classes: int) -> float:
     """Return the seconds of fitting the posterior of blocks of so many cells and terms a class."""
-    each = (NEWTON_CLASS + SOLVED * float(cells + terms) * terms**2 for cells, terms in tables)
+    each = (
+        NEWTON_CLASS + (SOLVED * float(cells + terms) + SUMMED) * terms**2
+        for cells, terms in tables
+    )
     return NEWTON_STEPS * (NEWTON_STEP * len(tables) + n_classes * sum(each))
 
 
@@ -116,48 +169,136 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
 
 
 class ArraySize(NamedTuple):
-    """One array to come."""
+    """An array to come, or several of one shape: their number is the first length."""
 
     name: str
     shape: tuple[int, ...]
-    nbytes: int
+    itemsize: int = 8
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes, in bytes."""
+        return prod(self.shape) * self.itemsize
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, ready for JSON."""
         return {"name": self.name, "shape": list(self.shape), "bytes": self.nbytes}
 
 
-def array_sizes(
-    parts: Sequence[PlanPart],
-    n_classes: int,
-    n_records: int | None,
-    n_queries: int,
-    *,
-    leaves: bool,
-) -> tuple[ArraySize, ...]:
-    """Return the large arrays of a release to come, largest first.
+Sizes = tuple[ArraySize, ...]
 
-    `leaves`: whether leaf values are released; else the queries' votes.
+
+@singledispatch
+def array_sizes(plan: object) -> Sizes:
+    """Return the large arrays that a fit of a plan holds at once, largest first.
+
+    Raises TypeError if it is no plan.
     """
-    found = []
-    for number, part in enumerate(parts, start=1):
-        forest = part.forest
-        width = sum(forest.domain.sizes)
-        where = f" of ensemble {number}" if len(parts) > 1 else ""
+    raise TypeError(f"plan is of type {type(plan).__name__}: expected a plan, of any kind.")
+
+
+def peak_bytes(plan: object) -> int:
+    """Return the bytes that a fit of a plan of any kind is expected to hold at its peak.
+
+    The sum of `array_sizes`, from public numbers alone, the stated number of records among them.
+    Beside it stand the interpreter with its libraries (about 200 MB), the records as they were
+    given, and the search for a strategy, which is over by then.
+
+    Raises TypeError if it is no plan.
+
+    Examples
+    --------
+    >>> from mrf_matrix import Domain, plan
+    >>> wide = Domain.from_sizes([1000, 4], n_classes=2)
+    >>> f"{peak_bytes(plan(wide, 'naive_bayes', epsilon=1)):,}"
+    ''
+    """
+    return sum(one.nbytes for one in array_sizes(plan))
+
+
+def check_cost(plan: object, time_limit: float = 0.0) -> None:
+    """Refuse a plan of any kind whose fit would exhaust memory, or hardly end.
+
+    By public numbers alone: nothing private is told, and nothing spent. `time_limit`: seconds that
+    a user allows, where they are more than `LONGEST`.
+
+    Raises MemoryCapError: it names the largest array, or the seconds, and a remedy.
+    """
+    if (peak := peak_bytes(plan)) > (cap := current_cap()):
+        largest = array_sizes(plan)[0]
+        lengths = " x ".join(map(str, largest.shape))
+        raise MemoryCapError(
+            f"A fit needs {readable_bytes(peak)} at its peak, above the memory cap of "
+            f"{readable_bytes(cap)}. Most of it are {largest.name} of shape {lengths}, "
+            f"{readable_bytes(largest.nbytes)}. {REMEDY}"
+        )
+    if (seconds := release_seconds(plan)) > (most := max(LONGEST, time_limit)):
+        raise MemoryCapError(
+            f"A fit is expected to take {seconds:,.0f} s once it is paid for: expected at most "
+            f"{most:g} s. Take fewer or coarser attributes, fewer trees or less depth."
+        )
+
+
+@array_sizes.register
+def _(plan: PlannedErrors) -> Sizes:
+    found, k = [], plan.n_classes
+    for number, part in enumerate(plan.parts, start=1):
+        where = f" of ensemble {number}" * (len(plan.parts) > 1)
+        rows, forest = part.workload.shape[0], part.forest
+        if not isinstance(part.workload, Marginals):
+            masks = (MASKS_HELD, forest.n_leaves, sum(forest.domain.sizes))
+            found.append(ArraySize(f"masks of the paths T{where}", masks, 1))
         found += [
-            _array(f"paths T{where}, packed", (forest.n_leaves, -(-width // 8)), 1),
-            _array(f"noisy answers y{where}", (part.n_measurements, n_classes), 8),
+            ArraySize(f"exact and noisy answers y{where}", (ANSWERS_HELD, part.n_measurements, k)),
+            ArraySize(f"answers to the workload{where}", (rows, ANSWERS_HELD * k + PROBES)),
         ]
-        if leaves:
-            found.append(_array(f"leaf values{where}", (forest.n_leaves, n_classes), 8))
-        if order := max((terms for _, terms in part.fitted_tables), default=0):
-            shape = (n_classes, order, order)
-            found.append(_array("covariances of a block's effects, largest", shape, 8))
-        if n_records is not None:
-            cells = min(n_records, forest.domain.size)
-            found.append(_array(f"occupied cells{where}, at most", (cells, n_classes), 8))
-    if not leaves:
-        found.append(_array("votes", (n_queries, n_classes), 8))
+        found += [ArraySize(name + where, shape) for name, shape in _posterior_arrays(part, k)]
+        if plan.n_records is not None:
+            cells, d = min(plan.n_records, forest.domain.size), forest.domain.n_attributes
+            found.append(ArraySize(f"occupied cells{where}, at most", (cells, k + d)))
+    return _sorted(found)
+
+
+def _posterior_arrays(part: PlanPart, k: int) -> list[tuple[str, tuple[int, ...]]]:
+    """Return what fitting the models of blocks takes: one after the other, each one is kept."""
+    if not part.fitted_tables:
+        return []
+    cells, order = map(max, zip(*part.fitted_tables, strict=True))
+    kept = sum(terms**2 for _, terms in part.fitted_tables)
+    return [
+        ("covariances of a block's effects, largest", (COVARIANCES, k, order, order)),
+        ("covariances of the effects of all blocks", (k, kept)),
+        ("components of a block, largest", (cells, k)),
+    ]
+
+
+@array_sizes.register
+def _(plan: ResidualPlan) -> Sizes:
+    sizes, columns = plan.domain.sizes, plan.first.visits[0].n_columns
+    largest = max(sizes)
+    found = [
+        ArraySize("covariances of the effects of one attribute", (EFFECTS_HELD, largest, largest)),
+        ArraySize("covariances of the effects of all", (1 + columns, sum(n * n for n in sizes))),
+    ]
+    if plan.n_records is not None:
+        held = 2 * len(sizes) + SCORES_HELD * columns
+        found.append(ArraySize("codes and scores of the records", (plan.n_records, held)))
+    return _sorted(found)
+
+
+@array_sizes.register
+def _(plan: LabelPlan) -> Sizes:
+    found = []
+    for one in plan.rounds:
+        cuts = (COUNTS_HELD, *(len(plan.cuts_of(one)),) * one.depth, plan.n_classes)
+        found.append(ArraySize("counts above several cuts at once", cuts))
+    if plan.n_records is not None:
+        held = plan.n_records, plan.n_classes + len(plan.attributes)
+        found.append(ArraySize("occupied cells, at most", held))
+    return _sorted(found)
+
+
+def _sorted(found: Iterable[ArraySize]) -> Sizes:
     return tuple(sorted(found, key=lambda one: -one.nbytes))
 
 
@@ -180,7 +321,3 @@ def check_forest(forest: Forest) -> None:
         (MASKS_HELD, forest.n_leaves, codes),
         1,
     )
-
-
-def _array(name: str, shape: tuple[int, ...], itemsize: int) -> ArraySize:
-    return ArraySize(name, shape, prod(shape) * itemsize)

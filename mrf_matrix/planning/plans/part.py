@@ -26,11 +26,11 @@ from mrf_matrix.mechanisms import (
     reconstruct,
 )
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
-from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.measuring import RowAim
 from strategies import Strategy
-from strategies.operators import Operator, check_allocation
+from strategies.operators import Operator
 
 if TYPE_CHECKING:
     from mrf_matrix.federated.shares.design import FederatedDesign
@@ -272,17 +272,6 @@ class KnownSquares:
     def are_of(self, workload: Operator, rounded: RoundedStrategy) -> bool:
         """Say whether they are those of this workload and this strategy."""
         return self.workload is workload and self.rounded is rounded
-
-
-def check_memory(parts: Sequence[PlanPart], n_classes: int) -> None:
-    """Refuse, before anything is spent, releases and answers that would not fit in memory.
-
-    Raises MemoryCapError, by public numbers alone: rows of strategies and workloads, and classes.
-    """
-    for part in parts:
-        part.mechanism.check_memory(n_classes)
-        rows = part.workload.shape[0]
-        check_allocation("answers to the workload", (rows, n_classes + PROBES))
 
 
 def ready_tables(

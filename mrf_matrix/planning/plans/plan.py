@@ -16,7 +16,7 @@ from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.planning.plain_values import plain_figures
-from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
+from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, released
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from strategies import Strategy
@@ -110,10 +110,7 @@ class Plan(PlannedErrors):
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:
         """The large arrays of the release to come."""
-        return array_sizes(
-            self.parts, self.n_classes, self.n_records, len(self.queries),
-            leaves=self.releases_leaves,
-        )  # fmt: skip
+        return array_sizes(self)
 
     @property
     def verdict(self) -> "Verdict":
@@ -135,7 +132,7 @@ class Plan(PlannedErrors):
     @property
     def release_seconds(self) -> float:
         """Seconds that the release is expected to take."""
-        return release_seconds(self.parts, self.n_classes, self.n_records)
+        return release_seconds(self)
 
     def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
         """Return the plan's figures as plain values, ready for JSON; what is not finite is None.
@@ -166,6 +163,7 @@ class Plan(PlannedErrors):
             "worst_row": self.worst_row,
             "worst_rms": self.worst_rms,
             "seconds": self.seconds,
+            "peak_bytes": peak_bytes(self),
             "arrays": [size.to_dict() for size in self.array_sizes],
             "ensembles": [part.summary() for part in self.parts],
         }

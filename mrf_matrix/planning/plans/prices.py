@@ -36,10 +36,19 @@ NEWTON_STEPS = 20
 NEWTON_STEP, NEWTON_CLASS = 4e-4, 1e-5
 """A step, and one class in it, of small tables. Source: fits of posteriors, timed."""
 
-SOLVED = 1e-9
+SOLVED, SUMMED = 2e-10, 3e-7
 """One class in a step, per cube of its terms (solving) and per cell and square of them (summing
-their information). Source: fits of posteriors, timed."""
+their information); and per square of them. Source: fits of posteriors of 10 to 900 terms, timed."""
 
 DECOMPOSED = 4e-10
 """One operation of a portfolio's singular value decompositions: 1e-10 in one of them
 (``numpy.linalg.svd``, 20 m² n operations), and four to a portfolio. Source: timed, not fitted."""
+
+VISIT, VISITED = 2e-3, 5e-10
+"""A visit of a residual forest in one column, and in it each cube of the codes. Source: timed."""
+
+SCORED = 1.5e-7
+"""One record of a visit, in one column. Source: timed."""
+
+WEIGHED = 4e-6
+"""One count above several cuts, in a tree of labels. Source: timed."""

@@ -8,6 +8,7 @@ from math import isfinite
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.depth import label_signal
+from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.residual.sequence import ResidualPlan
 from mrf_matrix.residual.settings import Budget
@@ -69,6 +70,16 @@ class PooledPlan:
 
     def __repr__(self) -> str:
         return f"PooledPlan({self.tree!r}, {self.tables!r}, {self.budget!r})"
+
+
+@array_sizes.register
+def _(plan: PooledPlan) -> tuple[ArraySize, ...]:
+    return array_sizes(plan.tree) + array_sizes(plan.tables)
+
+
+@release_seconds.register
+def _(plan: PooledPlan) -> float:
+    return release_seconds(plan.tree) + release_seconds(plan.tables)
 
 
 def pooling_budget(budgets: Sequence[Budget]) -> Budget:

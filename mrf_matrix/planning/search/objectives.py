@@ -98,10 +98,10 @@ class ExpectedLoss:
         check_records_known(self, plan.n_records)
         able = plan.kind.imagined_votings if isinstance(plan, Plan) else ()
         if isinstance(plan, Plan) and plan.voting not in able:
+            takes = f"voting={' or '.join(map(repr, able))}, or " * bool(able)
             raise ValueError(
                 f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
-                f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
-                f"another voting, mode or objective."
+                f"mode={plan.mode!r}: expected {takes}another mode or objective."
             )
         losses = []
         for number, prior in enumerate(self.priors):

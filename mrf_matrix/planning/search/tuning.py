@@ -59,8 +59,9 @@ class Tuning(Tabular):
         """The trial of the least objective, or the simplest of those that are as good."""
         if not self.trials or not np.isfinite(self.trials[0].value):
             reasons = sorted({trial.note for trial in self.trials if trial.note})
+            told = "; ".join(reasons[:3]) or "the space is empty"
             raise ValueError(
-                f"no design was feasible: {'; '.join(reasons[:3]) or 'the space is empty'}. "
+                f"no design was feasible: {told.removesuffix('.')}. "
                 f"Enlarge the space, or the bounds on time and memory."
             )
         return self.trials[0]

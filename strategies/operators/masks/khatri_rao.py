@@ -66,7 +66,7 @@ def ranges(starts: Integers, counts: Integers) -> Longs:
 def sum_of_products(counts: Sequence[Integers]) -> int:
     """Return the sum over columns of the product of counts, safe from integer overflow."""
     products = exact_products(counts)
-    fits = float(products.max(initial=0)) * len(products) < 2**62
+    fits = int(products.max(initial=0)) * len(products) < 2**62
     return int((products if fits else products.astype(object)).sum())
 
 

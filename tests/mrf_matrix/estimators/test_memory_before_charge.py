@@ -20,8 +20,11 @@ from mrf_matrix.estimators import (
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
+from mrf_matrix.estimators.private.what_may_follow import blocks_of, tables_of
 from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.planning import peak_bytes, plan
 from mrf_matrix.planning.blocks.block_part import COVARIANCES
+from mrf_matrix.planning.private import planned_for
 from mrf_matrix.streams import count_stream
 from strategies.operators import MemoryCapError, memory_cap
 from strategies.operators.base import recovery
@@ -167,27 +170,32 @@ def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
     assert ledger.spent == 0
 
 
-@pytest.mark.parametrize(
-    ("n", "cap", "named"), [(4, 60_000, "joint table"), (100_000, 100_000, "scores of the records")]
-)
-def test_what_a_choice_may_lead_to_is_refused_before_the_charge(n, cap, named):
+def test_what_a_choice_may_lead_to_is_refused_before_the_charge():
     """What the forests would refuse by themselves, one that chooses first refuses as early."""
     domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
     model = PrivateForestClassifier(domain, epsilon=0.032, n_records=140_000, ledger=ledger)
-    assert model.plan().chosen.screening.enough is not None
-    codes = np.zeros((n, 12), dtype=int)
-    with memory_cap(cap), pytest.raises(MemoryCapError, match=named):
-        model.fit(codes, np.zeros(n, dtype=int))
+    made = model.plan()
+    assert made.chosen.screening.enough is not None
+    named, said = ("joint table", "codes and scores"), []
+    tables = peak_bytes(plan(domain, "posterior", epsilon=1, n_records=140_000))
+    for cap in (8 * 2 * made.chosen.screening.most_cells - 1, 2 * tables):
+        with memory_cap(cap), pytest.raises(MemoryCapError) as error:
+            model.fit(np.zeros((4, 12), dtype=int), np.zeros(4, dtype=int))
+        said.append(str(error.value))
+    assert all(words in text for words, text in zip(named, said, strict=True))
     assert ledger.spent == 0
 
 
 def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
     """Designs of a rarer class may be larger than those that were checked before the charge."""
-    domain, codes = Domain.from_sizes([4] * 60, 2), np.zeros((300, 60), dtype=int)
-    model = PrivateForestClassifier(
-        domain, epsilon=1, n_records=200_000, noise="research", noise_state=0, random_state=0
-    )
-    with memory_cap(80_000):
-        model.fit(codes, np.zeros(300, dtype=int))
-    assert model.plan_.even_records < 200_000
-    assert {len(block) for block in model.forest_.blocks} == {1}
+    domain = Domain.from_sizes([4] * 60, 2)
+    announced = PrivateForestClassifier(domain, epsilon=1, n_records=200_000).plan()
+    rare, everything = planned_for(announced, 4000), tuple(range(60))
+
+    def blocks():
+        return blocks_of(rare, everything, np.random.default_rng(0))
+
+    alone = [(i,) for i in everything]
+    with memory_cap(peak_bytes(tables_of(rare, rare.rest, alone))):
+        assert blocks() == alone
+    assert max(map(len, blocks())) > 1

@@ -24,9 +24,10 @@ from mrf_matrix import (
 )
 from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix
+from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.blocks.block_part import measured_by_paths, single_attributes
 from mrf_matrix.planning.plans import plan_of
-from mrf_matrix.planning.plans.cost import MASKS_HELD, check_forest
+from mrf_matrix.planning.plans.cost import MASKS_HELD
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
 from strategies.operators import MemoryCapError, RowKronecker, memory_cap
 
@@ -87,15 +88,18 @@ def test_a_file_of_masks_is_read_as_one_of_tables(tmp_path, monkeypatch):
 
 def test_a_forest_too_large_to_be_learned_from_is_refused_before_it_is_compiled():
     domain, ledger = Domain.from_sizes([50, 4, 3], n_classes=2), PrivacyLedger(epsilon=1)
-    model = MatrixForestClassifier(domain, n_trees=16, ledger=ledger, random_state=0)
+    trees = {"n_trees": 16, "strategy": "identity", "random_state": 0}
+    model = MatrixForestClassifier(domain, ledger=ledger, **trees)
     leaves, codes = 16 * 600, 57
     record = np.zeros((1, 3), dtype=int)
     with memory_cap(MASKS_HELD * leaves * codes - 1), pytest.raises(MemoryCapError, match="9,600"):
         model.fit(record, [0])
+    enough = peak_bytes(plan(domain, epsilon=1, **trees))
+    with memory_cap(enough - 1), pytest.raises(MemoryCapError, match="masks of the paths"):
+        model.fit(record, [0])
     assert not ledger.charges
-    with memory_cap(MASKS_HELD * leaves * codes):
-        check_forest(model.fit(record, [0]).forest_)
-        assert model.leaf_variances_.shape == (leaves,)
+    with memory_cap(enough):
+        assert model.fit(record, [0]).leaf_variances_.shape == (leaves,)
 
 
 def compose(after, first):

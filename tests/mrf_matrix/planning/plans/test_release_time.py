@@ -5,8 +5,7 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.planning import plan
-from mrf_matrix.planning.plans.cost import column_entries
-from mrf_matrix.planning.plans.cost import release_seconds as seconds_of
+from mrf_matrix.planning.plans.cost import column_entries, release_seconds
 from mrf_matrix.planning.plans.prices import GAUSSIAN_DRAW, LAPLACE_DRAW, START
 from strategies.operators import Dense, Grouping, Identity, Marginals, Product, Scaled, Stack
 
@@ -22,10 +21,6 @@ MATRICES = {
     "scaled": Scaled(2.0, Identity(CELLS)),
     "grouped": Product(Dense(np.ones((5, 3))), Grouping(np.arange(CELLS) % 3)),
 }
-
-
-def release_seconds(made):
-    return seconds_of(made.parts, made.n_classes, made.n_records)
 
 
 @pytest.mark.parametrize("name", MATRICES)

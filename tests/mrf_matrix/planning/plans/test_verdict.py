@@ -13,6 +13,7 @@ from mrf_matrix import (
     PooledForestClassifier,
     PosteriorForestClassifier,
     PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
     plan,
 )
@@ -87,7 +88,7 @@ def test_a_verdict_never_falls_as_budget_or_records_grow(kind):
     assert np.ptp(rank) > 0, "a verdict that never changes says nothing"
 
 
-@pytest.mark.parametrize("mode", ["training", "posterior", "prediction", "subsample", "residual"])
+@pytest.mark.parametrize("mode", [*MODES, "residual"])
 def test_every_kind_of_plan_has_a_verdict_that_follows_the_budget(mode):
     few, many = (planned(mode, DOMAIN, epsilon=e, n_records=100) for e in (1e-3, 1e3))
     assert not verdict_of(few).ok
@@ -113,6 +114,7 @@ FITTED = {
     LabelTreeClassifier: {},
     PooledForestClassifier: {},
     PrivateForestClassifier: {},
+    PrivateNaiveBayesClassifier: {},
     ResidualForestClassifier: {},
 }
 
@@ -142,7 +144,7 @@ def test_plan_fit_and_report_say_the_same(kind):
     assert not any(note.startswith(NOTE) for note in untold.notes)
 
 
-@pytest.mark.parametrize("mode", ["private", "posterior", "residual"])
+@pytest.mark.parametrize("mode", ["private", "posterior", "naive_bayes", "residual"])
 def test_the_command_line_says_it_in_the_same_words(mode, tmp_path):
     file = tmp_path / "domain.json"
     TEN.save(file)
