@@ -74,7 +74,7 @@ def checked_form(name: str, matrix: object) -> sparse.csr_array:
     except ValueError as error:
         raise ValueError(
             f"{name} has arrays that point outside of its shape or do not fit together ({error}). "
-            f"Build the matrix anew, with scipy.sparse.csr_array((data, (rows, columns)), shape) say."
+            f"Build it anew, with scipy.sparse.csr_array((data, (rows, columns)), shape) say."
         ) from None
     if np.dtype(form.dtype).kind not in "biuf":
         raise TypeError(
