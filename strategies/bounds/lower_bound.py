@@ -13,12 +13,11 @@ from math import prod
 import numpy as np
 
 from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
+from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import GAP, LARGEST_GRAM, path_climb, paths_bound
-from strategies.bounds.row_maximum import row_maximum_bound
-from strategies.bounds.table_bound import table_dual
 from strategies.bounds.unions.design import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits

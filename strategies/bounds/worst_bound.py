@@ -1,6 +1,6 @@
 """A certified lower bound on the largest error of a row, or of a group of rows, for both norms.
 
-For tables of marginals: the weights of `strategies.bounds.table_bound`. Over other enumerable
+For tables of marginals: the weights of `strategies.bounds.closed_bounds`. Over other enumerable
 cells: those of `strategies.bounds.joint_weights`. Beyond them, what holds for any weights: the
 largest of K sums is at least the total over K, and one row's error is at least its largest entry
 squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
@@ -9,9 +9,9 @@ squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
 import numpy as np
 
 from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_gram, uniform_bound
+from strategies.bounds.closed_bounds import table_dual
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.path_climb import paths_bound
-from strategies.bounds.table_bound import table_dual
 from strategies.bounds.unions.design import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools

@@ -18,8 +18,8 @@ from strategies.methods.descents.unit_columns import LEAST_SHARE, Descent, desce
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.problem.distinct_rows import is_explicit
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import is_explicit
 
 LARGEST = 2500  # merged cells up to which p-Identity is tried
 MANY_ENTRIES = 200_000  # entries of B from which only those that start away from zero are variables

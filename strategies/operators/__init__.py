@@ -30,11 +30,10 @@ from strategies.operators.ordered.ranges import Ranges
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
-from strategies.operators.scaled import Scaled
 from strategies.operators.stack import Partition, Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
-from strategies.operators.transposed import Transposed
+from strategies.operators.wrappers import Scaled, Transposed
 
 __all__ = [
     "AllRanges",

@@ -11,7 +11,7 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import checked_sizes
 from strategies.operators.masks.energies import LINE, Energies, product_energies, structure_energies
-from strategies.operators.scaled import Scaled
+from strategies.operators.wrappers import Scaled
 
 
 class SingleEntries(Operator):

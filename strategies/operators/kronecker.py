@@ -20,8 +20,8 @@ from strategies.operators.masks.energies import Energies, product_energies, stru
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
-from strategies.operators.scaled import Scaled
 from strategies.operators.stack import Stack
+from strategies.operators.wrappers import Scaled
 
 SAME = 1e-12  # relative distance at which weights of rows count as products
 

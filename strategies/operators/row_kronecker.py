@@ -44,7 +44,7 @@ from strategies.operators.masks.packed_masks import (
     packed_widths,
     unpack,
 )
-from strategies.operators.scaled import Scaled
+from strategies.operators.wrappers import Scaled
 
 ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""

@@ -13,7 +13,7 @@ from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.scaled import Weighted
+from strategies.operators.wrappers import Weighted
 
 
 @dataclass(frozen=True, eq=False, repr=False)

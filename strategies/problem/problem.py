@@ -22,12 +22,18 @@ from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.operators.ordered.ranges import Ranges
 from strategies.problem.consecutive import merged_in_order
-from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
+from strategies.problem.distinct_rows import (
+    DistinctRows,
+    distinct_rows,
+    factor_of_gram,
+    factor_of_rows,
+    is_explicit,
+    rows_in_order,
+)
 from strategies.problem.merging import Merging
 from strategies.problem.objective import Aim, Objective, checked_weights, weighted
 from strategies.problem.product_form import with_attributes
 from strategies.problem.units import in_unit, is_float, times
-from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the same."

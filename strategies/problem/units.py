@@ -25,8 +25,8 @@ from strategies.operators import (
     Stack,
 )
 from strategies.operators.ordered.p_identity import PIdentity
-from strategies.operators.scaled import Weighted
 from strategies.operators.tables.weighted_tables import WeightedTables
+from strategies.operators.wrappers import Weighted
 from strategies.problem.strategy import Strategy
 
 USUAL = 128

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from strategies.bounds.climbs import climbable_rows, joint_dual, joint_update_seconds
-from strategies.bounds.table_bound import table_dual
+from strategies.bounds.closed_bounds import table_dual
 from strategies.operators import Marginals
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem

@@ -6,8 +6,8 @@ marginals with weights θ is ``(Σ θ)² Σ_U w_U/λ_U`` for Laplace noise and `
 for Gaussian noise. Nothing depends on the number of cells.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,18 @@ from strategies.operators.masks.energies import (
     gram_energies,
     positive_energies,
     products_over,
-    structure_energies,
 )
 
 Ints = NDArray[np.int64]
 
 
-def workload_energies(workload: Operator) -> Energies | None:
+def expanded_energies(workload: Operator, known: Energies | None) -> Energies | None:
     """Return the energies of a workload, None where its structure offers no way to them.
 
-    Structures have rules of their own. Rows of masks (and their combinations) are expanded
-    attribute set by attribute set; any other workload over a product domain goes through its
-    Gram, where that fits the memory cap.
+    `known`: what the structure's own rule says (`structure_energies`), asked already since it takes
+    seconds. Rows of masks, and their combinations, are expanded attribute set by attribute set; any
+    other workload over a product domain goes through its Gram, where that fits the memory cap.
     """
-    return expanded_energies(workload, structure_energies(workload))
-
-
-def expanded_energies(workload: Operator, known: Energies | None) -> Energies | None:
-    """Return the same where the structure's own rule was asked already: it takes seconds."""
     if known is not None and (known.is_invariant or workload.sizes is not None):
         return known
     rows = mask_rows(workload)
@@ -78,30 +72,9 @@ def subset_sum(values: Array, d: int) -> Array:
     return result
 
 
-class Cover(ABC):
-    """Which of K candidate sets contain which of u components, with ``1/Π_{S} n_i`` as entries."""
-
-    @property
-    @abstractmethod
-    def work(self) -> float:
-        """Cost of one product with the matrix, in seconds of the reference machine."""
-
-    @abstractmethod
-    def eigenvalues(self, squares: Array) -> Array:
-        """Return ``λ_U = Σ_{S ⊇ U} squares_S / Π_S n_i``, shape (u,)."""
-
-    @abstractmethod
-    def pull(self, gradient: Array) -> Array:
-        """Return the transposed product, shape (K,)."""
-
-    @abstractmethod
-    def columns_of(self, index: Ints) -> "Cover":
-        """Return the cover by some of the candidate sets."""
-
-
 @dataclass(frozen=True, eq=False)
-class SparseCover(Cover):
-    """Containment as a sparse matrix (u x K)."""
+class SparseCover:
+    """Which of K candidate sets contain which of u components: a matrix of ``1/Π_{S} n_i``."""
 
     matrix: sparse.csc_array
 
@@ -124,8 +97,8 @@ class SparseCover(Cover):
 
 
 @dataclass(frozen=True, eq=False)
-class LatticeCover(Cover):
-    """Containment over all subsets of d <= 16 attributes, by fast superset and subset sums."""
+class LatticeCover:
+    """The same over all subsets of d <= 16 attributes, by fast superset and subset sums."""
 
     d: int
     candidates: Ints
@@ -149,7 +122,7 @@ class LatticeCover(Cover):
         table[self.components] = gradient
         return subset_sum(table, self.d)[self.candidates] * self.inverse_cells
 
-    def columns_of(self, index: Ints) -> Cover:
+    def columns_of(self, index: Ints) -> "Cover":
         """Return the cover by some of the candidate sets, explicit where that is cheaper."""
         chosen, inverse = self.candidates[index], self.inverse_cells[index]
         if len(self.components) * len(chosen) <= EXPLICIT_PAIRS:
@@ -159,6 +132,8 @@ class LatticeCover(Cover):
                 return explicit
         return LatticeCover(self.d, chosen, self.components, inverse)
 
+
+Cover: TypeAlias = SparseCover | LatticeCover
 
 EXPLICIT_PAIRS = 2 * 10**7
 """Pairs of a component and a candidate set up to which containment is tried explicitly."""

@@ -2,7 +2,7 @@
 
 For ``W = Q Tᵀ T`` the strategy A = T has ``W A⁺ = Q Tᵀ T T⁺``, so every row's error is at most
 ``||q Tᵀ||²``, the number of trees τ, and its squared column norms are at most τ. No row can have
-less than ``max_j W_ij² = τ²`` (`strategies.bounds.row_maximum`): T is optimal for every query at
+less than ``max_j W_ij² = τ²`` (`strategies.bounds.closed_bounds`): T is optimal for every query at
 once. Leaves that no query visits are left out, and a path in c trees is one row of weight √c.
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Longs
+from strategies.operators.base.arrays import Array, Form, Longs, Real
 from strategies.operators.base.validation import plain_array
 
 
@@ -49,3 +49,11 @@ def check_range(largest: float) -> None:
             f"integer entries or their column sums reach {largest:.3g}: expected less than 2**62. "
             f"Round with a smaller scale."
         )
+
+
+def exact_entries(array: Real) -> Real:
+    """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
+    sizes = np.abs(array)
+    if sizes.dtype.kind == "f" or int(sizes.max(initial=0)) ** 2 * max(len(sizes), 1) < 2**63:
+        return sizes
+    return sizes.astype(object)

@@ -19,6 +19,8 @@ from strategies.operators.base.arrays import Array, Numbers, Real
 
 LARGEST_INTEGER = np.iinfo(np.int64).max
 
+COMPRESSED = ("csr", "csc", "bsr")
+
 MOST_NESTED = 3
 """Lists within lists that are looked through for masked arrays: more than a matrix has."""
 
@@ -67,47 +69,35 @@ def checked_form(name: str, matrix: object) -> sparse.csr_array:
     form: Any = matrix
     if form.ndim != 2:
         raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
-    if form.format in ("csr", "csc", "bsr"):
-        _check_compressed(name, form)
-    elif form.format == "lil":
-        _check_lists(name, form)
-    elif form.format == "dia":
-        _check_diagonals(name, form)
+    try:
+        form = _rebuilt(name, form)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} has arrays that point outside of its shape or do not fit together ({error}). "
+            f"Build it anew, with scipy.sparse.csr_array((data, (rows, columns)), shape) say."
+        ) from None
     if np.dtype(form.dtype).kind not in "biuf":
         raise TypeError(
             f"{name} has dtype {form.dtype}: expected real numbers (bool, integer or float)."
         )
-    if form.format not in ("csr", "csc", "bsr"):
+    if form.format not in COMPRESSED:
         form = form.tocoo()
         _check_places(name, form.coords, form.shape)
         _check_lengths(name, *map(len, form.coords), len(plain_array(f"{name}.data", form.data)))
     return sparse.csr_array(form, copy=True)
 
 
-def _check_compressed(name: str, form: Any) -> None:
-    """Check pointers, indices and entries of a CSR, CSC or BSR form against its shape."""
-    starts, places = plain_array(f"{name}.indptr", form.indptr), plain_array(name, form.indices)
-    entries = plain_array(f"{name}.data", form.data)
-    high, wide = form.shape
-    if form.format == "bsr":
-        rows, columns = entries.shape[1:] if entries.ndim == 3 else (0, 0)
-        if not (rows and columns) or high % rows or wide % columns:
-            raise ValueError(f"{name}: its blocks do not divide its shape {form.shape}.")
-        high, wide = high // rows, wide // columns
-    elif entries.ndim != 1:
-        raise ValueError(f"{name}.data has {entries.ndim} dimensions: expected 1.")
-    if form.format == "csc":
-        high, wide = wide, high
-    if starts.ndim != 1 or starts.dtype.kind not in "iu" or len(starts) != high + 1:
-        raise ValueError(f"{name}.indptr: expected {high + 1} integers, for shape {form.shape}.")
-    if starts[0] != 0 or (starts[1:] < starts[:-1]).any():
-        raise ValueError(f"{name}.indptr: expected numbers that begin with 0 and never fall.")
-    if len(places) != len(entries) or len(places) < int(starts[-1]):
-        raise ValueError(
-            f"{name} has {len(places)} indices and {len(entries)} entries: expected as many as "
-            f"indptr ends with."
-        )
-    _check_places(name, (places[: int(starts[-1])],), (wide,))
+def _rebuilt(name: str, form: Any) -> Any:
+    """Return a form of the same arrays, which SciPy checks against its shape."""
+    if form.format in COMPRESSED:
+        arrays = [plain_array(name, part) for part in (form.data, form.indices, form.indptr)]
+        form = type(form)(tuple(arrays), shape=form.shape)
+        form.check_format(full_check=True)
+    elif form.format == "dia":
+        form = type(form)((plain_array(name, form.data), form.offsets), shape=form.shape)
+    elif form.format == "lil":
+        _check_lists(name, form)
+    return form
 
 
 def _check_lists(name: str, form: Any) -> None:
@@ -116,14 +106,6 @@ def _check_lists(name: str, form: Any) -> None:
     _check_lengths(name, form.shape[0], len(columns), len(values))
     for named, held in zip(columns, values, strict=True):
         _check_lengths(name, len(named), len(held))
-
-
-def _check_diagonals(name: str, form: Any) -> None:
-    offsets = plain_array(f"{name}.offsets", form.offsets)
-    entries = plain_array(f"{name}.data", form.data)
-    if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or entries.ndim != 2:
-        raise ValueError(f"{name}: expected an integer offset and a row of data a diagonal.")
-    _check_lengths(name, len(offsets), len(entries), len(np.unique(offsets)))
 
 
 def _check_places(name: str, axes: tuple[Any, ...], shape: tuple[int, ...]) -> None:

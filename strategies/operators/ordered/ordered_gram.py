@@ -23,7 +23,7 @@ from strategies.operators.gram import Gram
 from strategies.operators.masks.energies import Energies, split_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.prefix_sums import PrefixSums
-from strategies.operators.scaled import Scaled
+from strategies.operators.wrappers import Scaled
 
 PROBES = 4  # random vectors on which a Gram and its claimed form must agree (Freivalds 1977)
 LARGEST_PROBE = 1024  # entries of the probes: integers of at most this size

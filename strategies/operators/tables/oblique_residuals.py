@@ -4,7 +4,7 @@ Attribute i has a frame: the row of ones and the rows of a matrix ``B_i`` that d
 ``[z_i, Z_i]`` the pseudo-inverse of the frame, ``1ᵀz = 1``, ``B z = 0``, ``1ᵀZ = 0``, a row of an
 attribute splits into ``w = (w z) 1ᵀ + (w Z) B``: its total and its residual. Differences of codes
 have ``z = 1/n``, residuals orthogonal to the total, and components of their own
-(`strategies.operators.tables.product_tables`); elsewhere z is whatever serves best.
+(`strategies.operators.tables.code_differences`); elsewhere z is whatever serves best.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strategies.operators.base.arrays import Array, Bools, Longs, Numbers, Real, as_columns
+from strategies.operators.base.arrays import Array, Numbers, Real, as_columns
+from strategies.operators.base.explicit_forms import exact_entries
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import (
@@ -29,14 +30,8 @@ from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.energies import (
-    Energies,
-    positive_energies,
-    products_over,
-    structure_energies,
-)
 from strategies.operators.masks.residuals import Residuals, answers_from
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.code_differences import CodeDifferences, differences
 from strategies.operators.tables.weighted_tables import along, few
 
 TOLERANCE = 1e-10  # share of a row's squared coordinates that may lie outside the row space
@@ -44,26 +39,8 @@ FREE = 1e-16  # squared length, beside 1, of what tells that the ones lie in a f
 PARALLEL = 1e-13  # the same for what is left of a row of one value
 
 
-def differences(n: int) -> Longs:
-    """Return integer rows D of an attribute of n codes with ``DᵀD = k (I - J/n)``.
-
-    The difference of two codes (k = 2), the three of three (k = 3), and ``n I - J`` otherwise
-    (k = n²): of such matrices the columns have the smallest L1 norms.
-
-    >>> differences(2).tolist(), differences(3).tolist()
-    ([[1, -1]], [[1, -1, 0], [1, 0, -1], [0, 1, -1]])
-    >>> differences(4)[0].tolist()
-    [3, -1, -1, -1]
-    """
-    unit = np.eye(n, dtype=np.int64)
-    if n > 3:
-        return n * unit - 1
-    first, second = np.triu_indices(n, 1)
-    return np.asarray(unit[first] - unit[second]) if n > 1 else np.zeros((1, 1), dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class ObliqueResiduals(ProductTables):
+class ObliqueResiduals(CodeDifferences):
     """``θ_S`` times ``⊗ (B_i for i in S, the row of ones elsewhere)``, for each attribute set S.
 
     Parameters
@@ -112,20 +89,14 @@ class ObliqueResiduals(ProductTables):
         attribute_sets: Sequence[Sequence[int]],
         weights: Sequence[float],
     ) -> "ObliqueResiduals":
-        """Return what each marginal adds to the smaller ones, by differences of codes.
-
-        ``AᵀA = Σ_U θ_U² Π_U k_i Π_{not U} n_j E_U``: each component has a weight of its own (Xiao,
-        He, Zhang and Kifer, 2023).
+        """Return what each marginal adds to smaller ones (Xiao, He, Zhang and Kifer, 2023).
 
         >>> ObliqueResiduals.of_codes((2, 2), [(), (0,)], [1, 1]).to_dense()
         array([[ 1.,  1.,  1.,  1.],
                [ 1.,  1., -1., -1.]])
         """
         if any(sizes[i] == 1 for chosen in attribute_sets for i in chosen):
-            raise ValueError(
-                "attribute_sets names an attribute of one code: expected attributes that differ "
-                "between cells."
-            )
+            raise ValueError("attribute_sets: an attribute of one code is in a set, leave it out.")
         for size in set(sizes):
             check_allocation("differences of an attribute's codes", (size, size), 16)
         known = {size: Dense(differences(size)) for size in set(sizes)}
@@ -156,36 +127,6 @@ class ObliqueResiduals(ProductTables):
     def is_integral(self) -> bool:
         """Whether every factor has the type of integers."""
         return all(part.array.dtype.kind == "i" for part in self.factors)
-
-    # Differences of codes -------------------------------------------------------------------
-
-    @cached_property
-    def is_diagonal(self) -> bool:
-        """Whether all that is measured along attributes are differences of codes."""
-        used = {i for chosen in self.attribute_sets for i in chosen}
-        parts = {(id(self.factors[i]), self.factors[i]) for i in used}
-        return all(np.array_equal(one.array, differences(one.shape[1])) for _, one in parts)
-
-    def eigenvalues(self, sets: Bools) -> Array:
-        """Return ``λ_U / n = θ_U² Π_U k_i / n_i`` for sets (u, d): zero where not measured."""
-        scales = [float(size) if size > 3 else 1.0 for size in self.domain_sizes]
-        own = np.asarray(self.weights, dtype=np.float64) ** 2
-        own *= products_over(self.set_table, np.array(scales))
-        number = unique_rows(np.concatenate([self.set_table, sets]))[1]
-        values = np.zeros(int(number.max()) + 1)
-        values[number[: len(own)]] = own
-        return values[number[len(own) :]]
-
-    def residuals(self, answers: Numbers) -> Residuals:
-        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
-        tables = self.split(as_columns(self.checked_answers(answers)))
-        values, result = self.eigenvalues(self.set_table), {}
-        for chosen, weight, key, value, table in zip(
-            self.attribute_sets, self.weights, self.set_table, values, tables, strict=True
-        ):
-            if weight:
-                result[tuple(map(bool, key))] = float(weight) / value * self.spread(chosen, table)
-        return result
 
     # Norms ----------------------------------------------------------------------------------
 
@@ -506,21 +447,3 @@ class ObliqueResiduals(ProductTables):
             key = tuple(i in chosen for i in range(len(centred)))
             result[key] = table.reshape(-1, table.shape[-1])
         return result
-
-
-@structure_energies.register
-def oblique_energies(workload: ObliqueResiduals) -> Energies | None:
-    """Return the energies of differences of codes: a set reaches its own component only."""
-    if not workload.is_diagonal:
-        return None
-    sets = workload.set_table
-    known = Energies(workload.domain_sizes, sets, workload.eigenvalues(sets), True)
-    return positive_energies(known.sizes, sets, known.values * known.ranks, True)
-
-
-def exact_entries(array: Real) -> Real:
-    """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
-    sizes = np.abs(array)
-    if sizes.dtype.kind == "f" or int(sizes.max(initial=0)) ** 2 * max(len(sizes), 1) < 2**63:
-        return sizes
-    return sizes.astype(object)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.joint_weights import joint_climb, joint_strategy
 from strategies.bounds.lower_bound import closed_bound, product_bound
 from strategies.bounds.ordered_dual import root_diagonal
-from strategies.bounds.row_maximum import row_maximum_bound
-from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import largest_entries, total_bound, worst_bound
 from strategies.operators import Dense, Identity, Kronecker, Marginals
 from strategies.problem.distinct_rows import distinct_rows

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import linalg
 
 from strategies.bounds import implicit_bound as bounds
+from strategies.bounds.closed_bounds import row_maximum_bound
 from strategies.bounds.implicit_bound import (
     certified_bound,
     climb,
@@ -17,7 +18,6 @@ from strategies.bounds.implicit_bound import (
 from strategies.bounds.path_climb import paths_bound
 from strategies.bounds.path_patterns import distinct_paths
 from strategies.bounds.pinched_bound import pinched_bound
-from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
 from strategies.operators.base.memory import MemoryCapError
 from strategies.operators.masks.components import mask_rows
@@ -201,7 +201,7 @@ def test_pinching_stays_below_the_nuclear_norm(seed, monkeypatch):
 def test_rows_without_an_entry_at_hand_prove_nothing(monkeypatch):
     problem = Problem.of(0.1 * np.eye(3))
     assert row_maximum_bound(problem) == pytest.approx(0.03)
-    monkeypatch.setattr("strategies.bounds.row_maximum.MOST_ENTRIES", 0)
+    monkeypatch.setattr("strategies.bounds.closed_bounds.MOST_ENTRIES", 0)
     assert row_maximum_bound(problem) == 0.0
 
 

@@ -20,9 +20,9 @@ from strategies.bounds.lower_bound import lower_bound, rows_bound
 from strategies.bounds.ordered_dual import interpolated_weights
 from strategies.bounds.worst_bound import largest_entries
 from strategies.operators import Gram, RowKronecker, RowScaled
+from strategies.problem.distinct_rows import factor_of_gram, factor_of_rows
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of_gram, factor_of_rows
 
 Array = NDArray[np.float64]
 

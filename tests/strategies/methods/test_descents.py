@@ -24,7 +24,7 @@ from strategies.methods.row_space import (
     descend_in_row_space,
     smoothed_value,
 )
-from strategies.problem.workload_factor import factor_of_rows
+from strategies.problem.distinct_rows import factor_of_rows
 
 Array = NDArray[np.float64]
 Value = Callable[[Array], tuple[float, Array]]

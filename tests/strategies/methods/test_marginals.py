@@ -11,18 +11,23 @@ from strategies.methods.family import Search
 from strategies.methods.marginals.algebra import (
     LatticeCover,
     SparseCover,
+    expanded_energies,
     gram_energies,
     make_cover,
     marginals_loss,
     subset_sum,
     superset_sum,
-    workload_energies,
 )
 from strategies.methods.marginals.candidates import candidate_sets
 from strategies.methods.marginals.marginals import FAMILY, known_starts
 from strategies.methods.marginals.optimiser import log_loss, optimise
 from strategies.operators import Dense, Identity, Marginals, Product, RowKronecker, Sparse
+from strategies.operators.masks.energies import structure_energies
 from strategies.problem.problem import Problem
+
+
+def workload_energies(workload):
+    return expanded_energies(workload, structure_energies(workload))
 
 
 def random_paths(sizes, trees, depth, seed):

@@ -5,8 +5,8 @@ import pytest
 from scipy import linalg
 
 from strategies.operators.base.arrays import Array
-from strategies.problem import workload_factor
-from strategies.problem.workload_factor import factor_of_rows
+from strategies.problem import distinct_rows
+from strategies.problem.distinct_rows import factor_of_rows
 
 RNG = np.random.default_rng(5)
 BITS = RNG.integers(0, 2, (12, 30)).astype(float)
@@ -42,13 +42,13 @@ def test_singular_values_are_taken_only_where_the_gram_would_lose_rows(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Array] = []
-    known = workload_factor.singular_values
+    known = distinct_rows.singular_values
 
     def counted(matrix: Array) -> tuple[Array, Array]:
         asked.append(matrix)
         return known(matrix)
 
-    monkeypatch.setattr(workload_factor, "singular_values", counted)
+    monkeypatch.setattr(distinct_rows, "singular_values", counted)
     factor_of_rows((WELL | ILL)[name])
     assert len(asked) == (name in ILL)
 

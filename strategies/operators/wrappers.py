@@ -1,4 +1,4 @@
-"""A structure times one number, and what it has in common with rows that have one each."""
+"""One structure made of another: times a number, rows times numbers of their own, transposed."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,17 +10,31 @@ from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Re
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.explicit_forms import check_range
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.operator import Norm, Operator, transpose
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
 
 
-class Weighted(Operator):
-    """``diag(weights) @ A``: rows of a structure times numbers."""
+class Wrapper(Operator):
+    """A structure made of another, whose zeros are where the other's are."""
 
     inner: Operator
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """As the structure within."""
+        return self.inner.prefers_sparse
+
+    @property
+    def entries(self) -> int:
+        """As the structure within."""
+        return self.inner.entries
+
+
+class Weighted(Wrapper):
+    """``diag(weights) @ A``: rows of a structure times numbers."""
 
     @property
     @abstractmethod
@@ -41,16 +55,6 @@ class Weighted(Operator):
         """The weights times the inner structure's, and its rows."""
         weights, rows = self.inner.unweighted
         return self.row_weights * weights, rows
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """As the structure it scales."""
-        return self.inner.prefers_sparse
-
-    @property
-    def entries(self) -> int:
-        """As the structure it scales."""
-        return self.inner.entries
 
     def _matmat(self, right: Array) -> Array:
         return self.row_weights[:, None] * self.inner._matmat(right)
@@ -219,3 +223,51 @@ def scaled_answers(workload: Scaled, residuals: Residuals, sizes: tuple[int, ...
     """Return the inner structure's answers times the weight."""
     inner = answers_from(workload.inner, residuals, sizes)
     return None if inner is None else workload.weight * inner
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Transposed(Wrapper):
+    """``A.T``; its columns are the rows of A, so it knows no product domain."""
+
+    inner: Operator
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        m, n = self.inner.shape
+        return n, m
+
+    @property
+    def is_binary(self) -> bool:
+        """As the structure it transposes."""
+        return self.inner.is_binary
+
+    @property
+    def T(self) -> Operator:
+        """The structure itself."""
+        return self.inner
+
+    def _matmat(self, right: Array) -> Array:
+        return self.inner._rmatmat(right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.inner._matmat(left)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        return self.inner.to_dense().T
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        return sparse.csr_array(self.inner.to_sparse().T)
+
+    def gram_dense(self) -> Array:
+        """Return the row gram of A."""
+        return self.inner.row_gram()
+
+    def row_gram(self) -> Array:
+        """Return the gram of A."""
+        return self.inner.gram_dense()
+
+
+transpose.register(Operator, Transposed)
