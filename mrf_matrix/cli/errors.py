@@ -114,6 +114,7 @@ IN_PYTHON = {
     "set_params(ledger=PrivacyLedger.open(path))": "--ledger FILE",
     "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
     "n_records=N": "--n-records N",
+    "allow it with time_limit=": "allow it with --time-limit ",
     "max_seconds=": "--max-seconds ",
     "max_features=": "--max-features ",
     "n_ensembles=": "--n-ensembles ",
