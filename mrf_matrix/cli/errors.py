@@ -113,6 +113,7 @@ IN_PYTHON = {
     "encoding=": "--encoding ",
     "set_params(ledger=PrivacyLedger.open(path))": "--ledger FILE",
     "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
+    "n_trees or max_depth": "--n-trees or --max-depth",
     "n_records=N": "--n-records N",
     "allow it with time_limit=": "allow it with --time-limit ",
     "max_seconds=": "--max-seconds ",

@@ -50,8 +50,9 @@ from strategies.operators import (
 from strategies.operators.base.memory import REMEDY, current_cap, readable_bytes
 from strategies.operators.base.recovery import LONGEST, is_explicit
 
-ANSWERS_HELD = 4
-"""How often a fit holds the answers at once. Source: peaks of whole fits."""
+ANSWERS_HELD, CODES_HELD = 4, 3
+"""How often a fit holds the answers, and the codes of occupied cells, at once. Source: peaks of
+whole fits."""
 
 
 @singledispatch
@@ -230,7 +231,7 @@ def _(plan: PlannedErrors) -> Sizes:
         found += [ArraySize(name + where, shape) for name, shape in _posterior_arrays(part, k)]
         if plan.n_records is not None:
             cells, d = min(plan.n_records, forest.domain.size), forest.domain.n_attributes
-            found.append(ArraySize(f"occupied cells{where}, at most", (cells, k + d)))
+            found.append(ArraySize(f"occupied cells{where}, at most", (cells, k + CODES_HELD * d)))
     return largest_first(found)
 
 
