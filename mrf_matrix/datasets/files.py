@@ -58,7 +58,7 @@ def read_file(
     return read_csv(file, domain, file_format)
 
 
-def read_parquet(path: Path, used: Sequence[str] | None) -> Columns:
+def read_parquet(path: Path, used: Sequence[str] | None = ()) -> Columns:
     """Read a Parquet file with the first installed library that can.
 
     `used`: names that may not be repeated, None means all; of others the first stands for all.

@@ -54,8 +54,9 @@ def type_name(dtype: object) -> str:
 def as_array_column(name: str, values: object) -> Column:
     """Wrap a one-dimensional array or list."""
     array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
-    if len(array.dtype.names or ()) == 1:  # as a frame of one column
-        array = array[array.dtype.names[0]]
+    fields = array.dtype.names or ()
+    if len(fields) == 1:  # as a frame of one column
+        array = array[fields[0]]
     if array.ndim != 1:
         raise DomainError(f"Column {shown(name)}: {array.ndim} dimensions; expected one.")
     if isinstance(array, np.ma.MaskedArray):

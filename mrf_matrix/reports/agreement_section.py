@@ -46,7 +46,8 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
     the shares are those of the tables by themselves. Every other kind is fitted to each of its
     tables, so that there is nothing else to compare one with.
     """
-    posterior, beside = getattr(model, "posterior_", None), ()
+    posterior = getattr(model, "posterior_", None)
+    beside: tuple[str, ...] = ()
     if isinstance(posterior, PooledPosterior) and isinstance(posterior.tables, ResidualEvidence):
         posterior, beside = posterior.tables.posterior, (BESIDE,)
     if not isinstance(posterior, ResidualPosterior | SeveralPosterior):
