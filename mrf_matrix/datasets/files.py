@@ -53,28 +53,51 @@ def read_file(
     """Read the columns of a CSV or Parquet file, in the types of a domain where one is given."""
     file = Path(path)
     if file.name.lower().endswith(PARQUET_ENDINGS):
-        return read_parquet(file)
+        target = () if domain is None or domain.target is None else (domain.target.name,)
+        return read_parquet(file, None if domain is None else (*domain.names, *target))
     return read_csv(file, domain, file_format)
 
 
-def read_parquet(path: Path) -> Columns:
-    """Read a Parquet file with the first installed library that can."""
+def read_parquet(path: Path, used: Sequence[str] | None = ()) -> Columns:
+    """Read a Parquet file with the first installed library that can.
+
+    `used`: names that may not be repeated, None means all; of others the first stands for all.
+    """
     for library in PARQUET_LIBRARIES:
         if find_spec(library):
-            return parquet_columns(path, library)
+            return parquet_columns(path, library, used)
     raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
 
 
-def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
-    """Read a Parquet file with one library.
+def parquet_columns(path: Path, library: FrameLibrary, used: Sequence[str] | None = ()) -> Columns:
+    """Read a Parquet file with one library, or pyarrow where names are repeated.
 
     Each has errors of its own kind, with words that may quote the file's values.
     """
     import narwhals as nw
 
     with parquet_errors(path, library):
-        frame = nw.read_parquet(str(path), backend=library)
+        names = parquet_names(path, library)
+        check_repeats(names, used, str(path))
+        if len(first := {name: names.index(name) for name in names}) < len(names):
+            from pyarrow import parquet
+
+            whole = parquet.ParquetFile(path).read()
+            frame = nw.from_native(whole.select(list(first.values())), eager_only=True)
+        else:
+            frame = nw.read_parquet(str(path), backend=library)
         return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def parquet_names(path: Path, library: FrameLibrary) -> list[str]:
+    """Return the names of a Parquet file's columns; other libraries read no repeated ones."""
+    if find_spec("pyarrow"):
+        from pyarrow import parquet
+
+        return list(parquet.read_schema(path).names)
+    import narwhals as nw
+
+    return nw.scan_parquet(str(path), backend=library).collect_schema().names()
 
 
 def given_columns(
@@ -82,7 +105,7 @@ def given_columns(
 ) -> dict[str, Sequence[object]]:
     """Return columns as they stand in a file: text of CSV, values of Parquet."""
     if path.name.lower().endswith(PARQUET_ENDINGS):
-        found = read_parquet(path)
+        found = read_parquet(path, names)
         return {name: found[name].tolist() for name in names}
     kept: dict[str, list[object]] = {name: [] for name in names}
     for columns in csv_chunks(path, file_format, names):
@@ -113,6 +136,10 @@ def parquet_errors(path: Path, library: str) -> Iterator[None]:
     except DomainError:
         raise
     except Exception as error:
+        if type(error).__name__ == "DuplicateError":  # polars', which tells no name
+            raise DomainError(
+                f"{path} has columns more than once. Rename or drop those that are not meant."
+            ) from None
         raise DomainError(
             f"{path} is no Parquet file that {library} can read ({type(error).__name__}). Write it "
             "again, or convert it to CSV."
@@ -282,10 +309,8 @@ def header_of(path: Path, file_format: FileFormat = PLAIN) -> list[str]:
     if path.name.lower().endswith(PARQUET_ENDINGS):
         for library in PARQUET_LIBRARIES:
             if find_spec(library):
-                import narwhals as nw
-
                 with parquet_errors(path, library):
-                    return nw.scan_parquet(str(path), backend=library).collect_schema().names()
+                    return parquet_names(path, library)
         raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
     with csv_errors(path, file_format), opened(path, file_format) as file:
         return CsvRecords(file, path, file_format).header()

@@ -54,6 +54,9 @@ def type_name(dtype: object) -> str:
 def as_array_column(name: str, values: object) -> Column:
     """Wrap a one-dimensional array or list."""
     array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
+    fields = array.dtype.names or ()
+    if len(fields) == 1:  # as a frame of one column
+        array = array[fields[0]]
     if array.ndim != 1:
         raise DomainError(f"Column {shown(name)}: {array.ndim} dimensions; expected one.")
     if isinstance(array, np.ma.MaskedArray):
@@ -97,7 +100,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
         values = series.to_numpy()  # pandas' and polars' times, which objects of them are not
         return Column(name, np.asarray(values), source=type_name(dtype))
     if not (dtype.is_numeric() or dtype == nw.Boolean):
-        return Column(name, np.asarray(series.to_numpy(), dtype=object), source=type_name(dtype))
+        found = np.asarray(series.to_numpy())
+        kept = found if found.dtype.kind in "biuf" else found.astype(object)  # of sparse columns
+        return Column(name, kept, source=type_name(dtype))
     if not series.null_count():
         return Column(name, series.to_numpy(), source=type_name(dtype))
     null = series.is_null()

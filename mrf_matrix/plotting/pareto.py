@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FIGURES = {
     "measurements": "noisy measurements per class",
     "leaves": "leaves of all trees",
-    "nbytes": "largest array (bytes)",
+    "nbytes": "peak of a fit (bytes)",
     "seconds": "seconds to plan",
     "rms_per_vote": "rms error of a vote (records per class)",
 }

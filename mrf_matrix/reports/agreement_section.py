@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
+from mrf_matrix.posterior import PooledPosterior, ResidualPosterior, SeveralPosterior
+from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 from mrf_matrix.reports.page import Section
 
 TITLE = "Does the model agree with the counts?"
 MOST_SHOWN = 12
+BESIDE = "The model is here that of the tables alone, without the tree beside them."
 HEADER = ("attribute", "code", "class", "share in the counts", "in the model", "noise", "")
 
 
@@ -40,9 +42,14 @@ class Compared(NamedTuple):
 def agreement_section(model: Any, domain: Domain) -> Section | None:
     """Return the codes whose shares differ most; None where no release compares them.
 
-    Residual forests alone release tables of what their own forecasts miss.
+    Residual forests alone release tables of what their own forecasts miss: beside a tree too, where
+    the shares are those of the tables by themselves. Every other kind is fitted to each of its
+    tables, so that there is nothing else to compare one with.
     """
     posterior = getattr(model, "posterior_", None)
+    beside: tuple[str, ...] = ()
+    if isinstance(posterior, PooledPosterior) and isinstance(posterior.tables, ResidualEvidence):
+        posterior, beside = posterior.tables.posterior, (BESIDE,)
     if not isinstance(posterior, ResidualPosterior | SeveralPosterior):
         return None
     found = list(_compared(posterior, model.classes_.tolist(), domain))
@@ -53,6 +60,7 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
     if not beyond:
         told = f"None of {len(found)} shares differs by more than noise."
     words = (
+        *beside,
         "The first table of an attribute tells the share of each class among the records of each "
         "code. The last one tells how far the model's own forecasts for these records were from "
         "it. Both are released already: to compare them costs nothing.",

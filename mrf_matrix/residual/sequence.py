@@ -11,7 +11,6 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
-from mrf_matrix.posterior import Link
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -23,7 +22,6 @@ from mrf_matrix.residual.settings import (
     table_shares,
 )
 from mrf_matrix.residual.step import FirstPass, Kind, PairSteps, ResidualPass, ResidualStep
-from strategies.operators import check_allocation
 
 LARGEST_PAIR, OF_SEVERAL = 400, 64
 """Cells of a pair that may be chosen of two classes, and of any number of them."""
@@ -172,11 +170,10 @@ def residual_plan(
     is stated for. `even_records`: records of even classes that tell as much: passes and pairs are
     planned for them.
 
-    Raises ValueError if an attribute has more than `most_codes` codes,
-    or the noise would not fit 64 bits; MemoryError if an attribute has so many codes that their
-    covariance would not fit the memory cap.
+    Raises ValueError if an attribute has more than `most_codes` codes, or the noise would not fit
+    64 bits.
     """
-    _check_codes(domain, budget)
+    _check_codes(domain)
     known = settings_for(budget) if settings is None else settings
     n_attributes = domain.n_attributes
     reckoned = even_records or n_records or ASSUMED_RECORDS
@@ -220,7 +217,7 @@ def residual_plan(
     return plan
 
 
-def _check_codes(domain: Domain, budget: Budget) -> None:
+def _check_codes(domain: Domain) -> None:
     """Refuse attributes of more codes than their effects' covariance may have."""
     largest, most = max(domain.sizes), most_codes(domain.n_classes)
     if largest > most:
@@ -228,8 +225,6 @@ def _check_codes(domain: Domain, budget: Budget) -> None:
             f"an attribute has {largest} codes: expected at most {most}, for the covariance "
             f"of their effects is factored at every visit. Group codes, or give fewer edges."
         )
-    columns = Link(domain.n_classes, budget.norm).n_columns
-    check_allocation("covariances of the effects of one attribute", (9 + columns, largest, largest))
 
 
 def _check_noise(plan: ResidualPlan) -> None:

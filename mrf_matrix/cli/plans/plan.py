@@ -186,7 +186,7 @@ def show_plan(
     drawn: bool,
 ) -> "Verdict":
     """Plan, print, and write the record and pictures; return what noise leaves."""
-    from mrf_matrix.planning import plan
+    from mrf_matrix.planning import peak_bytes, plan
     from mrf_matrix.planning.plans.verdict import verdict_of
     from mrf_matrix.residual import ResidualPlan
 
@@ -195,7 +195,7 @@ def show_plan(
     own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)
     figures = {"domain": label, **own}
     weighed = verdict_of(made)
-    figures["signal_to_noise"] = str(weighed)
+    figures |= {"signal_to_noise": str(weighed), "peak_bytes": peak_bytes(made)}
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from mrf_matrix.base.checks import magnitude
 from mrf_matrix.cli.screen import table
+from strategies.operators.base.memory import readable_bytes
 
 if TYPE_CHECKING:
     from mrf_matrix.planning import Tuning
@@ -83,7 +84,13 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines += party_lines(figures.get("parties", {}))
     lines += [("note", note) for note in figures.get("notes", ())]
     lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))
+    lines.append(("memory expected", memory_text(figures)))
     return lines
+
+
+def memory_text(figures: Mapping[str, Any]) -> str:
+    """Say what a fit holds at its peak, beside the program itself."""
+    return f"{readable_bytes(figures['peak_bytes'])} at the peak of a fit, beside the program"
 
 
 def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -122,7 +129,7 @@ def step_table(figures: Mapping[str, Any]) -> Table:
     for step in figures["steps"]:
         rms = "chosen" if step["rms"] is None else f"{step['rms']:.4g} records"
         made.add_row(step["measured"], step["budget"], f"{step['sensitivity']:.4g}", rms)
-    made.caption = f"{figures['signal_to_noise']}."
+    made.caption = f"{figures['signal_to_noise']}. {memory_text(figures)}."
     return wrapped(made)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from mrf_matrix.cli.plans.plan_tables import memory_text
 from mrf_matrix.cli.screen import advise, console, table, write_results
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def show_private(
         if made.plan.balance is not None:
             screen.print(EVEN)
         screen.print(f"Signal and noise: {made.verdict}.")
+        screen.print(f"Memory: {memory_text(figures)}.")
         screen.print("Nothing was spent and no record read: every figure is public.")
     write_results(record, file, None, as_json=as_json)
     return made.verdict

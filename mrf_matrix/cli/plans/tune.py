@@ -131,7 +131,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
 )
-@click.option("--max-bytes", type=int, help="Refuse designs with a larger array.")
+@click.option("--max-bytes", type=int, help="Refuse designs that need more memory.")
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Processes.")
 @click.option("--resume", type=NEW, help="File of finished trials.")
 @result_options("DOMAIN", table="a table", record_and="the picture", picture="picture")

@@ -177,7 +177,7 @@ class PrivatePredictionClassifier(
         domain = required_domain(self.domain)
         forests, _ = self._forests(kind, domain)
         planned = forests.plan(measuring, domain.encode(X), n_classes=domain.n_classes)
-        check_before_release(planned)
+        check_before_release(planned, self.time_limit)
         return planned
 
     def _planned(self, codes: Codes, fitted: FittedPrediction, number: int) -> Plan | None:
@@ -191,7 +191,7 @@ class PrivatePredictionClassifier(
         planned = forests.plan(
             measuring, codes[unknown], n_classes=forests.domain.n_classes, batch=number
         )
-        check_before_release(planned)
+        check_before_release(planned, self.time_limit)
         return planned
 
     def _votes(self, X: Records) -> Array:

@@ -5,6 +5,7 @@ from math import sqrt
 
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.labels import LabelPlan
+from mrf_matrix.planning.plans.cost import peak_bytes
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.verdict import Verdict
 from mrf_matrix.planning.private import PrivatePlan, planned_for
@@ -73,6 +74,7 @@ class Announcement:
             **self.plan.to_dict(),
             "steps": [one.to_dict(self.plan.budget) for one in self.steps],
             "signal_to_noise": str(self.verdict),
+            "peak_bytes": peak_bytes(self.forest),
         }
 
 

@@ -323,7 +323,9 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
             kind, data.domain, design, measuring, structure, n_records=records,
             use="study" if bill.budget.is_infinite else "release",
         )  # fmt: skip
-        tables = ready_tables(plan.parts, tables_for(plan, data, self.noise, structure))
+        limit = held.get("time_limit", 0.0)
+        found = tables_for(plan, data, self.noise, structure, limit)
+        tables = ready_tables(plan.parts, found)
         stream = noise_stream(self.noise, bill.noise_state)
 
         def release() -> MeasuredPlan:

@@ -199,16 +199,21 @@ def check_before_release(plan: object, time_limit: float = 0.0) -> None:
 
 
 def tables_for(
-    plan: Plan, data: PrivateData, noise: str, structure: np.random.Generator
+    plan: Plan,
+    data: PrivateData,
+    noise: str,
+    structure: np.random.Generator,
+    time_limit: float = 0.0,
 ) -> list[CellCounts | LeafCounts]:
     """Return the tables that a plan measures, **private**; nothing is spent by it.
 
-    `noise` {"exact", "research"}: where records toss coins; `structure`: seeds those of research.
+    `noise` {"exact", "research"}: where records toss coins; `structure`: seeds those of research;
+    `time_limit`: see `check_cost`.
 
     Raises MemoryCapError if the release or its answers would not fit in memory, by public numbers
     alone; ValueError if the data are counts that have no answers to what is measured.
     """
-    check_before_release(plan)
+    check_before_release(plan, time_limit)
     tell("Counting the records")
     source = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:

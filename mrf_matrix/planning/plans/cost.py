@@ -12,7 +12,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mrf_matrix.forests import Forest
-from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
@@ -29,16 +28,10 @@ from mrf_matrix.planning.plans.prices import (
     NEWTON_CLASS,
     NEWTON_STEP,
     NEWTON_STEPS,
-    SCORED,
     SOLVED,
     START,
     SUMMED,
-    VISIT,
-    VISITED,
-    WEIGHED,
 )
-from mrf_matrix.residual import ResidualPlan
-from mrf_matrix.residual.sequence import largest_pair
 from strategies.operators import (
     Grouping,
     Identity,
@@ -56,9 +49,9 @@ from strategies.operators import (
 from strategies.operators.base.memory import REMEDY, current_cap, readable_bytes
 from strategies.operators.base.recovery import LONGEST, is_explicit
 
-ANSWERS_HELD, EFFECTS_HELD, SCORES_HELD, COUNTS_HELD = 4, 30, 10, 14
-"""How often a fit holds, at once: answers; arrays of the size of a covariance in a visit of a
-residual forest; scores; counts above cuts. Source: peaks of whole fits."""
+ANSWERS_HELD, CODES_HELD = 4, 3
+"""How often a fit holds the answers, and the codes of occupied cells, at once. Source: peaks of
+whole fits."""
 
 
 @singledispatch
@@ -85,29 +78,6 @@ def _(plan: PlannedErrors) -> float:
         seconds += COMPILED * part.workload.shape[0]
         seconds += algebra_seconds(part, n_classes)
         seconds += posterior_seconds(part.fitted_tables, n_classes)
-    return seconds
-
-
-@release_seconds.register
-def _(plan: ResidualPlan) -> float:
-    """Return the seconds of visits: their linear algebra, and a pass over the records."""
-    sizes, columns = sorted(plan.domain.sizes, reverse=True), plan.first.visits[0].n_columns
-    visits = [*sizes, *(size for one in plan.passes for size in sizes[: len(one.visits)])]
-    if plan.pairs is not None:
-        visits += [largest_pair(plan.n_classes)] * len(plan.pairs.residuals)
-    records = len(visits) * float(plan.n_records or 0)
-    draws = 0 if plan.budget.is_infinite else plan.most_measurements
-    each = sum(VISIT + VISITED * float(size) ** 3 for size in visits)
-    return START + columns * (each + SCORED * records) + GAUSSIAN_DRAW * draws
-
-
-@release_seconds.register
-def _(plan: LabelPlan) -> float:
-    """Return the seconds of weighing all trees, and of counting the records above cuts."""
-    seconds = START
-    for one in plan.rounds:
-        trees = float(len(plan.cuts_of(one))) ** one.depth
-        seconds += trees * (WEIGHED * plan.n_classes + MULTIPLIED * (plan.n_records or 0))
     return seconds
 
 
@@ -210,8 +180,10 @@ def peak_bytes(plan: object) -> int:
     --------
     >>> from mrf_matrix import Domain, plan
     >>> wide = Domain.from_sizes([1000, 4], n_classes=2)
-    >>> f"{peak_bytes(plan(wide, 'naive_bayes', epsilon=1)):,}"
-    ''
+    >>> for mode in ("naive_bayes", "posterior"):
+    ...     print(f"{peak_bytes(plan(wide, mode, epsilon=1)):,} bytes")
+    160,800 bytes
+    214,647,528 bytes
     """
     return sum(one.nbytes for one in array_sizes(plan))
 
@@ -232,10 +204,13 @@ def check_cost(plan: object, time_limit: float = 0.0) -> None:
             f"{readable_bytes(cap)}. Most of it are {largest.name} of shape {lengths}, "
             f"{readable_bytes(largest.nbytes)}. {REMEDY}"
         )
+    searches = isinstance(plan, PlannedErrors) and plan.kind.chooses_strategies
     if (seconds := release_seconds(plan)) > (most := max(LONGEST, time_limit)):
         raise MemoryCapError(
             f"A fit is expected to take {seconds:,.0f} s once it is paid for: expected at most "
-            f"{most:g} s. Take fewer or coarser attributes, fewer trees or less depth."
+            f"{most:g} s. Take fewer or coarser attributes, fewer trees or less depth"
+            + f", or allow it with time_limit={seconds:.0f}."
+            * searches
         )
 
 
@@ -255,8 +230,8 @@ def _(plan: PlannedErrors) -> Sizes:
         found += [ArraySize(name + where, shape) for name, shape in _posterior_arrays(part, k)]
         if plan.n_records is not None:
             cells, d = min(plan.n_records, forest.domain.size), forest.domain.n_attributes
-            found.append(ArraySize(f"occupied cells{where}, at most", (cells, k + d)))
-    return _sorted(found)
+            found.append(ArraySize(f"occupied cells{where}, at most", (cells, k + CODES_HELD * d)))
+    return largest_first(found)
 
 
 def _posterior_arrays(part: PlanPart, k: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -272,33 +247,8 @@ def _posterior_arrays(part: PlanPart, k: int) -> list[tuple[str, tuple[int, ...]
     ]
 
 
-@array_sizes.register
-def _(plan: ResidualPlan) -> Sizes:
-    sizes, columns = plan.domain.sizes, plan.first.visits[0].n_columns
-    largest = max(sizes)
-    found = [
-        ArraySize("covariances of the effects of one attribute", (EFFECTS_HELD, largest, largest)),
-        ArraySize("covariances of the effects of all", (1 + columns, sum(n * n for n in sizes))),
-    ]
-    if plan.n_records is not None:
-        held = 2 * len(sizes) + SCORES_HELD * columns
-        found.append(ArraySize("codes and scores of the records", (plan.n_records, held)))
-    return _sorted(found)
-
-
-@array_sizes.register
-def _(plan: LabelPlan) -> Sizes:
-    found = []
-    for one in plan.rounds:
-        cuts = (COUNTS_HELD, *(len(plan.cuts_of(one)),) * one.depth, plan.n_classes)
-        found.append(ArraySize("counts above several cuts at once", cuts))
-    if plan.n_records is not None:
-        held = plan.n_records, plan.n_classes + len(plan.attributes)
-        found.append(ArraySize("occupied cells, at most", held))
-    return _sorted(found)
-
-
-def _sorted(found: Iterable[ArraySize]) -> Sizes:
+def largest_first(found: Iterable[ArraySize]) -> Sizes:
+    """Return arrays by their size."""
     return tuple(sorted(found, key=lambda one: -one.nbytes))
 
 

@@ -130,7 +130,7 @@ def tune(
     max_release_seconds : float, optional
         Refuse designs whose release is expected to take longer (`Plan.seconds`).
     max_bytes : int, optional
-        Refuse designs with a larger array, when planned or released.
+        Refuse designs that hold more at their peak (`peak_bytes`), or a larger array when planned.
     n_jobs : int, optional
         Processes of joblib. The result does not depend on it.
     client : distributed.Client, optional
@@ -190,9 +190,8 @@ def tune(
     seconds = _checked_limit("max_release_seconds", max_release_seconds)
     most = None if max_bytes is None else whole_number("max_bytes", max_bytes)
     if space is None:
-        judged = isinstance(goal, ExpectedLoss) and (seconds, most, law) == (None, None, None)
         modes: tuple[str, ...] = AUTO
-        if judged:
+        if isinstance(goal, ExpectedLoss) and law is None:
             modes = auto_modes(domain, epsilon=epsilon, delta=delta, rho=rho, n_records=n_records)
         space = default_spaces(domain, kind, modes)
     designs = under_laws(designs_of(space), float(delta), kind)

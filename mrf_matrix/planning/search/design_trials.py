@@ -13,6 +13,7 @@ from mrf_matrix.base.steps import listening
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.accuracy.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
+from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan, sequence_plan
 from mrf_matrix.planning.search.objectives import ExpectedLoss, Objective
@@ -152,13 +153,7 @@ class DesignTrials:
 
     def _trial(self, design: Design, plans: list[Plan], started: float, quick: bool) -> Trial:
         first = plans[0]
-        largest = max(size.nbytes for size in first.array_sizes)
-        note = ""
-        limit = self.max_release_seconds
-        if limit is not None and first.seconds > limit:
-            note = f"the release takes {first.seconds:.3g} s, above max_release_seconds={limit:g}"
-        if self.max_bytes is not None and largest > self.max_bytes:
-            note = f"an array takes {largest} bytes, above max_bytes={self.max_bytes}"
+        note = self._beyond(first, first.seconds)
         value, floor = inf if note else self._mean(plans), -inf
         if quick and not note:
             floor = self._mean([one.at(**{one.budget.parameter: inf}) for one in plans])
@@ -168,30 +163,37 @@ class DesignTrials:
             rms_per_vote=first.rms_per_vote if first.kind.votes_add else nan,
             measurements=sum(part.n_measurements for part in first.parts),
             leaves=sum(part.ensemble.forest.n_leaves for part in first.parts),
-            nbytes=largest,
+            nbytes=peak_bytes(first),
             seconds=self.clock.now() - started,
             note=note,
             floor=floor,
             searched=not quick,
         )
 
+    def _beyond(self, plan: Plan | ResidualPlan, seconds: float) -> str:
+        """Return why a plan is beyond the bounds on time and memory; "" if it is not."""
+        limit, most, peak = self.max_release_seconds, self.max_bytes, peak_bytes(plan)
+        if most is not None and peak > most:
+            return f"a fit takes {peak} bytes, above max_bytes={most}"
+        if limit is not None and seconds > limit:
+            return f"the release takes {seconds:.3g} s, above max_release_seconds={limit:g}"
+        return ""
+
     def _sequence_trial(self, design: Design, started: float) -> Trial:
-        """Try a residual forest; its time and what its tables take are not known."""
+        """Try a residual forest."""
         if not getattr(self.objective, "judges_sequences", False):
             raise ValueError(
                 f"objective {self.objective.name!r} cannot judge mode='residual': expected "
                 f"'accuracy', or a function of a ResidualPlan."
             )
-        for name in ("max_release_seconds", "max_bytes"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} in mode='residual': nothing is known of it.")
         words = ("epsilon", "delta", "rho", "neighboring", "n_records")
         fixed = {name: self.fixed[name] for name in words}
         made = [
             sequence_plan(self.domain, **fixed, random_state=self.fixed["random_state"] + number)
             for number in range(self.n_forests)
         ]
-        if note := self._too_long(made, started):
+        beyond = self._beyond(made[0], release_seconds(made[0]))
+        if note := beyond or self._too_long(made, started):
             return _refused(design, note, self.clock.now() - started)
         judge = cast(Callable[[ResidualPlan], float], self.objective)
         return Trial(
@@ -200,7 +202,7 @@ class DesignTrials:
             rms_per_vote=nan,
             measurements=made[0].most_measurements,
             leaves=sum(self.domain.sizes),
-            nbytes=0,
+            nbytes=peak_bytes(made[0]),
             seconds=self.clock.now() - started,
         )
 

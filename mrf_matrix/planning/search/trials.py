@@ -34,7 +34,7 @@ class Trial:
     leaves : int
         Leaves of all trees.
     nbytes : int
-        Bytes of the largest array of the release.
+        Bytes that a fit holds at its peak, as expected (`peak_bytes`).
     seconds : float
         Seconds from the start of its group (designs that differ in voting) to its end.
     note : str

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,9 +22,10 @@ from mrf_matrix import (
     count_stream,
     load_dataset,
 )
+from mrf_matrix.datasets import files
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
-from mrf_matrix.streams import csv_files
+from mrf_matrix.streams import count_dask, csv_files
 
 TEXTS = ["0", "1", "2", "1.0", "2.00", "-3", "99", "99.0", "1e1", ".5", "7.", "inf", "nan", "NaN",
          "NA", "", "?", ".", "null", "low", " low ", "high", "true", "TRUE", "False", "2020-01-02",
@@ -82,6 +84,8 @@ def readers(domain, rows):
         "rows": [list(row) for row in rows],
         "objects": np.array(rows, dtype=object),
         "fixed text": np.array(rows, dtype=str),
+        "masked": np.ma.masked_array(np.array(rows, dtype=object), mask=False),
+        "structured": np.array(rows, dtype=[(name, object) for name in names]),
         "pandas objects": frame,
         "pandas text": frame.astype("string"),
         "pandas categories": frame.astype("category"),
@@ -138,9 +142,83 @@ def test_numbers_are_read_as_their_texts_are(attribute, values):
     for kind in (int, np.int8, float, np.float32, object):
         held = np.array(values).astype(kind)
         assert codes_of(lambda held=held: domain.encode(held[:, None])) == truth, kind
-    for kind in ("Int64", "Float64", "category"):
+        masked = np.ma.masked_array(held, mask=False)[:, None]
+        assert codes_of(lambda masked=masked: domain.encode(masked)) == truth, kind
+        fields = np.array([(one,) for one in held], dtype=[("a", kind)])
+        assert codes_of(lambda fields=fields: domain.encode(fields)) == truth, kind
+    for kind in ("Int64", "Float64", "category", "Sparse[float32]", "Sparse[int64]"):
         frame = pd.DataFrame({"a": pd.Series(values).astype(kind)})
         assert codes_of(lambda frame=frame: domain.encode(frame)) == truth, kind
+
+
+@given(attributes("a"), NUMBERS, st.lists(st.booleans(), min_size=5, max_size=5))
+def test_what_is_masked_is_missing(attribute, values, hidden):
+    if attribute.is_date:
+        return
+    domain, mask = Domain([attribute]), np.array(hidden[: len(values)])
+    texts = [None if gone else str(one) for one, gone in zip(values, mask, strict=True)]
+    truth = codes_of(lambda: domain.encode({"a": texts}))
+    for kind in (int, float, np.float32, object):
+        held = np.ma.masked_array(np.array(values).astype(kind), mask=mask)
+        for records in (held[:, None], {"a": held}):
+            assert codes_of(lambda records=records: domain.encode(records)) == truth, kind
+
+
+REPEATED = {
+    "unused": ["a", "y", "z", "z"],
+    "used": ["a", "a", "y"],
+    "target": ["a", "y", "y"],
+}
+
+
+@pytest.mark.parametrize("names", REPEATED.values(), ids=REPEATED)
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_repeated_names_are_read_or_refused_alike_in_files_of_both_kinds(
+    names, library, tmp_path, monkeypatch
+):
+    domain = Domain([Attribute("a", size=3)], target=Attribute("y", size=3))
+    columns = [[place % 3, 2] for place in range(len(names))]
+    (tmp_path / "x.csv").write_text(written(names, zip(*columns, strict=True)))
+    table = pa.Table.from_arrays([pa.array(one) for one in columns], names=names)
+    pq.write_table(table, tmp_path / "x.parquet")
+    if library == "polars":  # alone it reads no repeated names
+        monkeypatch.setattr(files, "find_spec", lambda name: name == library)
+
+    def read(ending, strict):
+        path = tmp_path / f"x.{ending}"
+        found = load_dataset(path, domain, extra="error" if strict else "ignore")
+        return domain.encode(found.X)
+
+    for strict in (False, True):
+        truth, codes = (codes_of(lambda e=e, s=strict: read(e, s)) for e in ("csv", "parquet"))
+        assert codes == ("refused" if library == "polars" else truth)
+    for path in (tmp_path / "x.csv", tmp_path / "x.parquet"):
+        if "z" not in names:
+            with pytest.raises(DomainError, match="more than once"):
+                count_stream(path, domain)
+            with pytest.raises(DomainError, match="more than once"):
+                load_dataset(path, domain)
+        else:
+            assert count_stream(path, domain).counts.sum() == 2
+
+
+@pytest.mark.parametrize("kind", ["float32", "category", "float32 category", "object", "array"])
+def test_dask_reads_as_the_frame_of_its_parts(kind):
+    dask, frames = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    values = np.array([0.1, 0.4, 0.7, 0.7, 0.1], np.float32 if "32" in kind else float)
+    domain = Domain([Attribute("a", edges=[0, 0.4, 0.7, 0.8])], target=Attribute("y", size=2))
+    frame = pd.DataFrame({"a": values, "y": [0, 1, 1, 0, 0]})
+    if "category" in kind or kind == "object":
+        frame["a"] = frame["a"].astype(kind.rpartition(" ")[2])
+    with dask.config.set(scheduler="synchronous"):
+        parts = frames.from_pandas(frame, npartitions=2)
+        if kind == "array":
+            found = count_dask((parts[["a"]].to_dask_array(lengths=True), parts["y"]), domain)
+        else:
+            found = count_dask(parts, domain)
+    truth = count_stream([frame], domain)
+    assert found.codes.tolist() == truth.codes.tolist() == [[0], [1], [2]]
+    assert found.counts.tolist() == truth.counts.tolist()
 
 
 def test_a_mark_that_is_a_number_is_that_number_whatever_lies_beside(tmp_path):

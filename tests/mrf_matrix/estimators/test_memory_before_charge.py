@@ -1,5 +1,6 @@
 """What would not fit in memory is refused before budget is spent, by public numbers alone."""
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -176,13 +177,13 @@ def test_what_a_choice_may_lead_to_is_refused_before_the_charge():
     model = PrivateForestClassifier(domain, epsilon=0.032, n_records=140_000, ledger=ledger)
     made = model.plan()
     assert made.chosen.screening.enough is not None
-    named, said = ("joint table", "codes and scores"), []
+    named, said = ("joint table", "codes and scores|occupied cells"), []
     tables = peak_bytes(plan(domain, "posterior", epsilon=1, n_records=140_000))
-    for cap in (8 * 2 * made.chosen.screening.most_cells - 1, 2 * tables):
+    for cap in (8 * 2 * made.chosen.screening.most_cells - 1, tables // 2):
         with memory_cap(cap), pytest.raises(MemoryCapError) as error:
             model.fit(np.zeros((4, 12), dtype=int), np.zeros(4, dtype=int))
         said.append(str(error.value))
-    assert all(words in text for words, text in zip(named, said, strict=True))
+    assert all(re.search(words, text) for words, text in zip(named, said, strict=True))
     assert ledger.spent == 0
 
 

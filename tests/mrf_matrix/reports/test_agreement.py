@@ -8,13 +8,14 @@ from numpy.testing import assert_allclose
 
 from mrf_matrix import (
     Domain,
+    PooledForestClassifier,
     PosteriorForestClassifier,
     ResidualForestClassifier,
     load_model,
     save_model,
 )
 from mrf_matrix.reports import model_report
-from mrf_matrix.reports.agreement_section import TITLE, agreement_section
+from mrf_matrix.reports.agreement_section import BESIDE, TITLE, agreement_section
 
 SIZES, NO_NOISE = (6, 4, 3), float("inf")
 RATES = np.array([0.01, 0.02, 0.03, 0.05, 0.1, 0.3])
@@ -80,6 +81,16 @@ def test_a_model_from_a_file_has_the_same_page(tmp_path):
     of = {one.title: one for one in page.sections}[TITLE]
     assert {one.title: one for one in again.sections}[TITLE] == of
     assert len(of.rows) == 12
+
+
+def test_tables_beside_a_tree_are_compared_by_themselves():
+    X, y = records(5_000)
+    domain = Domain.from_sizes(SIZES, n_classes=2)
+    noise = {"noise": "research", "noise_state": 0, "random_state": 0, "n_records": 5000}
+    pool = PooledForestClassifier(domain, epsilon=2, beside="residuals", **noise).fit(X, y)
+    found = agreement_section(pool, pool.domain_)
+    assert BESIDE in found.words
+    assert found.rows == agreement_section(pool.tables_, pool.domain_).rows
 
 
 def test_kinds_without_such_tables_say_nothing():

@@ -92,14 +92,22 @@ def test_auto_tries_them_beside_the_others_and_makes_the_best():
         {"n_records": 300},
         {"objective": "flip", "objective_options": None},
         {"objective": lambda plan: plan.total, "objective_options": None},
-        {"max_bytes": 10**9},
-        {"max_release_seconds": 100},
         {"law": OwnLaw},
     ],
 )
 def test_auto_leaves_them_out_where_they_cannot_be_judged(changes):
     kinds, _ = tried(**changes)
     assert kinds == set(AUTO)
+
+
+@pytest.mark.usefixtures("few_trees")
+@pytest.mark.parametrize("bound", ["max_bytes", "max_release_seconds"])
+def test_bounds_on_memory_and_time_are_asked_of_them_too(bound):
+    for limit, refused in ((10**9, False), (10**-9 if "seconds" in bound else 1000, True)):
+        kinds, found = tried(**{bound: limit})
+        (trial,) = (t for t in found.trials if t.design["mode"] == "residual")
+        assert "residual" in kinds
+        assert (f"above {bound}" in trial.note) == refused == np.isinf(trial.value)
 
 
 @pytest.mark.usefixtures("few_trees")

@@ -1,0 +1,131 @@
+"""What a fit takes is known of every kind of plan, and asked before anything is paid."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mrf_matrix import (
+    Domain,
+    LabelTreeClassifier,
+    MatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    plan,
+)
+from mrf_matrix.cli.main import main
+from mrf_matrix.estimators.private.announced import announced
+from mrf_matrix.planning import peak_bytes
+from mrf_matrix.planning.plans import cost
+from strategies.operators import MemoryCapError, memory_cap
+
+TREES = {"n_trees": 16, "max_depth": 4, "strategy": "identity", "time_limit": 1e-6}
+MODES = {
+    MatrixForestClassifier: ("training", TREES),
+    PosteriorForestClassifier: ("posterior", {}),
+    PrivateNaiveBayesClassifier: ("naive_bayes", {}),
+}
+SHAPES = {  # sizes, classes, records: some megabytes each
+    MatrixForestClassifier: ((6, 6, 6, 6, 3), 20, 2000),
+    PosteriorForestClassifier: ((150, 4), 2, 2000),
+    PrivateNaiveBayesClassifier: ((9000, 40), 10, 2000),
+    LabelTreeClassifier: ((5,) * 8, 10, 2000),
+    PooledForestClassifier: ((5,) * 8, 10, 2000),
+    PrivateForestClassifier: ((7,) * 12, 2, 30_000),
+    ResidualForestClassifier: ((90,) * 4, 2, 20_000),
+}
+
+
+def classifier(kind, domain, n_records, **more):
+    trees = TREES if kind is MatrixForestClassifier else {}
+    seed = {} if kind is PrivateNaiveBayesClassifier else {"random_state": 0}
+    return kind(domain, epsilon=1, n_records=n_records, **trees, **seed, **more)
+
+
+def planned(kind, sizes, n_classes, n_records):
+    """Return the plan of the forest that a classifier fits."""
+    domain = Domain.from_sizes(sizes, n_classes)
+    if kind in MODES:
+        mode, trees = MODES[kind]
+        return plan(domain, mode, epsilon=1, n_records=n_records, random_state=0, **trees)
+    model = classifier(kind, domain, n_records)
+    return announced(model).forest if kind is PrivateForestClassifier else model.plan()
+
+
+def records(sizes, n_classes, n):
+    generator = np.random.default_rng(0)
+    codes = np.stack([generator.integers(size, size=n) for size in sizes], axis=1)
+    return codes, generator.integers(n_classes, size=n)
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_fit_holds_what_was_foretold(kind):
+    sizes, k, n = SHAPES[kind]
+    foretold = peak_bytes(planned(kind, sizes, k, n))
+    assert foretold > 2 * 2**20, "too small to be told from what is held whatever the plan"
+    data, few = records(sizes, k, n), records((2, 2), 2, 9)
+    noise = {"noise": "research", "noise_state": 0}
+    classifier(kind, Domain.from_sizes((2, 2), 2), 9, **noise).fit(*few).predict(few[0])
+    model = classifier(kind, Domain.from_sizes(sizes, k), n, **noise)
+    tracemalloc.start()
+    model.fit(*data).predict(data[0][:50])
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert foretold / 3 < held < 2 * foretold
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_more_codes_classes_and_records_take_no_less(kind):
+    sizes, k, n = SHAPES[kind]
+    least = peak_bytes(planned(kind, sizes, k, n))
+    wider = tuple(2 * size for size in sizes)
+    assert peak_bytes(planned(kind, wider, k, n)) > least
+    assert peak_bytes(planned(kind, sizes, k, 3 * n)) > least
+    if kind not in (LabelTreeClassifier, PooledForestClassifier, PrivateForestClassifier):
+        assert peak_bytes(planned(kind, sizes, 2 * k, n)) > least  # others plan other trees for it
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_what_would_not_fit_or_end_is_refused_before_the_charge(kind, monkeypatch):
+    sizes, k, n = SHAPES[kind]
+    domain, ledger = Domain.from_sizes(sizes, k), PrivacyLedger(epsilon=1)
+    model = classifier(kind, domain, n, ledger=ledger)
+    with memory_cap(2**20), pytest.raises(MemoryCapError, match=r"(?s)memory cap.*fewer"):
+        model.fit(*records(sizes, k, 20))
+    monkeypatch.setattr(cost, "LONGEST", 1e-9)
+    with pytest.raises(MemoryCapError, match=r"once it is paid for.*fewer trees or less depth"):
+        model.fit(*records(sizes, k, 20))
+    assert not ledger.charges
+
+
+def test_more_time_is_allowed_by_who_asks_for_it(monkeypatch):
+    monkeypatch.setattr(cost, "LONGEST", 1e-9)
+    domain = Domain.from_sizes((3, 3), 2)
+    model = MatrixForestClassifier(domain, **TREES)
+    with pytest.raises(MemoryCapError, match="allow it with time_limit="):
+        model.fit(*records((3, 3), 2, 20))
+    model.set_params(time_limit=1000).fit(*records((3, 3), 2, 20))
+
+
+def test_what_is_no_plan_is_refused():
+    for asked in (peak_bytes, cost.release_seconds):
+        with pytest.raises(TypeError, match="expected a plan"):
+            asked("posterior")
+
+
+@pytest.mark.parametrize("mode", ["posterior", "residual", "private"])
+def test_the_command_line_tells_the_memory(mode, tmp_path):
+    file = tmp_path / "domain.json"
+    Domain.from_sizes([4] * 5, n_classes=2).save(file)
+    asked = ["plan", str(file), "--mode", mode, "--n-records", "3000", "--output", str(tmp_path)]
+    asked += ["--random-state", "0", "--no-pictures"]
+    said = CliRunner().invoke(main, asked).output
+    assert "at the peak of a fit" in " ".join(said.split())
+    figures = json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)
+    assert figures["peak_bytes"] > 1000
