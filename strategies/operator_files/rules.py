@@ -25,6 +25,7 @@ from strategies.operators import (
     PIdentity,
     PrefixSums,
     Product,
+    ProductMarginals,
     Ranges,
     ResidualMarginals,
     RowKronecker,
@@ -98,6 +99,7 @@ NUMBER = Field(plain, Reader.number)
 OPERATOR = Field(Writer.operator, Reader.operator)
 OPERATORS = Field(Writer.operators, Reader.operators)
 TABLES = {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}
+FRAMED = {"factors": OPERATORS, "attribute_sets": SETS, "weights": WEIGHTS}
 CSR = ("values", "indices", "starts", "columns", "sizes")
 
 RULES = (
@@ -119,11 +121,8 @@ RULES = (
     ),
     Rule.by_fields("marginals", Marginals, TABLES),
     Rule.by_fields("residual_marginals", ResidualMarginals, TABLES),
-    Rule.by_fields(
-        "oblique_residuals",
-        ObliqueResiduals,
-        {"factors": OPERATORS, "attribute_sets": SETS, "weights": WEIGHTS},
-    ),
+    Rule.by_fields("oblique_residuals", ObliqueResiduals, FRAMED),
+    Rule.by_fields("product_marginals", ProductMarginals, FRAMED),
     Rule.by_fields("prefix_sums", PrefixSums, {"n": CELLS}),
     Rule.by_fields("all_ranges", AllRanges, {"n": CELLS}),
     Rule.by_fields(

@@ -37,6 +37,7 @@ from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
+from strategies.operators.tables.product_marginals import ProductMarginals
 from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
 
@@ -58,6 +59,7 @@ __all__ = [
     "Partition",
     "PrefixSums",
     "Product",
+    "ProductMarginals",
     "Ranges",
     "ResidualMarginals",
     "RowKronecker",

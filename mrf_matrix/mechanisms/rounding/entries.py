@@ -24,6 +24,7 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
+    ProductMarginals,
     ResidualMarginals,
     RowScaled,
     Scaled,
@@ -46,7 +47,7 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
             yield np.asarray(operator.weights)
             if any(operator.attribute_sets):
                 yield np.array([-1])  # differences of codes
-        case ObliqueResiduals():
+        case ObliqueResiduals() | ProductMarginals():
             yield np.asarray(operator.weights)
             yield from _all_numbers(operator.factors)
         case Scaled():
@@ -117,7 +118,7 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(operator.matrix.data)
         case Marginals():
             return largest_of(np.asarray(operator.weights))
-        case ResidualMarginals() | ObliqueResiduals():
+        case ResidualMarginals() | ObliqueResiduals() | ProductMarginals():
             return operator.largest_entry()
         case Scaled():
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)

@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms.rounding.entries import (
     rounded_product,
     weights_lost,
 )
-from mrf_matrix.mechanisms.rounding.frames import keeps_rows, oblique_form
+from mrf_matrix.mechanisms.rounding.frames import framed_form, rounds_by_factors
 from strategies.operators import (
     Dense,
     Grouping,
@@ -32,6 +32,7 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
+    ProductMarginals,
     ResidualMarginals,
     RowKronecker,
     RowScaled,
@@ -65,8 +66,8 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             sizes, sets = operator.domain_sizes, operator.attribute_sets
             tables = type(operator)(sizes, sets, values.tolist())
             return IntegerForm(tables, is_exact, is_lossy=weights_lost(operator.weights, values))
-        case ObliqueResiduals() if operator.is_integral or keeps_rows(operator):
-            return oblique_form(operator, factor)
+        case ObliqueResiduals() | ProductMarginals() if rounds_by_factors(operator):
+            return framed_form(operator, factor)
         case Scaled() if not is_integral(operator.inner):
             return integer_form(operator.inner, factor * operator.weight)
         case Scaled():
@@ -294,7 +295,7 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
-    if isinstance(matrix, ObliqueResiduals) and (matrix.is_integral or keeps_rows(matrix)):
+    if isinstance(matrix, ObliqueResiduals | ProductMarginals) and rounds_by_factors(matrix):
         return FACTORED_BITS
     if isinstance(matrix, ResidualMarginals):
         return min(FACTORED_BITS, PRECISION_BITS + matrix.largest_scale().bit_length())

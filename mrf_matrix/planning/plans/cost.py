@@ -34,6 +34,7 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
+    ProductMarginals,
     ResidualMarginals,
     RowKronecker,
     RowScaled,
@@ -78,7 +79,7 @@ def column_entries(matrix: Operator) -> float:
         return sum(column_entries(block) for block in matrix.blocks)
     if isinstance(matrix, Marginals):
         return float(len(matrix.weights))
-    if isinstance(matrix, ResidualMarginals | ObliqueResiduals):
+    if isinstance(matrix, ResidualMarginals | ObliqueResiduals | ProductMarginals):
         return float(matrix.shape[0])
     return matrix.entries / matrix.shape[1]
 
@@ -107,7 +108,8 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
         isinstance(matrix, Product) and isinstance(matrix.right, Grouping)
     ):
         matrix = matrix.inner if isinstance(matrix, Scaled) else matrix.left
-    if isinstance(matrix, Identity | Grouping | ObliqueResiduals) or matrix.has_cheap_inverse:
+    structured = isinstance(matrix, Identity | Grouping | ObliqueResiduals | ProductMarginals)
+    if structured or matrix.has_cheap_inverse:
         return 0.0
     (m, n), q = matrix.shape, part.workload.shape[0]
     if is_explicit(matrix):
