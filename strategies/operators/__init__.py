@@ -35,6 +35,7 @@ from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
+from strategies.operators.tables.joint_marginals import JointMarginals
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.product_marginals import ProductMarginals
@@ -48,6 +49,7 @@ __all__ = [
     "Gram",
     "Grouping",
     "Identity",
+    "JointMarginals",
     "Kronecker",
     "Marginals",
     "MatrixLike",

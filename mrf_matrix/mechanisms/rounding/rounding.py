@@ -27,6 +27,7 @@ from mrf_matrix.mechanisms.rounding.frames import framed_form, rounds_by_factors
 from strategies.operators import (
     Dense,
     Grouping,
+    JointMarginals,
     Kronecker,
     Marginals,
     ObliqueResiduals,
@@ -295,7 +296,9 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
-    if isinstance(matrix, ObliqueResiduals | ProductMarginals) and rounds_by_factors(matrix):
+    parts = matrix.blocks if isinstance(matrix, JointMarginals) else (matrix,)
+    framed = ObliqueResiduals, ProductMarginals
+    if all(isinstance(one, framed) and rounds_by_factors(one) for one in parts):
         return FACTORED_BITS
     if isinstance(matrix, ResidualMarginals):
         return min(FACTORED_BITS, PRECISION_BITS + matrix.largest_scale().bit_length())

@@ -30,6 +30,7 @@ from mrf_matrix.planning.plans.prices import (
 from strategies.operators import (
     Grouping,
     Identity,
+    JointMarginals,
     Marginals,
     ObliqueResiduals,
     Operator,
@@ -108,8 +109,8 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
         isinstance(matrix, Product) and isinstance(matrix.right, Grouping)
     ):
         matrix = matrix.inner if isinstance(matrix, Scaled) else matrix.left
-    structured = isinstance(matrix, Identity | Grouping | ObliqueResiduals | ProductMarginals)
-    if structured or matrix.has_cheap_inverse:
+    framed = isinstance(matrix, ObliqueResiduals | ProductMarginals | JointMarginals)
+    if framed or isinstance(matrix, Identity | Grouping) or matrix.has_cheap_inverse:
         return 0.0
     (m, n), q = matrix.shape, part.workload.shape[0]
     if is_explicit(matrix):

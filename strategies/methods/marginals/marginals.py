@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.marginals import product_marginals
 from strategies.methods.marginals.algebra import expanded_energies, set_cells
 from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
 from strategies.methods.marginals.group_designs import group_designs
@@ -174,4 +175,5 @@ FAMILY = Family(
     share=2.0,
     least=least_seconds,
     objectives=BOTH_OBJECTIVES,
+    beaten=product_marginals.has_all_sets,
 )

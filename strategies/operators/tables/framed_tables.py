@@ -145,7 +145,7 @@ class FramedTables(WeightedTables):
         """Return the sets U of some attributes that are measured, (u, d), and λ_U of each."""
 
     @abstractmethod
-    def _parts(self, answers: Array) -> Parts:
+    def set_parts(self, answers: Array) -> Parts:
         """Return what the answers of every set that is measured say."""
 
     @abstractmethod
@@ -164,10 +164,10 @@ class FramedTables(WeightedTables):
         n, k = self.shape[1], as_columns(checked).shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
         every = list(range(len(self.factors)))
-        cells = self._table(every, self.frame_inverses or (), self._parts(checked)).reshape(n, k)
+        cells = self.table(every, self.frame_inverses or (), self.set_parts(checked)).reshape(n, k)
         return cells[:, 0] if checked.ndim == 1 else cells
 
-    def _table(self, chosen: Sequence[int], sides: Sequence[Array], parts: Parts) -> Array:
+    def table(self, chosen: Sequence[int], sides: Sequence[Array], parts: Parts) -> Array:
         """Return an estimated table with a matrix (·, 1 + r_i) along each axis."""
         table = self._coefficients(chosen, parts)
         for axis, side in enumerate(sides):
@@ -221,7 +221,7 @@ class FramedTables(WeightedTables):
         checked = self.checked_answers(answers)
         if not self.has_rule_for(workload):
             return super().estimate(workload, checked)
-        parts, blocks = self._parts(checked), self._blocks(workload)
+        parts, blocks = self.set_parts(checked), self._blocks(workload)
         if blocks is None:
             result = answers_from(workload, self._residuals(parts), self.domain_sizes)
         else:
@@ -245,7 +245,7 @@ class FramedTables(WeightedTables):
         single = rows.mix is None or np.diff(rows.mix.indptr).max(initial=0) <= 1
         return rows if single else None
 
-    def _coordinates(self, i: int, factor: Operator) -> Array:
+    def coordinates(self, i: int, factor: Operator) -> Array:
         """Return ``[w z, w Z]`` of the rows of a factor, refusing those outside the frame."""
         lost = self._lost_directions[i]
         if lost is not None:
@@ -255,7 +255,7 @@ class FramedTables(WeightedTables):
 
     def _squares(self, i: int, factor: Operator) -> tuple[Array, Array]:
         """Return ``(w z)²`` and ``|w Z|²`` of the rows of a factor."""
-        coordinates = self._coordinates(i, factor)
+        coordinates = self.coordinates(i, factor)
         totals, rest = coordinates[:, 0] ** 2, coordinates[:, 1:]
         residuals = np.einsum("ij,ij->i", rest, rest)
         return totals, np.where(residuals > PARALLEL * totals, residuals, 0.0)
@@ -312,10 +312,10 @@ class FramedTables(WeightedTables):
         """Return the answers of a product's rows, (rows, k)."""
         if not weight:
             return np.zeros((block.shape[0], next(iter(parts.values())).shape[-1]))
-        coordinates = [self._coordinates(i, factor) for i, factor in enumerate(block.factors)]
+        coordinates = [self.coordinates(i, factor) for i, factor in enumerate(block.factors)]
         squares = [self._squares(i, factor)[1] for i, factor in enumerate(block.factors)]
         axes = [i for i, rest in enumerate(squares) if rest.any() or len(rest) > 1]
-        table = self._table(axes, [coordinates[i] for i in axes], parts)
+        table = self.table(axes, [coordinates[i] for i in axes], parts)
         single = weight * prod(coordinates[i][0, 0] for i in range(len(squares)) if i not in axes)
         answers: Array = single * table.reshape(block.shape[0], table.shape[-1])
         return answers
@@ -329,7 +329,7 @@ class FramedTables(WeightedTables):
         centred = [len(one) * (one - one.mean(axis=0)) for one in self.frame_inverses or ()]
         result: Residuals = {}
         for chosen in sorted(below):
-            table = self._table(list(chosen), [centred[i] for i in chosen], parts)
+            table = self.table(list(chosen), [centred[i] for i in chosen], parts)
             key = tuple(i in chosen for i in range(len(centred)))
             result[key] = table.reshape(-1, table.shape[-1])
         return result

@@ -115,7 +115,7 @@ class ObliqueResiduals(FramedTables):
         below = ~self.set_table[:, others].any(axis=1) & (self.set_scales > 0)
         return self.set_table[below], self.set_scales[below] ** 2
 
-    def _parts(self, answers: Array) -> Parts:
+    def set_parts(self, answers: Array) -> Parts:
         """Return the answers of every set that is measured, over its column norm."""
         columns = as_columns(answers)
         parts = zip(self.attribute_sets, self.set_scales, self.split(columns), strict=True)

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Bools, as_columns
+from strategies.operators.base.arrays import Array, Bools, Longs, as_columns
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.qr import has_full_rank, orthogonal
 from strategies.operators.masks.attribute_sets import contained
@@ -30,7 +30,12 @@ class Side:
     inverse: Array  # [z, Z] over the codes, (n, r)
     measured: Array  # A_i [z, Z], (m, r): columns of length sqrt(τ), then orthonormal ones
     tau: float
-    spans: bool  # whether every code is a class of its own
+    labels: Longs  # the class of every code, (n,)
+
+    @property
+    def spans(self) -> bool:
+        """Whether every code is a class of its own."""
+        return bool(self.inverse.shape[1] == len(self.labels))
 
     @classmethod
     def of(cls, matrix: Array) -> "Side | None":
@@ -41,12 +46,13 @@ class Side:
         basis, triangle = orthogonal(columns)
         if not has_full_rank(triangle):
             return None
-        sizes = np.bincount(labels.ravel())
+        labels = labels.ravel()
+        sizes = np.bincount(labels)
         ones = linalg.solve_triangular(triangle, np.ones(len(sizes)), trans="T")
         tau = float(1.0 / (ones @ ones))
         turned = np.column_stack([tau * ones, linalg.qr(ones[:, None])[0][:, 1:]])
         inverse = linalg.solve_triangular(triangle, turned) / sizes[:, None]
-        return cls(inverse[labels.ravel()], basis @ turned, tau, len(sizes) == matrix.shape[1])
+        return cls(inverse[labels], basis @ turned, tau, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -110,19 +116,14 @@ class ProductMarginals(FramedTables):
     def _lost_directions(self) -> tuple[Array | None, ...]:
         lost: list[Array | None] = []
         for side in self.sides or ():
-            classes = np.unique(side.inverse, axis=0, return_inverse=True)[1].ravel()
-            same = classes[:, None] == classes
+            same = side.labels[:, None] == side.labels
             average = same / same.sum(axis=1)
             lost.append(None if side.spans else np.eye(len(same)) - average)
         return tuple(lost)
 
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
         """Return all sets of some attributes below a table, and λ_U of each."""
-        check_allocation("sets of attributes", (2 ** len(used), len(self.weights)))
-        sets = np.zeros((2 ** len(used), len(self.factors)), dtype=bool)
-        numbers = np.arange(len(sets))
-        for place, i in enumerate(reversed(used)):
-            sets[:, i] = numbers >> place & 1
+        sets = self._subsets(used)
         values = self._values(sets)
         return sets[values > 0], values[values > 0]
 
@@ -136,7 +137,7 @@ class ProductMarginals(FramedTables):
     def _measured(self) -> list[tuple[tuple[int, ...], float]]:
         return [one for one in zip(self.attribute_sets, self.weights, strict=True) if one[1]]
 
-    def _parts(self, answers: Array) -> Parts:
+    def set_parts(self, answers: Array) -> Parts:
         """Return ``θ_S ⊗ [z_i, Z_i]ᵀA_iᵀ y_S`` for every table that is measured."""
         columns, parts = as_columns(answers), {}
         tables = zip(self.attribute_sets, self.weights, self.split(columns), strict=True)
@@ -157,16 +158,26 @@ class ProductMarginals(FramedTables):
         for own, part in parts.items():
             seen = part[tuple(slice(None) if i in chosen else 0 for i in own)]
             table[tuple(slice(None) if i in own else 0 for i in chosen)] += seen
-        sets = np.zeros((2 ** len(chosen), len(self.factors)), dtype=bool)
-        sets[:, list(chosen)] = np.array(list(np.ndindex(*[2] * len(chosen))), dtype=bool).reshape(
-            len(sets), -1
-        )
-        values = self._values(sets)
+        return np.asarray(table * self.inverse_values(chosen)[..., None])
+
+    def inverse_values(self, chosen: Sequence[int]) -> Array:
+        """Return 1/λ_U at every coordinate of a table, 0 where nothing is measured."""
+        values = self._values(self._subsets(chosen))
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         inverse = inverse.reshape([2] * len(chosen))
-        for axis, rank in enumerate(ranks):
+        for axis, i in enumerate(chosen):
+            rank = (self.frame_inverses or ())[i].shape[1]
             inverse = np.repeat(inverse, [1, rank - 1], axis=axis)
-        return np.asarray(table * inverse[..., None])
+        return inverse
+
+    def _subsets(self, chosen: Sequence[int]) -> Bools:
+        """Return all sets of some attributes, the last one fastest."""
+        check_allocation("sets of attributes", (2 ** len(chosen), len(self.weights)))
+        sets = np.zeros((2 ** len(chosen), len(self.factors)), dtype=bool)
+        numbers = np.arange(len(sets))
+        for place, i in enumerate(reversed(chosen)):
+            sets[:, i] = numbers >> place & 1
+        return sets
 
     @cached_property
     def has_cheap_inverse(self) -> bool:
@@ -174,9 +185,5 @@ class ProductMarginals(FramedTables):
         if self.sides is None:
             return False
         used = [i for i, side in enumerate(self.sides) if side.inverse.shape[1] > 1]
-        return bool(self._values(self._one_set(used))[0] > 0)
-
-    def _one_set(self, chosen: Sequence[int]) -> Bools:
-        table = np.zeros((1, len(self.factors)), dtype=bool)
-        table[0, list(chosen)] = True
-        return table
+        whole = np.isin(np.arange(len(self.factors)), used)[None]
+        return bool(self._values(whole)[0] > 0)

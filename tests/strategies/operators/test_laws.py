@@ -96,6 +96,7 @@ STEEP = [
     np.eye(2, dtype=int),
     np.tri(4, dtype=int),
 ]
+HALVES = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 REAL_STEEP = [RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(5, 4))]
 REAL_FRAMES = [RANDOM.normal(size=(2, 3)), RANDOM.normal(size=(3, 4))]
 
@@ -178,6 +179,20 @@ CASES: dict[str, Callable[[], Case]] = {
     "product marginals of classes": lambda: Case(
         ops.ProductMarginals([STEEP[0][:, [0, 1, 2, 1]], np.eye(2)], [(0, 1), (0,)], [1.0, 0.5]),
         tables([STEEP[0][:, [0, 1, 2, 1]], np.eye(2)], {(0, 1): 1.0, (0,): 0.5}),
+    ),
+    "joint marginals": lambda: Case(
+        ops.JointMarginals(
+            [
+                ops.ProductMarginals(REAL_STEEP, [(0,), (0, 1)], [0.5, 2.0]),
+                ops.ProductMarginals([HALVES, REAL_STEEP[1]], [(1,), (0, 1)], [1.0, 0.5]),
+            ]
+        ),
+        np.vstack(
+            [
+                tables(REAL_STEEP, {(0,): 0.5, (0, 1): 2.0}),
+                tables([HALVES, REAL_STEEP[1]], {(1,): 1.0, (0, 1): 0.5}),
+            ]
+        ),
     ),
     "product marginals of faint rank": lambda: Case(
         ops.ProductMarginals([[[1, 0, 2], [2, 0, 4]], [[3, 1]]], [(1,), (0, 1)], [1, 2]),
