@@ -28,17 +28,15 @@ from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.p_identity import PIdentity
 from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.ordered.ranges import Ranges
-from strategies.operators.partition import Partition
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
-from strategies.operators.stack import Stack
-from strategies.operators.tables.joint_marginals import JointMarginals
+from strategies.operators.stack import Partition, Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
-from strategies.operators.tables.product_marginals import ProductMarginals
+from strategies.operators.tables.product_marginals import JointMarginals, ProductMarginals
 from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
 

@@ -17,11 +17,6 @@ from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_lo
 from strategies.operators.base.validation import owned, plain_array
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.disjoint_groups import (
-    check_disjoint,
-    cover_everything,
-    numbered_groups,
-)
 from strategies.operators.masks.energies import (
     Energies,
     masks_energies,
@@ -36,7 +31,10 @@ from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,
     as_columns,
+    check_disjoint,
     checked_masks,
+    cover_everything,
+    numbered_groups,
     pack,
     packed_widths,
     unpack,

@@ -1,14 +1,16 @@
-"""One 0/1 mask per row and attribute, packed to bits."""
+"""One 0/1 mask per row and attribute, packed to bits, and groups of rows that are disjoint."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Bools, Longs, Numbers
+from strategies.operators.base.arrays import Bools, Integers, Longs, Numbers
 from strategies.operators.base.validation import plain_array
+from strategies.operators.masks.attribute_sets import members
+from strategies.operators.masks.khatri_rao import exact_products
 
 BAND = 2**12
 """Rows that are packed at a time: they stay in the processor's cache."""
@@ -117,3 +119,43 @@ def joint_mask(masks: Sequence[Masks]) -> NDArray[np.float32]:
     for mask in masks[1:]:
         joint = (joint[:, :, None] * mask[:, None, :]).reshape(len(joint), -1)
     return joint
+
+
+def numbered_groups(groups: Integers, n_rows: int) -> Longs:
+    """Return one group number from 0 on for every row, or refuse by name."""
+    groups = plain_array("groups", groups)
+    if groups.shape != (n_rows,) or groups.dtype.kind not in "iu":
+        raise ValueError(
+            f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "
+            f"for each of the {n_rows} rows."
+        )
+    numbers = np.unique(groups, return_inverse=True)[1].ravel()
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]]) -> None:
+    """Refuse groups in which two rows share a cell.
+
+    `numbers`: (o,), the group of every row, as `numbered_groups` returns it; `masks_of`: returns
+    the masks of some rows, one for each attribute; called for one group at a time.
+    """
+    for rows in members(numbers):
+        pair = overlapping_pair(masks_of(rows))
+        if pair is not None:
+            raise ValueError(
+                f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
+                f"cell, expected the rows of a group to be pairwise disjoint."
+            )
+
+
+def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
+    """Tell whether the disjoint rows of every group cover the whole domain, by exact counts.
+
+    `groups`: (o,), the group of every row; `widths`: (o, d), codes in every row's mask per
+    attribute; `n_cells`: cells of the domain.
+    """
+    if not len(groups):
+        return False
+    sums = np.zeros(int(groups.max()) + 1, dtype=object)
+    np.add.at(sums, groups, exact_products(list(widths.T)).astype(object))
+    return all(total == n_cells for total in sums[np.unique(groups)])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from strategies import select
 from strategies.methods.marginals.joint_losses import JointLosses
-from strategies.methods.marginals.product_designs import basic_sets
 from strategies.methods.marginals.product_losses import ProductLosses, TotalLoss
+from strategies.methods.marginals.product_marginals import basic_sets
 from strategies.operators import (
     AllRanges,
     Dense,
