@@ -226,7 +226,7 @@ def class_cells_loss(union: TableUnion, tables: Sequence[int]) -> float:
 
 
 BRIEFS = 14  # brief descents that all stages together take
-FEWEST, MOST = 25, 150  # evaluations of a brief descent
+FEWEST, MOST = 25, 120  # evaluations of a brief descent
 LONG = 4  # brief descents that the last one takes
 FAINT = 1e-4  # share of the largest weight below which a set is left out
 WORTH = 1e-5  # relative loss that leaving sets out may cost

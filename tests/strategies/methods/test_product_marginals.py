@@ -168,16 +168,13 @@ def test_loss_is_recomputed_and_no_worse_than_others(seed: int) -> None:
 
 
 CPS = [PrefixSums(50), PrefixSums(100), Identity(7), Identity(4), Identity(2)]
-ASKED = {"CPS 1-way": (ways(CPS, [1]), 12_720), "CPS 3-way": (ways(CPS, [3]), 1.355e8)}
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_published_unions_are_far_below_a_part_of_the_budget_each(name: str) -> None:
-    """HDMM reaches 16 379 and 1.942e8."""
-    workload, most = ASKED[name]
-    found = select(workload, "l1", random_state=0)
+def test_published_union_is_far_below_a_part_of_the_budget_each() -> None:
+    """HDMM reaches 16 379 on all tables of one of CPS's attributes."""
+    found = select(ways(CPS, [1]), "l1", random_state=0)
     assert found.method == "product_marginals"
-    assert found.loss <= most
+    assert found.loss <= 12_720
 
 
 def test_groups_are_found_and_answered_jointly() -> None:
