@@ -8,7 +8,7 @@ alone.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import exp, lgamma, log, pi, prod
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks
+from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 
 TOLERANCE = 2e-4
@@ -148,13 +149,46 @@ def closed_bound(problem: Problem, work: float = WORK) -> float | None:
 
 
 def algebra_bound(problem: Problem) -> float | None:
-    """Return the optimum for Gaussian noise of a workload in the marginals algebra, else None.
+    """Return a bound for a workload in the marginals algebra, else None.
 
-    ``(Σ_U sqrt(w_U p_U))²``: the gap is zero, at any size (`strategies.operators.masks.energies`).
-    It bounds the losses for Laplace noise too.
+    The optimum for Gaussian noise, ``(Σ_U sqrt(w_U p_U))²``: the gap is zero, at any size
+    (`strategies.operators.masks.energies`). It bounds the losses for Laplace noise too, and where
+    attributes are many and small volumes do better.
     """
     energies = problem.energies
     if energies is None or not energies.is_invariant:
         return None
     root = float(np.sqrt(energies.values * energies.ranks).sum())
-    return root**2 * (1.0 - ROUNDING)
+    volume = volume_bound(energies) if problem.norm == "l1" else 0.0
+    return max(root**2, volume) * (1.0 - ROUNDING)
+
+
+def volume_bound(energies: Energies) -> float:
+    """Return a bound for Laplace noise from volumes, for tables of many small attributes.
+
+    Let ``W = RA`` with ``||A||₁ = 1``, of rank D, and Z unit Laplace noise. ``V = RZ`` has a
+    symmetric log-concave density ``f(v) ≥ f(0) exp(-||v||_K)``, where K is the hull of W's columns
+    and their negatives, so ``f ≤ 1 / (D! vol K)``. Of such densities a ball's has the least second
+    moment, and that of V is twice the loss:
+
+        loss ≥ D / (2 (D + 2)) (D! vol K / vol ball)^(2/D).
+
+    On the components of single attributes K holds a product of simplices, one of n vertices for
+    each, and with the total the hull of two such, turned, at heights h and -h: at least 2h times
+    the volume (Brunn and Minkowski). What is left of the workload is orthogonal to those, and has
+    its own optimum for Gaussian noise.
+    """
+    single, empty = energies.sets.sum(axis=1) == 1, ~energies.sets.any(axis=1)
+    sizes = np.asarray(energies.sizes)[energies.sets[single].argmax(axis=1)].astype(np.float64)
+    left = ~(single | empty)
+    rest = float(np.sqrt(energies.values[left] * energies.ranks[left]).sum()) ** 2
+    rank = float((sizes - 1.0).sum()) + float(empty.sum())
+    if not single.any():
+        return 0.0
+    squares = energies.values[single] * sizes / (sizes - 1.0)  # of the simplices' scales
+    simplices = 0.5 * np.log(sizes) + 0.5 * (sizes - 1.0) * np.log(squares)
+    heights = 0.5 * np.log(4.0 * energies.values[empty])
+    volume = float(simplices.sum() + heights.sum()) - sum(map(lgamma, sizes.tolist()))
+    ball = 0.5 * rank * log(pi) - lgamma(0.5 * rank + 1.0)
+    moment = exp(2.0 / rank * (lgamma(rank + 1.0) + volume - ball))
+    return 0.5 * rank / (rank + 2.0) * moment + rest

@@ -41,6 +41,11 @@ def nothing(problem: Problem) -> float:
     return 0.0
 
 
+def nowhere(problem: Problem) -> bool:
+    """Return False: no other family is known to be better."""
+    return False
+
+
 def evaluation_seconds(problem: Problem, rows: int) -> float:
     """Return the seconds of one evaluation of a strategy of some rows on the reference machine.
 
@@ -125,6 +130,9 @@ class Family:
     objectives : frozenset of {"total", "max"}
         The objectives it can minimise. For the worst row, a family of the total alone is asked
         for the total of rows weighted so that the worst count most, as a start for others.
+    beaten : callable
+        Whether another family is better on a problem, so that the automatic portfolio spends no
+        time on this one.
     """
 
     name: str
@@ -140,6 +148,7 @@ class Family:
     largest_if_ordered: int | None = None
     largest_far: int | None = None
     objectives: frozenset[Objective] = TOTAL_ONLY
+    beaten: Callable[[Problem], bool] = nowhere
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name in ("", "auto"):
@@ -163,6 +172,8 @@ class Family:
 
     def is_worthwhile(self, problem: Problem) -> bool:
         """Tell whether the automatic portfolio spends time on it for a problem."""
+        if self.beaten(problem):
+            return False
         merging = problem.merging
         largest, ordered = self.largest_if_ordered, problem.ordered
         if largest is not None and ordered is not None and ordered.n > largest:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.marginals import product_marginals
 from strategies.operators import (
     Array,
     Gram,
@@ -169,4 +170,5 @@ FAMILY = Family(
     kronecker_selections,
     share=4.0,
     objectives=BOTH_OBJECTIVES,
+    beaten=product_marginals.is_best,
 )

@@ -15,7 +15,12 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
+from strategies.methods.marginals import (
+    marginals,
+    oblique_residuals,
+    product_marginals,
+    residual_marginals,
+)
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
@@ -28,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     ordered_cells.FAMILY,
     leaves.FAMILY,
     residual_marginals.FAMILY,
+    product_marginals.FAMILY,
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     path_optimal.FAMILY,

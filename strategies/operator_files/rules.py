@@ -21,6 +21,7 @@ from strategies.operators import (
     Gram,
     Grouping,
     Identity,
+    JointMarginals,
     Kronecker,
     Marginals,
     ObliqueResiduals,
@@ -29,6 +30,7 @@ from strategies.operators import (
     PIdentity,
     PrefixSums,
     Product,
+    ProductMarginals,
     Ranges,
     RowKronecker,
     RowScaled,
@@ -162,6 +164,8 @@ ANY_CELLS = Field(plain, lambda reader, data, where: reader.integer(data, where,
 NUMBER = Field(plain, Reader.number)
 OPERATOR = Field(Writer.operator, Reader.operator)
 OPERATORS = Field(Writer.operators, Reader.operators)
+TABLES = {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}
+FRAMED = {"factors": OPERATORS, "attribute_sets": SETS, "weights": WEIGHTS}
 CSR = ("values", "indices", "starts", "columns", "sizes")
 
 RULES = (
@@ -181,14 +185,9 @@ RULES = (
         read_row_kronecker,
         ("bits", "sizes", "groups"),
     ),
-    Rule.by_fields(
-        "marginals", Marginals, {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}
-    ),
-    Rule.by_fields(
-        "oblique_residuals",
-        ObliqueResiduals,
-        {"factors": OPERATORS, "attribute_sets": SETS, "weights": WEIGHTS},
-    ),
+    Rule.by_fields("marginals", Marginals, TABLES),
+    Rule.by_fields("oblique_residuals", ObliqueResiduals, FRAMED),
+    Rule.by_fields("product_marginals", ProductMarginals, FRAMED),
     Rule.by_fields("prefix_sums", PrefixSums, {"n": CELLS}),
     Rule.by_fields("all_ranges", AllRanges, {"n": CELLS}),
     Rule.by_fields(
@@ -206,6 +205,7 @@ RULES = (
     Rule.by_fields("row_scaled", RowScaled, {"weights": array_field(REAL, 1), "inner": OPERATOR}),
     Rule.by_fields("stack", Stack, {"blocks": OPERATORS}),
     Rule.by_fields("partition", Partition, {"blocks": OPERATORS}),
+    Rule.by_fields("joint_marginals", JointMarginals, {"blocks": OPERATORS}),
     Rule.by_fields("kronecker", Kronecker, {"factors": OPERATORS}),
     Rule.by_fields("product", Product, {"left": OPERATOR, "right": OPERATOR}),
     Rule.by_fields("transposed", Transposed, {"inner": OPERATOR}),

@@ -33,6 +33,7 @@ from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Partition, Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
+from strategies.operators.tables.product_marginals import JointMarginals, ProductMarginals
 from strategies.operators.wrappers import Scaled, Transposed
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Gram",
     "Grouping",
     "Identity",
+    "JointMarginals",
     "Kronecker",
     "Marginals",
     "MatrixLike",
@@ -53,6 +55,7 @@ __all__ = [
     "Partition",
     "PrefixSums",
     "Product",
+    "ProductMarginals",
     "Ranges",
     "RowKronecker",
     "RowScaled",

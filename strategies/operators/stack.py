@@ -1,4 +1,4 @@
-"""Structures on top of each other, and strategies each of which answers a part of a workload."""
+"""Structures on top of each other, answered together, or each for a part of a workload."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -31,6 +31,12 @@ class Kind:
         """Whether the Gram is the identity: every code by itself."""
         return bool(np.allclose(self.gram, np.eye(len(self.gram)), rtol=0.0, atol=1e-12))
 
+    @cached_property
+    def classes(self) -> Longs:
+        """The class of every code: codes with equal rows of the Gram are asked for together."""
+        labels = np.unique(self.gram.round(DIGITS), axis=0, return_inverse=True)[1]
+        return np.asarray(labels.ravel(), dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class TableUnion:

@@ -24,6 +24,7 @@ from strategies.operators import (
     ObliqueResiduals,
     Operator,
     Product,
+    ProductMarginals,
     RowScaled,
     Scaled,
     Sparse,
@@ -41,7 +42,7 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
             yield operator.matrix.data
         case Marginals():
             yield np.asarray(operator.weights)
-        case ObliqueResiduals():
+        case ObliqueResiduals() | ProductMarginals():
             yield np.asarray(operator.weights)
             yield from _all_numbers(operator.factors)
         case Scaled():
@@ -112,7 +113,7 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(operator.matrix.data)
         case Marginals():
             return largest_of(np.asarray(operator.weights))
-        case ObliqueResiduals():
+        case ObliqueResiduals() | ProductMarginals():
             return operator.largest_entry()
         case Scaled():
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)

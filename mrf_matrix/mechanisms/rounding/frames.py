@@ -1,4 +1,4 @@
-"""Oblique residuals as integers: frames of a few bits each, weights with the bits that are left.
+"""Tables with a factor an attribute as integers: factors of a few bits, weights with the rest.
 
 The column norm of a set is its weight times those of its factors, so the factors of the largest
 sets share the bits of an entry. Rounding a factor moves its columns' norms to both sides, and the
@@ -11,7 +11,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.mechanisms.rounding.entries import IntegerForm
-from strategies.operators import Dense, ObliqueResiduals
+from strategies.operators import Dense, Norm, ObliqueResiduals, ProductMarginals
 
 WEIGHT_BITS = 5
 """Bits of a typical weight of the largest sets: an error of e in one raises the loss by e²."""
@@ -19,24 +19,28 @@ FAINT_BITS = 5  # by which rows are fainter that only keep a frame's span
 LEAST_BITS, MOST_BITS = 4, 20  # of a factor's largest column norm
 
 
-def oblique_form(operator: ObliqueResiduals, factor: float) -> IntegerForm:
+Framed = ObliqueResiduals | ProductMarginals
+
+
+def framed_form(operator: Framed, factor: float) -> IntegerForm:
     """Return integer weights over factors of integers; those of integers stay as they are."""
+    norm: Norm = "l2" if isinstance(operator, ObliqueResiduals) else "l1"
     real = [part.array.dtype.kind == "f" for part in operator.factors]
-    bits = factor_bits(operator, factor, real)
+    bits = factor_bits(operator, factor, real, norm)
     factors, scales = [], []
     for i, part in enumerate(operator.factors):
-        scale = 2.0**bits / (part.sensitivity("l2") or 1.0) if real[i] else 1.0
+        scale = 2.0**bits / (part.sensitivity(norm) or 1.0) if real[i] else 1.0
         values = scale * part.array
-        if real[i] and not operator.spans_attribute(i):
+        if isinstance(operator, ObliqueResiduals) and real[i] and not operator.spans_attribute(i):
             values = np.vstack([values, 2.0 ** (bits - FAINT_BITS) * unreached(values)])
-        factors.append(Dense(rounded_columns(values)) if real[i] else part)
+        factors.append(Dense(rounded_columns(values, norm)) if real[i] else part)
         scales.append(scale)
     exact = [
         factor * weight / float(np.prod([scales[i] for i in chosen]))
         for weight, chosen in zip(operator.weights, operator.attribute_sets, strict=True)
     ]
     weights = [max(1, round(value)) if value else 0 for value in exact]
-    matrix = ObliqueResiduals(factors, operator.attribute_sets, weights)
+    matrix = type(operator)(factors, operator.attribute_sets, weights)
     return IntegerForm(matrix, is_exact=not any(real) and weights == exact)
 
 
@@ -52,38 +56,44 @@ def unreached(rows: Values) -> Values:
     return np.asarray(right[rank:])
 
 
-def factor_bits(operator: ObliqueResiduals, factor: float, real: list[bool]) -> int:
+def factor_bits(operator: Framed, factor: float, real: list[bool], norm: Norm) -> int:
     """Return the bits of every factor that the largest sets leave room for."""
     most = max(sum(real[i] for i in chosen) for chosen in operator.attribute_sets)
-    whole = log2(factor * operator.sensitivity("l2")) - log2(len(operator.weights)) / 2
+    whole = log2(factor * operator.sensitivity(norm)) - log2(len(operator.weights)) / 2
     return max(LEAST_BITS, min(MOST_BITS, int((whole - WEIGHT_BITS) / max(most, 1))))
 
 
-def keeps_rows(operator: ObliqueResiduals) -> bool:
-    """Tell whether rounded factors reach the same rows: each set measured has all below it.
+def rounds_by_factors(operator: Framed) -> bool:
+    """Tell whether rounded factors reach the same rows, or are integers already.
 
-    Frames that span all codes of an attribute then reach all tables below the sets, whatever their
-    rows are.
+    Product marginals do where their factors tell classes of codes apart. Oblique residuals do
+    where each set measured has all below it: frames that span all codes of an attribute then reach
+    all tables below the sets, whatever their rows are.
     """
+    if operator.is_integral:
+        return True
+    if operator.frame_inverses is None or isinstance(operator, ProductMarginals):
+        return operator.frame_inverses is not None
     pairs = zip(operator.attribute_sets, operator.weights, strict=True)
     measured = {chosen for chosen, weight in pairs if weight}
     smaller = (tuple(j for j in s if j != i) for s in measured for i in s)
-    return operator.frame_inverses is not None and all(one in measured for one in smaller)
+    return all(one in measured for one in smaller)
 
 
-def rounded_columns(values: Values) -> Longs:
-    """Return entries rounded so that no column's squared norm is above the largest before.
+def rounded_columns(values: Values, norm: Norm) -> Longs:
+    """Return entries rounded so that no column's norm is above the largest before.
 
     Where the nearest integers exceed it, those entries go towards zero for which it is the least
     change.
     """
+    power = 1 if norm == "l1" else 2
     nearest = np.rint(values)
-    limit = (values**2).sum(axis=0).max()
-    excess = (nearest**2).sum(axis=0) - limit
     sizes, rounded = np.abs(values), np.abs(nearest)
+    excess = (rounded**power).sum(axis=0) - (sizes**power).sum(axis=0).max()
     raised = rounded > sizes
     order = np.argsort(np.where(raised, rounded - sizes, -1.0), axis=0)[::-1]
-    gains = np.take_along_axis(np.where(raised, 2.0 * rounded - 1.0, 0.0), order, axis=0)
+    steps = rounded**power - (rounded - 1.0) ** power
+    gains = np.take_along_axis(np.where(raised, steps, 0.0), order, axis=0)
     before = np.cumsum(gains, axis=0) - gains
     lowered = np.zeros(values.shape, dtype=bool)
     np.put_along_axis(lowered, order, (before < excess) & (gains > 0), axis=0)

@@ -23,15 +23,17 @@ from mrf_matrix.mechanisms.rounding.entries import (
     rounded_product,
     weights_lost,
 )
-from mrf_matrix.mechanisms.rounding.frames import keeps_rows, oblique_form
+from mrf_matrix.mechanisms.rounding.frames import framed_form, rounds_by_factors
 from strategies.operators import (
     Dense,
     Grouping,
+    JointMarginals,
     Kronecker,
     Marginals,
     ObliqueResiduals,
     Operator,
     Product,
+    ProductMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -63,8 +65,8 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             values, is_exact = rounded_product(np.asarray(operator.weights), factor)
             tables = operator.with_weights(values.tolist())
             return IntegerForm(tables, is_exact, is_lossy=weights_lost(operator.weights, values))
-        case ObliqueResiduals() if operator.is_integral or keeps_rows(operator):
-            return oblique_form(operator, factor)
+        case ObliqueResiduals() | ProductMarginals() if rounds_by_factors(operator):
+            return framed_form(operator, factor)
         case Scaled() if not is_integral(operator.inner):
             return integer_form(operator.inner, factor * operator.weight)
         case Scaled():
@@ -295,7 +297,9 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, ObliqueResiduals) and matrix.is_integral:
         plain = matrix.with_weights([1] * len(matrix.weights))
         return min(FACTORED_BITS, PRECISION_BITS + plain.largest_entry().bit_length())
-    if isinstance(matrix, ObliqueResiduals) and keeps_rows(matrix):
+    parts = matrix.blocks if isinstance(matrix, JointMarginals) else (matrix,)
+    framed = ObliqueResiduals, ProductMarginals
+    if all(isinstance(one, framed) and rounds_by_factors(one) for one in parts):
         return FACTORED_BITS
     if norm == "l1":
         return PRECISION_BITS

@@ -35,11 +35,13 @@ from mrf_matrix.planning.plans.prices import (
 from strategies.operators import (
     Grouping,
     Identity,
+    JointMarginals,
     Marginals,
     MemoryCapError,
     ObliqueResiduals,
     Operator,
     Product,
+    ProductMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -100,7 +102,7 @@ def column_entries(matrix: Operator) -> float:
         return sum(column_entries(block) for block in matrix.blocks)
     if isinstance(matrix, Marginals):
         return float(len(matrix.weights))
-    if isinstance(matrix, ObliqueResiduals):
+    if isinstance(matrix, ObliqueResiduals | ProductMarginals):
         return float(matrix.shape[0])
     return matrix.entries / matrix.shape[1]
 
@@ -129,7 +131,8 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
         isinstance(matrix, Product) and isinstance(matrix.right, Grouping)
     ):
         matrix = matrix.inner if isinstance(matrix, Scaled) else matrix.left
-    if isinstance(matrix, Identity | Grouping | ObliqueResiduals) or matrix.has_cheap_inverse:
+    framed = isinstance(matrix, ObliqueResiduals | ProductMarginals | JointMarginals)
+    if framed or isinstance(matrix, Identity | Grouping) or matrix.has_cheap_inverse:
         return 0.0
     (m, n), q = matrix.shape, part.workload.shape[0]
     if is_explicit(matrix):

@@ -1,4 +1,4 @@
-"""Weighted marginals of a product domain, without anything of the domain's length."""
+"""Weighted marginals of a product domain, whole or row by row, without anything of its length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

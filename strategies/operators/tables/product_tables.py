@@ -49,15 +49,19 @@ class ProductTables(WeightedTables):
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the norm of every column: they are all alike."""
-        return self.sensitivity(norm)
+        return self.sensitivity(norm) if self.is_diagonal else super().uniform_column_norm(norm)
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, shape (n,), refused above the memory cap."""
+        if not self.is_diagonal:
+            return super().column_norms(norm)
         check_allocation("column norms", self.shape[1:])
         return np.full(self.shape[1], self.sensitivity(norm))
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
+        if not self.is_diagonal:
+            return super().least_squares(answers)
         answers = self.checked_answers(answers)
         n, k = self.shape[1], as_columns(answers).shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
@@ -70,17 +74,31 @@ class ProductTables(WeightedTables):
     def estimate(self, workload: Operator, answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
         answers = self.checked_answers(answers)
-        if not self.has_rule_for(workload):  # row by row where rows are at hand, else together
-            known = structure_energies(workload)
-            if known is None or known.sizes != self.domain_sizes:
-                return None
-            self._check_energies(known.sets, known.values)
+        if not self._components_of(workload):
+            return super().estimate(workload, answers)
         result = answers_from(workload, self.residuals(answers), self.domain_sizes)
         if result is None:
-            return None
+            return super().estimate(workload, answers)
         return result[:, 0] if answers.ndim == 1 else result
 
+    def _components_of(self, workload: Operator) -> bool:
+        """Tell whether rows are known by components, refusing them outside the row space.
+
+        Row by row where rows are at hand, else together.
+        """
+        if not self.is_diagonal or self._has_masks(workload):
+            return self.is_diagonal
+        known = structure_energies(workload)
+        if known is None or known.sizes != self.domain_sizes:
+            return False
+        self._check_energies(known.sets, known.values)
+        return True
+
     def has_rule_for(self, workload: Operator) -> bool:
+        """Tell whether rows have a rule, refusing those outside the row space."""
+        return (self.is_diagonal and self._has_masks(workload)) or super().has_rule_for(workload)
+
+    def _has_masks(self, workload: Operator) -> bool:
         """Tell whether rows are masks, refusing those outside the row space by their attributes."""
         rows = mask_rows(workload)
         if rows is None or rows.sizes != self.domain_sizes:
@@ -113,9 +131,9 @@ class ProductTables(WeightedTables):
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return ``||(W A⁺)_r||² = Σ_U ||w_r E_U||² / λ_U`` for rows of masks."""
-        rows = mask_rows(workload)
+        rows = mask_rows(workload) if self.is_diagonal else None
         if rows is None or rows.sizes != self.domain_sizes:
-            return None
+            return super().row_errors(workload)
         return self.errors_of(components_of(workload, rows))
 
     def errors_of(self, parts: Components) -> Array:

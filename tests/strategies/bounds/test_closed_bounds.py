@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from strategies import select
 from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.joint_weights import joint_climb, joint_strategy
-from strategies.bounds.lower_bound import closed_bound, product_bound
+from strategies.bounds.lower_bound import algebra_bound, closed_bound, product_bound
 from strategies.bounds.ordered_dual import root_diagonal
 from strategies.bounds.worst_bound import largest_entries, total_bound, worst_bound
 from strategies.operators import Dense, Identity, Kronecker, Marginals
@@ -73,3 +74,23 @@ def test_negative_zero_is_zero() -> None:
     rows = distinct_rows(Dense([[0.0, 1.0], [-0.0, 1.0]]), Aim("max"))
     assert rows is not None
     assert rows.rows.tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("d", "volume", "gaussian"), [(64, 2679.6, 2592.0), (123, 17113.0, 8990.1)]
+)
+def test_many_binary_attributes_have_a_volume_bound(d: int, volume: float, gaussian: float) -> None:
+    """Laplace noise costs the cube of the rank where the hull of the columns is round."""
+    tables = Marginals((2,) * d, [(i,) for i in range(d)], [1.0] * d)
+    assert algebra_bound(Problem.of(tables, "l1")) == pytest.approx(volume, rel=1e-4)
+    assert algebra_bound(Problem.of(tables, "l2")) == pytest.approx(gaussian, rel=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(2,) * 90, (2, 3) * 40, (4,) * 60])
+def test_no_volume_bound_is_above_a_strategy(sizes: tuple[int, ...]) -> None:
+    d = len(sizes)
+    weights = np.random.default_rng(d).uniform(0.5, 1.5, d)
+    tables = Marginals(sizes, [(i,) for i in range(d)], weights)
+    bound = algebra_bound(Problem.of(tables, "l1"))
+    found = select(tables, "l1", method="residual_marginals", random_state=0, time_limit=1)
+    assert algebra_bound(Problem.of(tables, "l2")) < bound < found.loss

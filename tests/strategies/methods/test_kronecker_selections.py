@@ -17,7 +17,7 @@ from strategies.operators import (
     Stack,
     error_trace,
     estimate,
-    partition,
+    stack,
 )
 from strategies.problem.problem import Problem
 
@@ -87,7 +87,7 @@ def test_a_part_of_the_budget_each(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = np.random.default_rng(0).integers(0, 9, (25, 2)).astype(float)
     together = error_trace(workload, matrix)
     with monkeypatch.context() as patch:
-        patch.setattr(partition, "MOST_JOINT", 0)
+        patch.setattr(stack, "MOST_JOINT", 0)
         apart = error_trace(workload, matrix)
         answers = estimate(workload, matrix, matrix.matmat(cells))
         assert_allclose(answers, workload.matmat(cells), rtol=1e-9)

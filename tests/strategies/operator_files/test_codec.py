@@ -50,6 +50,15 @@ OPERATORS: dict[str, Operator] = {
     "oblique residuals": ops.ObliqueResiduals(
         [WHOLE, REAL, WHOLE[:, :2]], [(), (0,), (1, 2)], [0.5, 2, 1.25]
     ),
+    "product marginals": ops.ProductMarginals(
+        [WHOLE, REAL, WHOLE[:, :2]], [(0,), (1, 2)], [0.5, 2]
+    ),
+    "joint marginals": ops.JointMarginals(
+        [
+            ops.ProductMarginals([np.eye(2), WHOLE], [(0,), (0, 1)], [1, 2]),
+            ops.ProductMarginals([np.ones((1, 2)), WHOLE], [(1,)], [3]),
+        ]
+    ),
     "kronecker": ops.Kronecker([ops.Dense(REAL), ops.Identity(3), GROUPS]),
     "stack": ops.Stack([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS, MARGINALS]),
     "partition": ops.Partition([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS]),

@@ -79,6 +79,13 @@ def tables(factors: list[np.ndarray], weights: dict[tuple[int, ...], float]) -> 
 
 
 OBLIQUE = [np.array([[2, 1, 0], [0, 3, -1]]), np.array([[1, -2]]), np.triu(np.ones((3, 4), int))]
+STEEP = [
+    np.array([[2, 0, 0], [0, 3, 0], [0, 0, 2], [1, -1, 1]]),
+    np.eye(2, dtype=int),
+    np.tri(4, dtype=int),
+]
+HALVES = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+REAL_STEEP = [RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(5, 4))]
 REAL_FRAMES = [RANDOM.normal(size=(2, 3)), RANDOM.normal(size=(3, 4))]
 
 
@@ -148,6 +155,36 @@ CASES: dict[str, Callable[[], Case]] = {
         tables(
             [np.array([[1, 0, 2], [2, 0, 4]]), np.array([[3, 1]])], {(1,): 1, (0, 1): 2, (0,): 1}
         ),
+    ),
+    "product marginals": lambda: Case(
+        ops.ProductMarginals(STEEP, [(0,), (1, 2), ()], [2, 1, 3]),
+        tables(STEEP, {(0,): 2, (1, 2): 1, (): 3}),
+    ),
+    "product marginals everywhere": lambda: Case(
+        ops.ProductMarginals(REAL_STEEP, [(0,), (0, 1)], [0.5, 2.0]),
+        tables(REAL_STEEP, {(0,): 0.5, (0, 1): 2.0}),
+    ),
+    "product marginals of classes": lambda: Case(
+        ops.ProductMarginals([STEEP[0][:, [0, 1, 2, 1]], np.eye(2)], [(0, 1), (0,)], [1.0, 0.5]),
+        tables([STEEP[0][:, [0, 1, 2, 1]], np.eye(2)], {(0, 1): 1.0, (0,): 0.5}),
+    ),
+    "joint marginals": lambda: Case(
+        ops.JointMarginals(
+            [
+                ops.ProductMarginals(REAL_STEEP, [(0,), (0, 1)], [0.5, 2.0]),
+                ops.ProductMarginals([HALVES, REAL_STEEP[1]], [(1,), (0, 1)], [1.0, 0.5]),
+            ]
+        ),
+        np.vstack(
+            [
+                tables(REAL_STEEP, {(0,): 0.5, (0, 1): 2.0}),
+                tables([HALVES, REAL_STEEP[1]], {(1,): 1.0, (0, 1): 0.5}),
+            ]
+        ),
+    ),
+    "product marginals of faint rank": lambda: Case(
+        ops.ProductMarginals([[[1, 0, 2], [2, 0, 4]], [[3, 1]]], [(1,), (0, 1)], [1, 2]),
+        tables([np.array([[1, 0, 2], [2, 0, 4]]), np.array([[3, 1]])], {(1,): 1, (0, 1): 2}),
     ),
     "stack": lambda: Case(
         ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])

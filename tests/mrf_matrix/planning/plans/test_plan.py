@@ -57,6 +57,7 @@ SELDOM = {
     "weighted_rows": set(),
     "kronecker_selections": set(),
     "oblique_residuals": set(),
+    "product_marginals": set(),
     "path_optimal": set(),
     "leaves": {("prediction", "rho")},
     "residual_marginals": {("training", "rho"), ("prediction", "rho")},

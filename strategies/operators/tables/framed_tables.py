@@ -1,0 +1,343 @@
+"""Tables with a matrix along each attribute, whose answers are taken back along one axis at a time.
+
+Attribute i has coordinates: with ``[z_i, Z_i]`` such that ``1ᵀz = 1`` and ``1ᵀZ = 0``, a row w of
+an attribute has the total ``w z`` and the residual ``w Z``. Where ``AᵀA`` is diagonal in them, with
+the number λ_U on the set U of attributes of which the residual is taken, a row ``⊗ w_i`` has the
+error ``Σ_U 1/λ_U Π_U |w_i Z_i|² Π_{not U} (w_i z_i)²``, and no array is longer than a table.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from math import prod
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from strategies.operators.base.arrays import Array, Bools, Numbers, Real, as_columns
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.pseudo_inverse import (
+    RowSpaceError,
+    check_rows_contained,
+    numbered,
+)
+from strategies.operators.explicit import Dense
+from strategies.operators.kronecker import Kronecker, kronecker_blocks
+from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.residuals import Residuals, answers_from
+from strategies.operators.tables.weighted_tables import WeightedTables, along, few
+
+TOLERANCE = 1e-10  # share of a row's squared coordinates that may lie outside the row space
+PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value
+
+Parts = dict[tuple[int, ...], Array]
+"""What the answers of each set say about coordinates: one axis for each attribute of the set."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class FramedTables(WeightedTables):
+    """``θ_S`` times ``⊗ (B_i for i in S, the row of ones elsewhere)``, for each attribute set S."""
+
+    factors: tuple[Dense, ...]
+
+    def __init__(
+        self,
+        factors: Sequence[ArrayLike | Dense],
+        attribute_sets: Sequence[Sequence[int]],
+        weights: Sequence[float],
+    ) -> None:
+        parts = tuple(one if isinstance(one, Dense) else Dense(one) for one in factors)  # type: ignore[arg-type]
+        object.__setattr__(self, "factors", parts)
+        super().__init__([part.shape[1] for part in parts], attribute_sets, weights)
+
+    def with_weights(self, weights: Sequence[float]) -> Self:
+        """Return the same tables with other weights."""
+        return type(self)(self.factors, self.attribute_sets, weights)
+
+    def factor(self, i: int) -> Real:
+        """Return ``B_i``."""
+        return self.factors[i].array
+
+    def factor_rows(self, i: int) -> int:
+        """Return the number of its rows."""
+        return self.factors[i].shape[0]
+
+    def factor_norm(self, i: int, norm: Norm) -> float:
+        """Return its largest column norm, L1 or squared L2, exact where it is of integers."""
+        largest = self._code_norms[norm][i].max()
+        return float(largest) if isinstance(largest, np.floating) else int(largest)
+
+    def factor_squares(self, i: int) -> Array:
+        """Return the squared L2 norms of its rows."""
+        return self.factors[i].row_squares()
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether every factor has the type of integers."""
+        return all(part.array.dtype.kind == "i" for part in self.factors)
+
+    # Norms ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _code_norms(self) -> dict[Norm, tuple[Real, ...]]:
+        """L1 norms and squared L2 norms of every factor's columns, exact where it is integer."""
+        sizes = [exact_entries(part.array) for part in self.factors]
+        squares = [one * one for one in sizes]
+        return {
+            "l1": tuple(one.sum(axis=0) for one in sizes),
+            "l2": tuple(one.sum(axis=0) for one in squares),
+        }
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column, shape (n,), refused above the memory cap."""
+        check_allocation("column norms", self.shape[1:])
+        result = np.zeros(self.domain_sizes)
+        power = 1 if norm == "l1" else 2
+        for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
+            table = reduce(
+                np.multiply.outer, [self._code_norms[norm][i] for i in chosen], np.ones(())
+            )
+            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
+            result += float(weight) ** power * table.astype(np.float64).reshape(kept)
+        return result.ravel() if norm == "l1" else np.sqrt(result.ravel())
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the norm of every column where all columns of every factor are alike."""
+        used = {i for chosen in self.attribute_sets for i in chosen}
+        even = all(np.ptp(self._code_norms[norm][i]) == 0 for i in used)
+        return self.sensitivity(norm) if even else None
+
+    def rounded(self, scale: int) -> Operator:
+        """Return integer weights over factors of integers, else every entry rounded."""
+        return super().rounded(scale) if self.is_integral else Operator.rounded(self, scale)
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the exact sensitivity of integer weights and factors, as a Python integer."""
+        if not self.is_integral:
+            raise ValueError("factors hold no integers: expected rounded ones.")
+        return super().integer_sensitivity(norm)
+
+    def largest_entry(self) -> int:
+        """Return the largest absolute entry of integer weights and factors, exactly."""
+        largest = [int(np.abs(part.array).max(initial=0)) for part in self.factors]
+        pairs = zip(self.integer_weights(), self.attribute_sets, strict=True)
+        return max(weight * prod(largest[i] for i in chosen) for weight, chosen in pairs)
+
+    # Coordinates ----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def frame_inverses(self) -> tuple[Array, ...] | None:
+        """``[z_i, Z_i]`` (n_i, 1 + r_i) of every attribute; None where there are no coordinates."""
+
+    @property
+    @abstractmethod
+    def _lost_directions(self) -> tuple[Array | None, ...]:
+        """What coordinates leave of a row, as a projection; None where they span all rows."""
+
+    @abstractmethod
+    def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
+        """Return the sets U of some attributes that are measured, (u, d), and λ_U of each."""
+
+    @abstractmethod
+    def set_parts(self, answers: Array) -> Parts:
+        """Return what the answers of every set that is measured say."""
+
+    @abstractmethod
+    def _coefficients(self, chosen: Sequence[int], parts: Parts) -> Array:
+        """Return the estimated coordinates of a table, axes of 1 + r_i for i in it, and k."""
+
+    def spans_attribute(self, i: int) -> bool:
+        """Tell whether an attribute's frame spans all rows over its codes."""
+        return self.frame_inverses is not None and self._lost_directions[i] is None
+
+    def least_squares(self, answers: Numbers) -> Array:
+        """Return ``A⁺ @ answers``, axis by axis where that is the inverse of least norm."""
+        if not self.has_cheap_inverse:
+            return super().least_squares(answers)
+        checked = self.checked_answers(answers)
+        n, k = self.shape[1], as_columns(checked).shape[1]
+        check_allocation("the estimate of every cell", (n, max(k, 1)))
+        every = list(range(len(self.factors)))
+        cells = self.table(every, self.frame_inverses or (), self.set_parts(checked)).reshape(n, k)
+        return cells[:, 0] if checked.ndim == 1 else cells
+
+    def table(self, chosen: Sequence[int], sides: Sequence[Array], parts: Parts) -> Array:
+        """Return an estimated table with a matrix (·, 1 + r_i) along each axis."""
+        table = self._coefficients(chosen, parts)
+        for axis, side in enumerate(sides):
+            table = along(side, table, axis)
+        return table
+
+    # Errors ---------------------------------------------------------------------------------
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Return ``||(W A⁺)_r||²`` for stacked Kronecker products and for rows of masks."""
+        blocks = self._blocks(workload)
+        if blocks is not None:
+            return np.concatenate([self._block_errors(block, weight) for weight, block in blocks])
+        rows = self._mask_rows(workload)
+        if rows is None:
+            return super().row_errors(workload)
+        errors = self._mask_errors(rows)
+        return errors if rows.mix is None else np.asarray(rows.mix.multiply(rows.mix) @ errors)
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return ``||W A⁺||_F²``, for stacked Kronecker products without their rows."""
+        blocks = self._blocks(workload)
+        if blocks is None:
+            return super().error_trace(workload)
+        known: dict[tuple[int, int], tuple[float, float]] = {}
+        for _, block in blocks:
+            for i, factor in enumerate(block.factors):
+                if (i, id(factor)) not in known:
+                    known[i, id(factor)] = self._factor_sums(i, factor)
+        total = 0.0
+        for weight, block in blocks:
+            sums = [known[i, id(factor)] for i, factor in enumerate(block.factors)]
+            used = {i for i, (_, residual) in enumerate(sums) if residual}
+            sets, values = self.components_below(sorted(used))
+            if len(sets) < 2 ** len(used):  # a row may be lost: each is asked for
+                total += float(self._block_errors(block, weight).sum())
+                continue
+            alone, residual = np.array(sums).T
+            total += weight**2 * float(
+                (np.where(sets, residual, alone).prod(axis=1) / values).sum()
+            )
+        return total
+
+    def has_rule_for(self, workload: Operator) -> bool:
+        """Tell whether rows split along attributes, refusing those outside the row space."""
+        known = self._blocks(workload) is not None or self._mask_rows(workload) is not None
+        return known and self.error_trace(workload) is not None
+
+    def estimate(self, workload: Operator, answers: Array) -> Array | None:
+        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
+        checked = self.checked_answers(answers)
+        if not self.has_rule_for(workload):
+            return super().estimate(workload, checked)
+        parts, blocks = self.set_parts(checked), self._blocks(workload)
+        if blocks is None:
+            result = answers_from(workload, self._residuals(parts), self.domain_sizes)
+        else:
+            tables = [self._block_answers(block, weight, parts) for weight, block in blocks]
+            result = np.concatenate(tables)
+        return result[:, 0] if result is not None and checked.ndim == 1 else result
+
+    def _blocks(self, workload: Operator) -> list[tuple[float, Kronecker]] | None:
+        """Return the workload's products over these attributes, None where it is no such stack."""
+        blocks = kronecker_blocks(workload)
+        if not blocks or sum(block.shape[0] for _, block in blocks) != workload.shape[0]:
+            return None
+        widths = {tuple(factor.shape[1] for factor in block.factors) for _, block in blocks}
+        return blocks if widths == {self.domain_sizes} and self.frame_inverses else None
+
+    def _mask_rows(self, workload: Operator) -> MaskRows | None:
+        """Return rows of masks over these attributes, each a multiple of one; else None."""
+        rows = mask_rows(workload)
+        if rows is None or rows.sizes != self.domain_sizes or self.frame_inverses is None:
+            return None
+        single = rows.mix is None or np.diff(rows.mix.indptr).max(initial=0) <= 1
+        return rows if single else None
+
+    def coordinates(self, i: int, factor: Operator) -> Array:
+        """Return ``[w z, w Z]`` of the rows of a factor, refusing those outside the frame."""
+        lost = self._lost_directions[i]
+        if lost is not None:
+            outside = (factor.matmat(lost) ** 2).sum(axis=1)
+            check_rows_contained(outside, factor.row_squares())
+        return factor.matmat((self.frame_inverses or ())[i])
+
+    def _squares(self, i: int, factor: Operator) -> tuple[Array, Array]:
+        """Return ``(w z)²`` and ``|w Z|²`` of the rows of a factor."""
+        coordinates = self.coordinates(i, factor)
+        totals, rest = coordinates[:, 0] ** 2, coordinates[:, 1:]
+        residuals = np.einsum("ij,ij->i", rest, rest)
+        return totals, np.where(residuals > PARALLEL * totals, residuals, 0.0)
+
+    def _factor_sums(self, i: int, factor: Operator) -> tuple[float, float]:
+        """Return the sums of both over the rows, by the Gram where those are many."""
+        m, n = factor.shape
+        if m <= 2 * n or self._lost_directions[i] is not None:
+            totals, residuals = self._squares(i, factor)
+            return float(totals.sum()), float(residuals.sum())
+        inverse = (self.frame_inverses or ())[i]
+        sums = np.einsum("ij,ij->j", factor.gram_dense() @ inverse, inverse)
+        residual = float(sums[1:].sum())
+        return float(sums[0]), residual if residual > PARALLEL * sums[0] else 0.0
+
+    def _block_errors(self, block: Kronecker, weight: float) -> Array:
+        """Return the errors of a product's rows: sums over sets of products over attributes."""
+        check_allocation("errors of rows", (block.shape[0], 3))
+        if not weight:
+            return np.zeros(block.shape[0])
+        pairs = [self._squares(i, factor) for i, factor in enumerate(block.factors)]
+        return weight**2 * self._summed(pairs, np.multiply.outer, np.ones(())).ravel()
+
+    def _mask_errors(self, rows: MaskRows) -> Array:
+        """Return the errors of rows of masks."""
+        pairs = []
+        for i, mask in enumerate(rows.masks):
+            first, number = unique_rows(mask)
+            totals, residuals = self._squares(i, Dense(mask[first].astype(np.int64)))
+            pairs.append((totals[number], residuals[number]))
+        return self._summed(pairs, np.multiply, np.ones(len(rows.masks[0])))
+
+    def _summed(
+        self, pairs: list[tuple[Array, Array]], times: Callable[..., Array], one: Array
+    ) -> Array:
+        """Return ``Σ_U 1/λ_U Π_U residual Π_{not U} total``, refusing rows that lie outside."""
+        used = {i for i, (_, residuals) in enumerate(pairs) if residuals.any()}
+        whole = reduce(times, [a + residuals for a, residuals in pairs], one)
+        inside, errors = np.zeros_like(whole), np.zeros_like(whole)
+        for own, value in zip(*self.components_below(sorted(used)), strict=True):
+            part = reduce(times, [pair[int(own[i])] for i, pair in enumerate(pairs)], one)
+            inside += part
+            errors += part / value
+        lost = np.flatnonzero(whole - inside > TOLERANCE * whole)
+        if len(lost):
+            raise RowSpaceError(
+                f"{len(lost)} of the workload's rows ({numbered(lost)}) lie outside the row space "
+                f"of the {self.plural} on {few(self.attribute_sets)}. Add every set of attributes "
+                f"below those that such rows restrict."
+            )
+        return errors
+
+    def _block_answers(self, block: Kronecker, weight: float, parts: Parts) -> Array:
+        """Return the answers of a product's rows, (rows, k)."""
+        if not weight:
+            return np.zeros((block.shape[0], next(iter(parts.values())).shape[-1]))
+        coordinates = [self.coordinates(i, factor) for i, factor in enumerate(block.factors)]
+        squares = [self._squares(i, factor)[1] for i, factor in enumerate(block.factors)]
+        axes = [i for i, rest in enumerate(squares) if rest.any() or len(rest) > 1]
+        table = self.table(axes, [coordinates[i] for i in axes], parts)
+        single = weight * prod(coordinates[i][0, 0] for i in range(len(squares)) if i not in axes)
+        answers: Array = single * table.reshape(block.shape[0], table.shape[-1])
+        return answers
+
+    def _residuals(self, parts: Parts) -> Residuals:
+        """Return the orthogonal components of ``n A⁺ @ answers`` on all sets below those measured.
+
+        A marginal of the estimate comes from the sets below it: ``1ᵀZ = 0``, ``1ᵀz = 1``.
+        """
+        below = {s for own in parts for k in range(len(own) + 1) for s in combinations(own, k)}
+        centred = [len(one) * (one - one.mean(axis=0)) for one in self.frame_inverses or ()]
+        result: Residuals = {}
+        for chosen in sorted(below):
+            table = self.table(list(chosen), [centred[i] for i in chosen], parts)
+            key = tuple(i in chosen for i in range(len(centred)))
+            result[key] = table.reshape(-1, table.shape[-1])
+        return result
+
+
+def exact_entries(array: Real) -> Real:
+    """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
+    sizes = np.abs(array)
+    if sizes.dtype.kind == "f" or int(sizes.max(initial=0)) ** 2 * max(len(sizes), 1) < 2**63:
+        return sizes
+    return sizes.astype(object)

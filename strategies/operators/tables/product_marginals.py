@@ -1,0 +1,393 @@
+"""Product marginals: tables with a strategy of its own along each attribute, answered jointly.
+
+`Marginals` measure single codes along an attribute, and a Kronecker product one table; here each
+attribute i has a matrix ``A_i`` in every table that keeps it. With ``K = (A_iᵀA_i)⁻¹``,
+``τ_i = 1/1ᵀK1``, ``z_i = τ_i K1`` and ``Z_iZ_iᵀ = K - z_iz_iᵀ/τ_i``, the pencil of ``A_iᵀA_i`` and
+``11ᵀ`` is ``diag(τ_i, I)`` and ``diag(1, 0)`` in the basis ``[z_i, Z_i]``. Least squares over all
+tables together is then a division by one number for each set of attributes.
+
+Two groups side by side see different classes of codes. What both see are coarser classes, of which
+they have two independent estimates. With C the rows of those, ``Σ_g`` a group's covariance and
+``X = (CΣ_1Cᵀ + CΣ_2Cᵀ)⁻¹``, a row w that group g determines has the error
+``wΣ_gwᵀ - wΣ_gCᵀ X CΣ_gwᵀ``, and its answer moves by ``wΣ_gCᵀ X (d_other - d_g)``, d the estimates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import connected_components
+
+from strategies.operators.base.arrays import Array, Bools, Longs, as_columns
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Operator
+from strategies.operators.base.pseudo_inverse import RowSpaceError
+from strategies.operators.base.qr import has_full_rank, orthogonal, triangular
+from strategies.operators.base.recovery import error_trace, estimate, row_errors
+from strategies.operators.explicit import Dense
+from strategies.operators.kronecker import Kronecker, kronecker_blocks, kronecker_product
+from strategies.operators.masks.attribute_sets import contained
+from strategies.operators.stack import Stack
+from strategies.operators.tables.framed_tables import FramedTables, Parts
+from strategies.operators.tables.weighted_tables import along
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One attribute in coordinates: of classes of codes whose columns of ``A_i`` are equal."""
+
+    inverse: Array  # [z, Z] over the codes, (n, r)
+    measured: Array  # A_i [z, Z], (m, r): columns of length sqrt(τ), then orthonormal ones
+    tau: float
+    labels: Longs  # the class of every code, (n,)
+
+    @property
+    def spans(self) -> bool:
+        """Whether every code is a class of its own."""
+        return bool(self.inverse.shape[1] == len(self.labels))
+
+    @classmethod
+    def of(cls, matrix: Array) -> "Side | None":
+        """Return the coordinates, None where columns that differ depend on each other."""
+        columns, labels = np.unique(matrix, axis=1, return_inverse=True)
+        if len(columns) < columns.shape[1]:
+            return None
+        basis, triangle = orthogonal(columns)
+        if not has_full_rank(triangle):
+            return None
+        labels = labels.ravel()
+        sizes = np.bincount(labels)
+        ones = linalg.solve_triangular(triangle, np.ones(len(sizes)), trans="T")
+        tau = float(1.0 / (ones @ ones))
+        turned = np.column_stack([tau * ones, linalg.qr(ones[:, None])[0][:, 1:]])
+        inverse = linalg.solve_triangular(triangle, turned) / sizes[:, None]
+        return cls(inverse[labels], basis @ turned, tau, labels)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class ProductMarginals(FramedTables):
+    """``θ_S`` times ``⊗ (A_i for i in S, the row of ones elsewhere)``, for each attribute set S.
+
+    Parameters
+    ----------
+    factors : sequence of array-like or Dense, each of shape (m_i, n_i)
+        ``A_i`` of every attribute; integers stay exact. Codes with equal columns are one class,
+        and ``A_i`` has to tell classes apart: full column rank over them.
+    attribute_sets : sequence of sequences of int
+        The sets S, distinct; ``()`` is the total.
+    weights : sequence of float or int
+        One weight for each set, finite and not negative.
+
+    Notes
+    -----
+    On the set U of attributes ``AᵀA`` is the number ``λ_U = Σ_{S ⊇ U} θ_S² Π_{S∖U} τ_i``. Under
+    least squares over all that is measured, a row ``⊗ w_i`` has the error
+    ``Σ_U 1/λ_U Π_U |w_i Z_i|² Π_{not U} (w_i z_i)²``. All sets have the same worst codes, so
+    ``Σ_S θ_S Π_S max_c |A_i e_c|₁`` is the exact L1 sensitivity. ``A_i = I`` gives `Marginals`,
+    one set a Kronecker product.
+
+    Examples
+    --------
+    >>> A = ProductMarginals([[[1, 0], [1, 1]], [[1, 0], [0, 1]]], [(0,), (1,)], [1, 2])
+    >>> A.to_dense()
+    array([[1., 1., 0., 0.],
+           [1., 1., 1., 1.],
+           [2., 0., 2., 0.],
+           [0., 2., 0., 2.]])
+    >>> A.integer_sensitivity("l1")
+    4
+    """
+
+    singular, plural = "product marginal", "product marginals"
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...] | None:
+        """The coordinates of every attribute; of its total alone where no table keeps it."""
+        used = {i for s, w in zip(self.attribute_sets, self.weights, strict=True) if w for i in s}
+        ones = [np.ones((1, size)) for size in self.domain_sizes]
+        known: dict[int, Side | None] = {}
+        for i, part in enumerate(self.factors):
+            if i in used and id(part) not in known:
+                known[id(part)] = Side.of(part.array.astype(np.float64))
+        sides = [
+            known[id(part)] if i in used else Side.of(ones[i])
+            for i, part in enumerate(self.factors)
+        ]
+        found = tuple(side for side in sides if side is not None)
+        return found if len(found) == len(sides) else None
+
+    @cached_property
+    def frame_inverses(self) -> tuple[Array, ...] | None:
+        """``[z_i, Z_i]`` (n_i, r_i) of every attribute; None where classes are not told apart."""
+        return None if self.sides is None else tuple(side.inverse for side in self.sides)
+
+    @cached_property
+    def _lost_directions(self) -> tuple[Array | None, ...]:
+        lost: list[Array | None] = []
+        for side in self.sides or ():
+            same = side.labels[:, None] == side.labels
+            average = same / same.sum(axis=1)
+            lost.append(None if side.spans else np.eye(len(same)) - average)
+        return tuple(lost)
+
+    def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
+        """Return all sets of some attributes below a table, and λ_U of each."""
+        sets = self._subsets(used)
+        values = self._values(sets)
+        return sets[values > 0], values[values > 0]
+
+    def _values(self, sets: Bools) -> Array:
+        """Return λ_U of sets (u, d): ``Σ_{S ⊇ U} θ_S² Π_S τ_i / Π_U τ_i``."""
+        taus = np.array([side.tau for side in self.sides or ()])
+        scales = [float(w) ** 2 * prod(taus[list(s)]) for s, w in self._measured()]
+        table = np.array([[i in s for i in range(len(taus))] for s, _ in self._measured()])
+        return np.asarray(contained(sets, table) @ scales / np.where(sets, taus, 1.0).prod(axis=1))
+
+    def _measured(self) -> list[tuple[tuple[int, ...], float]]:
+        return [one for one in zip(self.attribute_sets, self.weights, strict=True) if one[1]]
+
+    def set_parts(self, answers: Array) -> Parts:
+        """Return ``θ_S ⊗ [z_i, Z_i]ᵀA_iᵀ y_S`` for every table that is measured."""
+        columns, parts = as_columns(answers), {}
+        tables = zip(self.attribute_sets, self.weights, self.split(columns), strict=True)
+        for chosen, weight, part in tables:
+            if not weight:
+                continue
+            table = weight * part.reshape(*map(self.factor_rows, chosen), columns.shape[1])
+            for axis, i in enumerate(chosen):
+                table = along((self.sides or ())[i].measured.T, table, axis)
+            parts[chosen] = table
+        return parts
+
+    def _coefficients(self, chosen: Sequence[int], parts: Parts) -> Array:
+        k = next(iter(parts.values())).shape[-1]
+        ranks = [(self.frame_inverses or ())[i].shape[1] for i in chosen]
+        check_allocation("answers below a table", (*ranks, max(k, 1)))
+        table = np.zeros((*ranks, k))
+        for own, part in parts.items():
+            seen = part[tuple(slice(None) if i in chosen else 0 for i in own)]
+            table[tuple(slice(None) if i in own else 0 for i in chosen)] += seen
+        return np.asarray(table * self.inverse_values(chosen)[..., None])
+
+    def inverse_values(self, chosen: Sequence[int]) -> Array:
+        """Return 1/λ_U at every coordinate of a table, 0 where nothing is measured."""
+        values = self._values(self._subsets(chosen))
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+        inverse = inverse.reshape([2] * len(chosen))
+        for axis, i in enumerate(chosen):
+            rank = (self.frame_inverses or ())[i].shape[1]
+            inverse = np.repeat(inverse, [1, rank - 1], axis=axis)
+        return inverse
+
+    def _subsets(self, chosen: Sequence[int]) -> Bools:
+        """Return all sets of some attributes, the last one fastest."""
+        check_allocation("sets of attributes", (2 ** len(chosen), len(self.weights)))
+        sets = np.zeros((2 ** len(chosen), len(self.factors)), dtype=bool)
+        numbers = np.arange(len(sets))
+        for place, i in enumerate(reversed(chosen)):
+            sets[:, i] = numbers >> place & 1
+        return sets
+
+    @cached_property
+    def has_cheap_inverse(self) -> bool:
+        """Whether all coordinates are determined, so that they give the pseudo-inverse itself."""
+        if self.sides is None:
+            return False
+        used = [i for i, side in enumerate(self.sides) if side.inverse.shape[1] > 1]
+        whole = np.isin(np.arange(len(self.factors)), used)[None]
+        return bool(self._values(whole)[0] > 0)
+
+
+def coarser_classes(one: Longs, two: Longs) -> Longs:
+    """Return the class of every code under the finest partition coarser than two.
+
+    >>> coarser_classes(np.array([0, 0, 1, 2]), np.array([0, 1, 2, 2])).tolist()
+    [0, 0, 1, 1]
+    """
+    shape = int(one.max()) + 1, int(two.max()) + 1
+    meets = sparse.coo_array((np.ones(len(one)), (one, two)), shape=shape)
+    whole = sparse.block_array([[None, meets], [meets.T, None]])
+    return np.asarray(connected_components(whole, directed=False)[1][one], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """The classes that two groups share, and what each learns of them from the other."""
+
+    axes: tuple[int, ...]  # attributes of which they share more than the total
+    onto: tuple[Array, ...]  # the classes' rows of each, (c_i, n_i)
+    basis: Array  # combinations of shared cells that both determine, (c, r)
+    root: Array  # lower triangle L of ``LLᵀ = CΣ_1Cᵀ + CΣ_2Cᵀ``, C those combinations' rows
+    gains: tuple[Array, ...]  # ``L⁻¹CΣ_g`` of both groups, (r, coordinates along the axes)
+
+    @classmethod
+    def of(cls, blocks: Sequence[ProductMarginals]) -> "Coupling | None":
+        """Return it for two groups, None where one has no coordinates."""
+        one, two = (block.sides for block in blocks)
+        if one is None or two is None:
+            return None
+        labels = [coarser_classes(a.labels, b.labels) for a, b in zip(one, two, strict=True)]
+        axes = tuple(i for i, own in enumerate(labels) if own.any())
+        onto = tuple(np.eye(int(labels[i].max()) + 1)[:, labels[i]] for i in axes)
+        count = prod(map(len, onto))
+        inverses = [block.inverse_values(axes) for block in blocks]
+        check_allocation("what two groups share", (count, sum(one.size for one in inverses), 3))
+        rows = [
+            kronecker_product([np.ones((1, 1)), *shared_rows(block, axes, onto)])
+            for block in blocks
+        ]
+        unknown = [
+            part[:, inverse.ravel() == 0] for part, inverse in zip(rows, inverses, strict=True)
+        ]
+        basis = linalg.null_space(np.hstack(unknown).T)
+        crossed = [
+            basis.T @ part * inverse.ravel() for part, inverse in zip(rows, inverses, strict=True)
+        ]
+        spread = crossed[0] @ (basis.T @ rows[0]).T + crossed[1] @ (basis.T @ rows[1]).T
+        root = np.linalg.cholesky(spread)
+        gains = tuple(
+            linalg.solve_triangular(root, part, lower=True).reshape(-1, *inverse.shape)
+            for part, inverse in zip(crossed, inverses, strict=True)
+        )
+        return cls(axes, onto, basis, np.asarray(root, np.float64), gains)
+
+    def seen(self, block: ProductMarginals, answers: Array) -> Array:
+        """Return a group's own estimate of what both determine, (r, k)."""
+        rows = shared_rows(block, self.axes, self.onto)
+        table = block.table(self.axes, rows, block.set_parts(answers))
+        return np.asarray(self.basis.T @ table.reshape(len(self.basis), table.shape[-1]))
+
+    def gain_rows(self, blocks: Sequence[ProductMarginals], group: int, rows: Kronecker) -> Array:
+        """Return ``L⁻¹CΣ_gwᵀ`` of the rows of a product, (c, rows)."""
+        check_allocation("what rows gain", (len(self.root), rows.shape[0], 2))
+        result = self.gains[group]
+        for i, factor in enumerate(rows.factors):
+            side = blocks[group].coordinates(i, factor)
+            axis = 1 + i
+            if i in self.axes:
+                result = along(side, result, axis)
+            else:
+                result = np.expand_dims(result, axis) * side[:, 0].reshape(
+                    [-1 if a == axis else 1 for a in range(result.ndim + 1)]
+                )
+        return result.reshape(len(self.root), rows.shape[0])
+
+    def gain(self, blocks: Sequence[ProductMarginals], group: int, rows: Kronecker) -> float:
+        """Return the sum of squares of the same, in numbers of coordinates."""
+        result, scale = self.gains[group], 1.0
+        for i, factor in enumerate(rows.factors):
+            side = blocks[group].coordinates(i, factor)
+            if i not in self.axes:
+                scale *= float(side[:, 0] @ side[:, 0])
+                continue
+            tall = len(side) > side.shape[1]
+            result = along(triangular(side) if tall else side, result, 1 + self.axes.index(i))
+        return scale * float((result**2).sum())
+
+
+def shared_rows(block: ProductMarginals, axes: Sequence[int], onto: Sequence[Array]) -> list[Array]:
+    """Return the coordinates of shared classes' rows, attribute by attribute."""
+    return [block.coordinates(i, Dense(rows)) for i, rows in zip(axes, onto, strict=True)]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class JointMarginals(Stack):
+    """The rows of two product marginals over one domain.
+
+    Parameters
+    ----------
+    blocks : sequence of two ProductMarginals
+        Over the same attributes.
+
+    Notes
+    -----
+    Errors and answers of products of which every row lies in the row space of one of the two are
+    those of least squares over all rows, in numbers of cells of the tables measured. Other rows
+    are answered as by any `Stack`.
+
+    Examples
+    --------
+    >>> fine = ProductMarginals([np.eye(4), np.ones((1, 2))], [(0,)], [1.0])
+    >>> coarse = ProductMarginals([[[1, 1, 0, 0], [0, 0, 1, 1]], np.eye(2)], [(0, 1)], [1.0])
+    >>> float(JointMarginals([fine, coarse]).error_trace(Kronecker([Dense(np.eye(4)[:1]),
+    ...     Dense(np.ones((1, 2)))])).round(4))
+    0.75
+    """
+
+    blocks: tuple[ProductMarginals, ...]
+
+    def __init__(self, blocks: Sequence[ProductMarginals]) -> None:
+        super().__init__(blocks)
+        if len(blocks) != 2 or not all(isinstance(one, ProductMarginals) for one in blocks):
+            raise TypeError(f"blocks={list(blocks)!r}: expected two ProductMarginals.")
+        if self.sizes is None:
+            raise ValueError("blocks have other attributes: expected the same sizes in both.")
+
+    @cached_property
+    def coupling(self) -> Coupling | None:
+        """What the groups' estimates have in common; None where one has no coordinates."""
+        return Coupling.of(self.blocks)
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Return ``||(W A⁺)_r||²`` for stacked products, each determined by a group."""
+        found, coupling = self._placed(workload), self.coupling
+        if found is None or coupling is None:
+            return super().row_errors(workload)
+        parts = []
+        for weight, rows, group in found:
+            own = row_errors(rows, self.blocks[group])
+            gains = coupling.gain_rows(self.blocks, group, rows)
+            parts.append(weight**2 * (own - (gains**2).sum(axis=0)))
+        return np.concatenate(parts)
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return ``||W A⁺||_F²``, for stacked products without their rows."""
+        found, coupling = self._placed(workload), self.coupling
+        if found is None or coupling is None:
+            return super().error_trace(workload)
+        total = 0.0
+        for weight, rows, group in found:
+            own = error_trace(rows, self.blocks[group])
+            total += weight**2 * (own - coupling.gain(self.blocks, group, rows))
+        return total
+
+    def estimate(self, workload: Operator, answers: Array) -> Array | None:
+        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
+        checked = self.checked_answers(answers)
+        found, coupling = self._placed(workload), self.coupling
+        if found is None or coupling is None:
+            return super().estimate(workload, checked)
+        own = self.split(as_columns(checked))
+        seen = [coupling.seen(*pair) for pair in zip(self.blocks, own, strict=True)]
+        step = linalg.solve_triangular(coupling.root, seen[1] - seen[0], lower=True)
+        parts = []
+        for weight, rows, group in found:
+            alone = estimate(rows, self.blocks[group], own[group])
+            moved = coupling.gain_rows(self.blocks, group, rows).T @ step
+            parts.append(weight * (alone + (moved if group == 0 else -moved)))
+        result = np.concatenate(parts)
+        return result[:, 0] if checked.ndim == 1 else result
+
+    def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int]] | None:
+        """Return every product of a workload with the group that determines its rows."""
+        blocks = kronecker_blocks(workload)
+        if self.coupling is None or not blocks:
+            return None
+        if sum(block.shape[0] for _, block in blocks) != workload.shape[0]:
+            return None
+        groups = [self._group(block) for _, block in blocks]
+        found = zip(blocks, groups, strict=True)
+        placed = [(weight, block, group) for (weight, block), group in found if group is not None]
+        return placed if len(placed) == len(blocks) else None
+
+    def _group(self, workload: Kronecker) -> int | None:
+        for number, block in enumerate(self.blocks):
+            try:
+                if block.error_trace(workload) is not None:
+                    return number
+            except RowSpaceError:
+                continue
+        return None
