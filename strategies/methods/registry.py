@@ -17,7 +17,7 @@ from strategies.methods import (
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
-from strategies.methods.ordered import ordered_cells
+from strategies.methods.ordered import boxes, ordered_cells
 from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
 from strategies.operators import Norm
@@ -30,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     leaves.FAMILY,
     residual_marginals.FAMILY,
     kronecker_selections.FAMILY,
+    boxes.FAMILY,
     gaussian_optimal.FAMILY,
     path_optimal.FAMILY,
     marginals.FAMILY,
