@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 from strategies.operator_files.disjoint import check_disjoint
 from strategies.operator_files.reader import Node, OperatorFileError, Reader
 from strategies.operator_files.writer import Writer
-from strategies.operators import RowKronecker
+from strategies.operators import Dense, Product, RowKronecker
+from strategies.operators.masks.heaviest_cell import search_seconds
+
+SEARCHED = 2**32  # operations for each second of a search over all cells
 
 
 def write_row_kronecker(operator: RowKronecker, writer: Writer) -> Node:
@@ -38,6 +41,20 @@ def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
     check_disjoint(operator, groups, reader.spend)
     numbers = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
     return replace(operator, groups=numbers)
+
+
+def write_product(operator: Product, writer: Writer) -> Node:
+    """Write both factors."""
+    return {"left": writer.operator(operator.left), "right": writer.operator(operator.right)}
+
+
+def read_product(data: Node, reader: Reader) -> Product:
+    """Read both factors; combined paths may be searched for their sensitivity over all cells."""
+    product = Product(reader.operator(data["left"]), reader.operator(data["right"]))
+    if isinstance(product.left, Dense) and isinstance(product.right, RowKronecker):
+        seconds = search_seconds(product.right.all_masks())
+        reader.spend(int(SEARCHED * seconds), "product")
+    return product
 
 
 def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:

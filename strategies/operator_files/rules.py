@@ -1,6 +1,11 @@
 """One rule for each structure: what stands in files, in the order in which it is made from it."""
 
-from strategies.operator_files.paths import read_row_kronecker, write_row_kronecker
+from strategies.operator_files.paths import (
+    read_product,
+    read_row_kronecker,
+    write_product,
+    write_row_kronecker,
+)
 from strategies.operator_files.reader import MAX_CELLS, OperatorFileError, Reader
 from strategies.operator_files.rule import Field, Rule, array_field
 from strategies.operator_files.sparse_rows import (
@@ -142,7 +147,7 @@ RULES = (
     Rule.by_fields("stack", Stack, {"blocks": OPERATORS}),
     Rule.by_fields("partition", Partition, {"blocks": OPERATORS}),
     Rule.by_fields("kronecker", Kronecker, {"factors": OPERATORS}),
-    Rule.by_fields("product", Product, {"left": OPERATOR, "right": OPERATOR}),
+    Rule("product", Product, write_product, read_product, ("left", "right")),
     Rule.by_fields("transposed", Transposed, {"inner": OPERATOR}),
 )
 """One rule for each structure."""
