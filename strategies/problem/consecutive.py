@@ -61,6 +61,8 @@ def ranges_as_given(workload: Operator) -> Ranges | None:
     """Return a workload's rows where they are ranges of cells in the order given."""
     if isinstance(workload, Ranges):
         return workload
+    if isinstance(workload, RowScaled) and isinstance(workload.inner, Ranges):
+        return workload.inner.times(workload.weights)
     if not is_plain(workload) or not fits((workload.entries,), ENTRY_BYTES):
         return None
     rows = equal_valued_rows(workload.compact())
