@@ -74,7 +74,7 @@ def with_attributes(workload: Operator) -> Operator:
             kept = rows[rows.any(axis=1)]
             scales = np.abs(scales_of(kept))
             return kronecker_stack(factors_of(kept, sizes), scales) or Dense(rows, sizes)
-    sizes = sizes_by_gram(workload)
+    sizes = () if isinstance(workload, RowScaled | Scaled) else sizes_by_gram(workload)
     if len(sizes) < 2:
         return workload
     return Dense(rows, sizes) if rows.size else Sparse(workload.to_sparse(), sizes)
