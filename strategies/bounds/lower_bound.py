@@ -12,12 +12,18 @@ from math import exp, lgamma, log, pi, prod
 
 import numpy as np
 
-from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
+from strategies.bounds.climbs import WORK, sampled_gram, total_dual, uniform_bound
 from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
-from strategies.bounds.path_climb import GAP, LARGEST_GRAM, path_climb, paths_bound
+from strategies.bounds.path_climb import (
+    GAP,
+    LARGEST_GRAM,
+    has_weighable_cells,
+    path_climb,
+    paths_bound,
+)
 from strategies.bounds.unions.design import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits
@@ -105,7 +111,7 @@ def product_bound(problem: Problem, work: float = WORK) -> float:
 def rows_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
     merging = problem.merging
-    few = merging is not None and merging.n_groups <= LARGEST
+    few = has_weighable_cells(problem)
     ranges = None if few or merging is None else problem.ranges
     if ranges is not None and fits((ranges.shape[1],) * 2, 24):
         return ranges_bound(problem, ranges)

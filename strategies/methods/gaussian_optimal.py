@@ -16,6 +16,7 @@ from strategies.bounds.climbs import (
 )
 from strategies.bounds.dual_weights import gaussian_strategy
 from strategies.bounds.joint_weights import joint_strategy
+from strategies.bounds.path_climb import has_weighable_cells
 from strategies.methods.family import (
     BOTH_NORMS,
     BOTH_OBJECTIVES,
@@ -23,7 +24,7 @@ from strategies.methods.family import (
     Search,
     evaluation_seconds,
 )
-from strategies.operators import Dense, Operator, fits
+from strategies.operators import Dense, Operator
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
@@ -43,13 +44,13 @@ def gaussian_optimal(problem: Problem, search: Search) -> Operator:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are few enough for a spectrum of their Gram."""
+    """Tell whether cells are few, or many of few explicit rows, those for "l2" alone."""
     if problem.merging is None:
         return False
     if not problem.is_total and climbable_rows(problem) is None:
         return False
-    g = problem.merging.n_groups
-    return g <= LARGEST and fits((g, g), 32)
+    few = problem.merging.n_groups <= LARGEST
+    return (few or problem.norm == "l2") and has_weighable_cells(problem)
 
 
 def least_seconds(problem: Problem) -> float:

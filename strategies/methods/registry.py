@@ -21,7 +21,7 @@ from strategies.methods.marginals import (
     product_marginals,
     residual_marginals,
 )
-from strategies.methods.ordered import ordered_cells
+from strategies.methods.ordered import boxes, ordered_cells
 from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
 from strategies.operators import Norm
@@ -35,6 +35,7 @@ FAMILIES: tuple[Family, ...] = (
     residual_marginals.FAMILY,
     product_marginals.FAMILY,
     kronecker_selections.FAMILY,
+    boxes.FAMILY,
     gaussian_optimal.FAMILY,
     path_optimal.FAMILY,
     marginals.FAMILY,

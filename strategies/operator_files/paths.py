@@ -16,10 +16,12 @@ from scipy.sparse.csgraph import connected_components
 
 from strategies.operator_files.reader import Node, OperatorFileError, Reader
 from strategies.operator_files.writer import Writer
-from strategies.operators import RowKronecker
+from strategies.operators import Dense, Product, RowKronecker
 from strategies.operators.base.arrays import Longs
+from strategies.operators.masks.heaviest_cell import search_seconds
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
+SEARCHED = 2**32  # operations for each second of a search over all cells
 SMALL = 2**24  # multiply-adds of a comparison pair by pair that is not worth avoiding
 
 
@@ -106,6 +108,20 @@ def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
     check_disjoint(operator, groups, reader.spend)
     numbers = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
     return replace(operator, groups=numbers)
+
+
+def write_product(operator: Product, writer: Writer) -> Node:
+    """Write both factors."""
+    return {"left": writer.operator(operator.left), "right": writer.operator(operator.right)}
+
+
+def read_product(data: Node, reader: Reader) -> Product:
+    """Read both factors; combined paths may be searched for their sensitivity over all cells."""
+    product = Product(reader.operator(data["left"]), reader.operator(data["right"]))
+    if isinstance(product.left, Dense) and isinstance(product.right, RowKronecker):
+        seconds = search_seconds(product.right.all_masks())
+        reader.spend(int(SEARCHED * seconds), "product")
+    return product
 
 
 def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:

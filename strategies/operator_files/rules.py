@@ -4,7 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strategies.operator_files.paths import read_row_kronecker, write_row_kronecker
+from strategies.operator_files.paths import (
+    read_product,
+    read_row_kronecker,
+    write_product,
+    write_row_kronecker,
+)
 from strategies.operator_files.reader import MAX_CELLS, Node, OperatorFileError, Reader
 from strategies.operator_files.sparse_rows import (
     REAL,
@@ -207,7 +212,7 @@ RULES = (
     Rule.by_fields("partition", Partition, {"blocks": OPERATORS}),
     Rule.by_fields("joint_marginals", JointMarginals, {"blocks": OPERATORS}),
     Rule.by_fields("kronecker", Kronecker, {"factors": OPERATORS}),
-    Rule.by_fields("product", Product, {"left": OPERATOR, "right": OPERATOR}),
+    Rule("product", Product, write_product, read_product, ("left", "right")),
     Rule.by_fields("transposed", Transposed, {"inner": OPERATOR}),
 )
 """One rule for each structure."""

@@ -12,6 +12,7 @@ Where no rows overlap, every row is a component, and the sort alone is the order
 is verified row by row: a wrong guess costs nothing but time.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,6 +61,8 @@ def ranges_as_given(workload: Operator) -> Ranges | None:
     """Return a workload's rows where they are ranges of cells in the order given."""
     if isinstance(workload, Ranges):
         return workload
+    if isinstance(workload, RowScaled) and isinstance(workload.inner, Ranges):
+        return workload.inner.times(workload.weights)
     if not is_plain(workload) or not fits((workload.entries,), ENTRY_BYTES):
         return None
     rows = equal_valued_rows(workload.compact())
@@ -135,6 +138,27 @@ class EqualValuedRows:
     def lengths(self) -> Longs:
         """Cells of every row."""
         return np.diff(self.starts)
+
+    def picked(self, rows: Longs) -> "EqualValuedRows":
+        """Return some of the rows."""
+        cells = [self.cells[self.starts[r] : self.starts[r + 1]] for r in rows]
+        starts = np.concatenate([[0], np.cumsum(self.lengths[rows])])
+        return EqualValuedRows(self.n, np.concatenate(cells), starts, self.values[rows])
+
+    def masks(self, sizes: Sequence[int]) -> list[Bools]:
+        """Return the codes of each attribute that every row meets, (q, n_i) each."""
+        number, rest, found = np.repeat(np.arange(len(self.values)), self.lengths), self.cells, []
+        for size in reversed(sizes):
+            rest, code = np.divmod(rest, size)
+            mask = np.zeros((len(self.values), size), dtype=np.bool_)
+            mask[number, code] = True
+            found.append(mask)
+        return found[::-1]
+
+    def are_boxes(self, sizes: Sequence[int]) -> Bools:
+        """Tell which rows hold all cells of the codes that they meet on every attribute."""
+        widths = [mask.sum(axis=1, dtype=np.float64) for mask in self.masks(sizes)]
+        return np.asarray(np.prod(widths, axis=0) == self.lengths)
 
 
 def equal_valued_rows(form: sparse.csr_array | Real) -> EqualValuedRows | None:

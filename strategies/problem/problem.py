@@ -226,11 +226,12 @@ class Problem:
         squares the condition; the spectrum of the Gram otherwise. Read-only.
         """
         merged = self.merged_workload
-        if merged is None or not fits((merged.shape[1],) * 2, 32):
+        if merged is None:
             return None
-        if is_explicit(merged):
+        square = fits((merged.shape[1],) * 2, 32)
+        if is_explicit(merged) and (square or merged.shape[0] < merged.shape[1]):
             factor = factor_of_rows(merged.to_dense())
-        elif self.gram is None:
+        elif not square or self.gram is None:
             return None
         else:
             factor = factor_of_gram(self.gram)

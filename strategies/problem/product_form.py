@@ -6,7 +6,9 @@ product domain, in the order of `numpy.ravel`. Two signs of that are looked for.
 *Rows.* A row that is a Kronecker product ``r_1 ⊗ r_2`` has rank one as an ``n_1 x n_2`` table.
 Where all rows have rank one at each of the divisors :math:`m_1 | m_2 | \dots` of n, they are
 products of vectors over the attributes :math:`m_1, m_2 / m_1, \dots`: each table splits them once.
-Rows that are all combinations of given factors are one Kronecker product.
+Rows that are all combinations of given factors are one Kronecker product. Others whose nonzeros are
+all equal are boxes, `RowKronecker`: such a row is a product where it holds as many cells as the
+codes that it meets on either side multiply to, so that nothing is written out.
 
 *Gram.* Averaged over all cells that agree in the same attributes, ``WᵀW`` has the eigenvalue
 :math:`n w_U / p_U` on the component of each attribute set U. Weighted marginals then have the
@@ -18,16 +20,29 @@ Every sign is checked on the whole matrix. A wrong guess would cost time, and no
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 
-from strategies.operators import Dense, Kronecker, Operator, Scaled, Sparse, Stack, fits
-from strategies.operators.base.arrays import Array, Bools
+from strategies.operators import (
+    Dense,
+    Kronecker,
+    Operator,
+    RowKronecker,
+    RowScaled,
+    Scaled,
+    Sparse,
+    Stack,
+    fits,
+)
+from strategies.operators.base.arrays import Array, Bools, Longs, Real
+from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import distinct_sets, gram_energies
+from strategies.problem.consecutive import EqualValuedRows, equal_valued_rows, is_plain
 
-MOST_ENTRIES = 2**22  # of a matrix whose rows are looked at
+MOST_ENTRIES = 2**22  # of a matrix of any numbers whose rows are looked at
+PROBES = 16  # rows on which divisors are tried
 LARGEST_GRAM = 1024  # cells up to which orders of attributes are compared by the Gram
 MOST_ORDERS, MOST_ATTRIBUTES = 24, 10
 GAIN = 0.98
@@ -39,39 +54,83 @@ ROUNDING = 1e-12  # of a row's largest entry
 def with_attributes(workload: Operator) -> Operator:
     """Return a workload of the same Gram that shows its attributes, or the workload itself.
 
-    Rows may change their order. Operators that show attributes, or are not explicit, stay.
+    Rows may change their order. Operators that show attributes, or are not explicit, stay, but for
+    products of one row each on top of each other.
     """
-    if not isinstance(plain(workload), Dense | Sparse) or workload.shape[1] < 4:
-        return workload
+    if not is_plain(workload) or workload.shape[1] < 4:
+        return rows_of_products(workload) or workload
+    held = equal_valued_rows(workload.compact()) if fits((workload.entries,), 40) else None
     rows = np.empty((0, 0))
-    if workload.shape[0] * workload.shape[1] <= MOST_ENTRIES and fits(workload.shape, 8):
-        rows = plain(workload).to_dense()
+    if held is not None:
+        held = held.picked(np.flatnonzero(held.lengths))
+        sizes = box_sizes(held)
+        if len(sizes) > 1:
+            masks, values = held.masks(sizes), np.abs(held.values)
+            return kronecker_stack(masks, values) or weighted_masks(masks, values)
+    elif workload.shape[0] * workload.shape[1] <= MOST_ENTRIES and fits(workload.shape, 8):
+        rows = workload.to_dense()
         sizes = product_sizes(rows)
         if len(sizes) > 1:
-            return kronecker_stack(rows, sizes) or Dense(rows, sizes)
-    sizes = sizes_by_gram(workload)
+            kept = rows[rows.any(axis=1)]
+            scales = np.abs(scales_of(kept))
+            return kronecker_stack(factors_of(kept, sizes), scales) or Dense(rows, sizes)
+    sizes = () if isinstance(workload, RowScaled | Scaled) else sizes_by_gram(workload)
     if len(sizes) < 2:
         return workload
     return Dense(rows, sizes) if rows.size else Sparse(workload.to_sparse(), sizes)
 
 
-def plain(workload: Operator) -> Operator:
-    """Return what stacked explicit matrices without attributes hold, as one matrix."""
-    if workload.sizes is not None or not isinstance(workload, Stack):
-        return workload
-    if not all(isinstance(block, Dense | Sparse) for block in workload.blocks):
-        return workload
-    if workload.prefers_sparse:
-        return Sparse(workload.to_sparse())
-    return Dense(workload.to_dense()) if fits(workload.shape, 16) else workload
+def rows_of_products(workload: Operator) -> Operator | None:
+    """Return stacked Kronecker products of one 0/1 row each as rows of masks, else None."""
+    blocks = kronecker_blocks(workload) if isinstance(workload, Stack) else None
+    if not blocks or any(block.shape[0] > 1 for _, block in blocks):
+        return None
+    parts = [[factor.to_dense()[0] for factor in block.factors] for _, block in blocks]
+    if len({tuple(map(len, part)) for part in parts}) > 1:
+        return None
+    masks = [np.stack(same) for same in zip(*parts, strict=True)]
+    if not all(((mask == 0) | (mask == 1)).all() for mask in masks):
+        return None
+    return weighted_masks(masks, np.array([weight for weight, _ in blocks]))
+
+
+def weighted_masks(masks: Sequence[Array | Bools], values: Real) -> Operator:
+    """Return rows of masks, each times its value."""
+    rows = RowKronecker.from_masks(masks)
+    if np.ptp(values) > 0:
+        return RowScaled(values, rows)
+    return rows if values[0] == 1 else Scaled(values[0].item(), rows)
+
+
+def box_sizes(rows: EqualValuedRows) -> tuple[int, ...]:
+    """Return sizes over which the cells of every row are a box, as many as there are.
+
+    Divisors are tried on some rows, and what serves them on all; rows that it does not serve join
+    the sample.
+
+    >>> box_sizes(equal_valued_rows(np.kron(np.tri(3), np.eye(2))))
+    (3, 2)
+    """
+    n, sample = rows.n, np.argsort(rows.lengths, kind="stable")[:: 1 + len(rows.lengths) // PROBES]
+    while fits((len(sample), n), 1):
+        probe, cuts = rows.picked(sample), [1]
+        for divisor in divisors(n):
+            if divisor % cuts[-1] == 0 and probe.are_boxes((divisor, n // divisor)).all():
+                cuts.append(divisor)
+        sizes = tuple(high // low for low, high in pairwise([*cuts, n]))
+        if len(sizes) == 1 or not fits((len(rows.lengths), sum(sizes)), 8):
+            break
+        bad = np.flatnonzero(~rows.are_boxes(sizes))
+        if not len(bad):
+            return joined(sizes, states_of(rows.masks(sizes)))
+        sample = np.concatenate([sample, bad[:PROBES]])
+    return (n,)
 
 
 def product_sizes(rows: Array) -> tuple[int, ...]:
     """Return sizes of attributes over which every row is a product: as many as there are.
 
-    Neighbours that every row fixes both or leaves both are one attribute.
-
-    >>> product_sizes(np.kron(np.tri(3), np.eye(2)))
+    >>> product_sizes(np.kron(np.tri(3), [[1.0, 2.0], [3.0, 1.0]]))
     (3, 2)
     >>> product_sizes(np.eye(8))
     (8,)
@@ -82,12 +141,13 @@ def product_sizes(rows: Array) -> tuple[int, ...]:
         if divisor % cuts[-1] == 0 and has_rank_one(nonzero, divisor):
             cuts.append(divisor)
     sizes = tuple(high // low for low, high in pairwise([*cuts, n]))
-    return joined(sizes, fixed_sets(factors_of(nonzero, sizes)))
+    return joined(sizes, states_of(factors_of(nonzero, sizes)))
 
 
-def divisors(n: int) -> Iterator[int]:
-    """Yield the divisors of n between 1 and n, ascending."""
-    return (m for m in range(2, n // 2 + 1) if n % m == 0)
+def divisors(n: int) -> list[int]:
+    """Return the divisors of n between 1 and n, ascending."""
+    small = [m for m in range(2, isqrt(n) + 1) if n % m == 0]
+    return sorted({*small, *(n // m for m in small)})
 
 
 def has_rank_one(rows: Array, first: int) -> bool:
@@ -112,48 +172,53 @@ def crosses(tables: Array) -> tuple[Array, Array, Array]:
 
 
 def factors_of(rows: Array, sizes: Sequence[int]) -> list[Array]:
-    """Return the factors of rows that are products, (q, n_i) each; the first holds the scale."""
+    """Return the factors of rows that are products, (q, n_i) each, of largest entry 1 in size."""
     factors, rest = [], rows
     for size in sizes[:-1]:
         left, right, pivots = crosses(rest.reshape(len(rest), size, -1))
         factors.append(left / pivots[:, None])
         rest = right
-    scales = np.abs(rest).max(axis=1) * np.sign(rest[np.arange(len(rest)), np.abs(rest).argmax(1)])
-    factors.append(rest / scales[:, None])
-    factors[0] = factors[0] * scales[:, None]
-    return factors
+    return [*factors, rest / scales_of(rest)[:, None]]
 
 
-def fixed_sets(factors: Sequence[Array]) -> Bools:
-    """Tell which attributes every row depends on, (q, d)."""
-    varies = [np.ptp(one, axis=1) > ROUNDING * np.abs(one).max(axis=1) for one in factors]
-    return np.stack(varies, axis=1)
+def scales_of(rows: Array) -> Array:
+    """Return every row's largest entry in size."""
+    return np.asarray(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)])
 
 
-def joined(sizes: tuple[int, ...], fixed: Bools) -> tuple[int, ...]:
-    """Return sizes with neighbours joined that every row fixes both or leaves both."""
+def states_of(factors: Sequence[Array | Bools]) -> Longs:
+    """Tell of every row and attribute whether it leaves it, 0, picks one code, 1, or neither, 2."""
+    states = []
+    for one in factors:
+        spread = np.ptp(np.asarray(one, dtype=np.float64), axis=1)
+        free = spread <= ROUNDING * np.abs(one).max(axis=1)
+        states.append(np.where(free, 0, np.where(np.count_nonzero(one, axis=1) == 1, 1, 2)))
+    return np.stack(states, axis=1)
+
+
+def joined(sizes: tuple[int, ...], states: Longs) -> tuple[int, ...]:
+    """Return sizes with neighbours joined of which every row picks one code each, or leaves both.
+
+    Single cells are products over any sizes: they tell nothing of attributes.
+    """
     found = [sizes[0]]
     for i, size in enumerate(sizes[1:], 1):
-        if (fixed[:, i] == fixed[:, i - 1]).all():
+        if (states[:, i] == states[:, i - 1]).all() and states[:, i].max() < 2:
             found[-1] *= size
         else:
             found.append(size)
     return tuple(found)
 
 
-def kronecker_stack(rows: Array, sizes: tuple[int, ...]) -> Operator | None:
+def kronecker_stack(factors: Sequence[Array | Bools], scales: Real) -> Operator | None:
     """Return rows that are products as Kronecker products on top of each other, else None.
 
     Rows that depend on the same attributes are one product where they are all combinations of
-    their factors, each as often, and of one length.
+    their factors, each as often, and of one length. `factors`: (q, n_i), of largest entry 1.
     """
-    kept = rows[rows.any(axis=1)]
-    factors = factors_of(kept, sizes)
-    scales = np.abs(factors[0]).max(axis=1)
-    factors[0] = factors[0] / scales[:, None]
     if (whole := product_of(factors, scales)) is not None:
         return whole
-    sets, number = distinct_sets(fixed_sets(factors))
+    sets, number = distinct_sets(states_of(factors) > 0)
     blocks = []
     for group in range(len(sets)):
         here = number == group
@@ -164,14 +229,14 @@ def kronecker_stack(rows: Array, sizes: tuple[int, ...]) -> Operator | None:
     return blocks[0] if len(blocks) == 1 else Stack(blocks)
 
 
-def product_of(factors: Sequence[Array], scales: Array) -> Operator | None:
+def product_of(factors: Sequence[Array | Bools], scales: Real) -> Operator | None:
     """Return the Kronecker product whose rows these are, in any order, None where they are none."""
     if np.ptp(scales) > ROUNDING * scales.max():
         return None
     distinct, places = [], np.zeros(len(scales), dtype=np.int64)
     for one in factors:
-        first, number = unique_rows(np.round(one, 11) + 0.0)  # no negative zeros
-        distinct.append(one[first])
+        first, number = unique_rows(np.round(one + 0.0, 11) + 0.0)  # no negative zeros
+        distinct.append(np.asarray(one[first], dtype=np.float64))
         places = places * len(first) + number
     counts = np.bincount(places, minlength=prod(map(len, distinct)))
     if np.ptp(counts):

@@ -155,7 +155,7 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         return ordered_error(factorised(matrix), problem.ordered)
     if merged.shape[1] >= BY_TRIANGLE and isinstance(merged, Ranges):
         return ranges_error(factorised(matrix), merged)
-    gram = problem.gram
-    if gram is not None and merged.shape[0] > gram.shape[0]:
+    gram = problem.gram if merged.shape[0] > merged.shape[1] else None
+    if gram is not None:
         return factored_trace(merged, factorised(matrix), gram)
     return error_trace(merged, matrix)

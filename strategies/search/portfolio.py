@@ -34,7 +34,7 @@ PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 LEAST_PATIENCE = 20.0
 """Seconds of wall time in which a family may start, however short the limit."""
-TRIALS = ("identity", "marginals")
+TRIALS = ("identity", "marginals", "boxes")
 RULED = "kronecker_selections"
 """Runs however late it is: no result is above the product of its factors' own."""
 CREDIT = 0.2
@@ -178,7 +178,7 @@ class Portfolio:
         if not self.problem.is_total or known is not None:
             return False  # those have families of their own
         trials = [family for family in self.families if family.name in TRIALS]
-        if len(trials) < len(TRIALS) or not isinstance(self.problem.workload, RowKronecker):
+        if len(trials) < 2 or not isinstance(self.problem.workload, RowKronecker):
             return False
         for family in trials:
             self.attempt(family, TRIAL_WORK)

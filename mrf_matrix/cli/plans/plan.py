@@ -114,10 +114,10 @@ OF_FORESTS = (
 @click.option("--groups", callback=numbers, metavar="FILE", help="A group of each answer, for max.")
 @click.option(
     "--optimise-for",
-    type=click.Choice(["leaves", "votes"]),
-    default="leaves",
+    type=click.Choice(["auto", "leaves", "votes"]),
+    default="auto",
     show_default=True,
-    help="In training: whose errors are made small.",
+    help="In training: whose errors are made small. auto: of votes under --rho.",
 )
 @click.option(
     "--target-rms",

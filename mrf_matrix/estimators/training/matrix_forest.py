@@ -59,9 +59,10 @@ class MatrixForestClassifier(
         "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
         leaves; "disjoint": each record trains one tree only, drawn by its own coin; the others:
         all nodes of the trees, with the literature's weights for each level.
-    optimise_for : {"leaves", "votes"}
+    optimise_for : {"auto", "leaves", "votes"}
         What strategies make small: the error of the leaves, or of the weight votes of all cells
-        (up to 4096), which serves binary splits with ``voting="weight"`` better; see
+        (up to 4096), which serves binary splits with ``voting="weight"`` better. "auto": under ρ
+        the paths themselves, the optimum of all votes, and under ε the leaves; see
         :doc:`/objectives`.
     voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
@@ -110,7 +111,7 @@ class MatrixForestClassifier(
     """
 
     allocation: str = "matrix"
-    optimise_for: str = "leaves"
+    optimise_for: str = "auto"
     voting: str = "hard"
     shrinkage: str = "none"
     n_records: int | None = None

@@ -137,8 +137,8 @@ class Measuring:
     weights: object = None
     groups: object = None
     # in training: whether strategies are chosen for the leaves, ``T``, or for the weight votes of
-    # all cells, ``TᵀT``
-    optimise_for: str = LEAVES
+    # all cells, ``TᵀT``; "auto": for votes under Gaussian noise, where the paths are the optimum
+    optimise_for: str = AUTO
     # largest root mean squared error of every answer; then the worst of them, each over its target,
     # is made small
     target_rms: ArrayLike | None = None
@@ -158,9 +158,9 @@ class Measuring:
         check_strategy_names(self.strategy)
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective={shown(self.objective)}: expected 'total' or 'max'.")
-        if self.optimise_for not in (LEAVES, VOTES):
+        if self.optimise_for not in (AUTO, LEAVES, VOTES):
             raise ValueError(
-                f"optimise_for={shown(self.optimise_for)}: expected 'leaves' or 'votes'."
+                f"optimise_for={shown(self.optimise_for)}: expected 'auto', 'leaves' or 'votes'."
             )
         told = [name for name in ("weights", "groups") if getattr(self, name) is not None]
         told += ["objective"] * (self.objective != OBJECTIVES[0])

@@ -40,6 +40,7 @@ from mrf_matrix.planning.plans.strategy_choice import (
     is_auto,
     method_within,
     one_strategy_each,
+    paths_themselves,
 )
 from strategies.operators import Operator
 
@@ -161,6 +162,11 @@ class PublicForests:
                 self.ensembles, one_strategy_each(measuring.strategy, len(asked)), strict=True
             )
         ]
+        if norm == "l2" and self._votes_count(measuring, aims):
+            strategy = [
+                paths_themselves(workload) if is_auto(one) else one
+                for one, workload in zip(strategy, asked, strict=True)
+            ]
         if kind.answers_queries:
             strategy = [
                 method_within(workload, norm, limit) if is_auto(one) else one
@@ -187,6 +193,11 @@ class PublicForests:
                 self.ensembles, workloads, found, aims, strict=True
             )
         )
+
+    def _votes_count(self, measuring: Measuring, aims: Sequence[RowAim]) -> bool:
+        """Tell whether leaves are released for the votes that will be made of them."""
+        leaves = self.kind.releases_leaves and measuring.optimise_for == AUTO
+        return leaves and all(one.is_plain for one in aims)
 
     def _aims(
         self, measuring: Measuring, aim: RowAim, workloads: Sequence[Operator]

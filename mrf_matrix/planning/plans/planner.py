@@ -55,7 +55,7 @@ def plan(
     objective: str = "total",
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    optimise_for: str = "leaves",
+    optimise_for: str = "auto",
     target_rms: ArrayLike | None = None,
     law: type[NoiseLaw] | None = None,
     voting: str | None = None,
@@ -106,8 +106,10 @@ default="training"
     weights, groups : array-like, optional
         A weight of the squared error, and for "max" an integer label, of every answer: of the
         leaves of all ensembles, or of the `queries` as they are given.
-    optimise_for : {"leaves", "votes"}, default="leaves"
+    optimise_for : {"auto", "leaves", "votes"}, default="auto"
         In training: "votes" chooses strategies for the weight votes of all cells, ``TᵀT``.
+        "auto": the paths themselves under Gaussian noise, which are the optimum of votes, and
+        strategies for the leaves under Laplace noise.
     target_rms : float or array-like, optional
         Largest root mean squared error of every answer in a class, in records, under the exact
         discrete noise: the plan has the least budget found that keeps it, and `Plan.budget_bound`.

@@ -28,6 +28,9 @@ from strategies.problem.merging import can_merge, merge_columns
 TIE = 1e-9
 """Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
 
+MOST_PATHS = 3000
+"""Paths over cells that cannot be enumerated up to which they are measured as they are."""
+
 PLAIN = RowAim()  # all rows count alike
 
 Calibrated = Callable[[Strategy], Mechanism]
@@ -182,6 +185,17 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
     cells = merge_columns(workload).n_groups
     rank = min(workload.shape[0], cells)
     return "auto" if DECOMPOSED * 20.0 * rank**2 * cells <= time_limit else "identity"
+
+
+def paths_themselves(workload: Operator) -> str:
+    """Return the family that measures a forest's paths, where it serves; otherwise "auto".
+
+    Under Gaussian noise no strategy gives any vote ``q Tᵀ T`` a smaller error than T: its squared
+    sensitivity is the number of trees τ, the error of a vote at most τ, and no strategy is below
+    ``max_j (q Tᵀ T)_j² = τ²`` (`strategies.bounds.row_maximum`).
+    """
+    served = can_merge(workload) or workload.shape[0] <= MOST_PATHS
+    return "workload_itself" if served else "auto"
 
 
 def choose_strategies(

@@ -4,27 +4,36 @@
 `strategies.bounds.path_climb`. It has one row for each dimension of the workload's row space, its
 answers are K times the paths' counts, and its sensitivity is an exact integer over all cells.
 
+A strategy of parts side by side has a squared sensitivity of at most the sum of theirs, and an
+error of their sum. With weights α_j² = √(e_j / s_j²) of the parts, for errors e_j and squared
+sensitivities s_j², the loss is ``(Σ_j √loss_j)²``: what each part gains is gained. So the trees of
+a forest whose cells cannot be searched together go into parts whose cells can.
+
 K is rounded here, so that what is assessed is what is measured: s leaves rows so long that the loss
 changes by less than one part in 10⁵.
 """
 
+from dataclasses import replace
+from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.path_climb import FIRST_CELLS, PathClimb, path_climb, round_seconds
+from strategies.bounds.path_patterns import PatternRows
 from strategies.methods.family import Family, Search, evaluation_seconds
-from strategies.methods.paths.parts import part_of, searchable_parts
 from strategies.operators import Array, Dense, Operator, Product, RowKronecker
 from strategies.operators.base.arrays import Longs
-from strategies.operators.masks.heaviest_cell import search_seconds
+from strategies.operators.masks.attribute_sets import members, unique_rows
+from strategies.operators.masks.heaviest_cell import MOST_TOGETHER, search_seconds
 from strategies.problem.problem import Problem
 
 TOLERANCE = 5e-3  # gap at which the climb ends
 ROUNDS = 12  # that the default allows where a round is dear
 LENGTH = 2.0**23  # of the longest column of integers
+MOST_CELLS = 2 * 10**8  # cells of a part, codes that it does not tell apart counted once
 
 
 def path_optimal(problem: Problem, search: Search) -> Operator:
@@ -69,6 +78,47 @@ def side_by_side(climb: PathClimb, parts: list[Longs], work: float) -> tuple[Arr
         blocks.append(block)
         square += weight * largest
     return np.concatenate(blocks), square
+
+
+def searchable_parts(paths: PatternRows) -> list[Longs]:
+    """Return the paths of parts with few enough cells each: whole trees, alike ones together."""
+    whole = [np.arange(paths.n_paths)]
+    if paths.groups is None or np.diff(paths.mix.indptr).max(initial=0) > 1:
+        return whole
+    if distinct_cells(paths, whole[0]) <= MOST_TOGETHER:
+        return whole
+    trees = members(np.unique(paths.groups, return_inverse=True)[1].astype(np.int64))
+    parts = []
+    while trees:
+        part = trees.pop()
+        while trees:
+            cells = [distinct_cells(paths, np.concatenate([part, tree])) for tree in trees]
+            nearest = int(np.argmin(cells))
+            if cells[nearest] > MOST_CELLS:
+                break
+            part = np.concatenate([part, trees.pop(nearest)])
+        parts.append(np.sort(part))
+    return parts
+
+
+def distinct_cells(paths: PatternRows, chosen: Longs) -> float:
+    """Return the number of cells, codes that some paths do not tell apart counted once."""
+    counts = []
+    for i in paths.varied:
+        patterns = paths.patterns[i][np.unique(paths.numbers[i][chosen])]
+        counts.append(len(unique_rows(np.ascontiguousarray(patterns.T))[0]))
+    return float(prod(counts))
+
+
+def part_of(paths: PatternRows, chosen: Longs) -> PatternRows:
+    """Return some paths, with the workload's rows over them."""
+    mix = sparse.csr_array(paths.mix[:, chosen])
+    return replace(
+        paths,
+        numbers=tuple(number[chosen] for number in paths.numbers),
+        mix=sparse.csr_array(mix[np.diff(mix.indptr) > 0]),
+        groups=None if paths.groups is None else paths.groups[chosen],
+    )
 
 
 _PARTS: "WeakKeyDictionary[PathClimb, list[Longs]]" = WeakKeyDictionary()

@@ -65,7 +65,7 @@ class MaskRows:
 
     def scaled(self, weights: Numbers) -> "MaskRows":
         """Return the rows, each times its weight, for weights of shape (q,)."""
-        return self.mixed(sparse.csr_array(sparse.diags_array(weights)))
+        return self.mixed(sparse.csr_array(sparse.diags_array(weights.astype(np.float64))))
 
 
 @dataclass(frozen=True, eq=False)

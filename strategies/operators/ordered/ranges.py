@@ -157,7 +157,7 @@ class Ranges(Operator):
             return np.sqrt(np.maximum(self.diagonal, 0.0))
         return np.maximum(self._held(np.abs(self.weights.astype(np.float64))), 0.0)
 
-    def times(self, weights: Array) -> "Ranges":
+    def times(self, weights: Real) -> "Ranges":
         """Return the rows times weights."""
         return Ranges(self.n, self.starts, self.stops, self.weights * weights)
 

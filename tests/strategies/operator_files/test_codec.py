@@ -295,3 +295,14 @@ def test_any_value_of_the_tree_may_be_wrong(name, data):
         return
     assert isinstance(loaded, Operator)
     assert names <= set(arrays)
+
+
+def test_many_searches_over_all_cells_are_refused():
+    """Each alone is read: its sensitivity takes some seconds, and many take minutes."""
+    masks = [RANDOM.random((8, 45)) < 0.5 for _ in range(5)]
+    combined = [ops.Product(ops.Dense(np.ones((1, 8))), ops.RowKronecker.from_masks(masks))] * 20
+    encoded, arrays = encode(combined[0])
+    assert decode(encoded, arrays)[0].shape == combined[0].shape
+    encoded, arrays = encode(ops.Stack(combined))
+    with pytest.raises(OperatorFileError, match="product: checking it takes more"):
+        decode(encoded, arrays)

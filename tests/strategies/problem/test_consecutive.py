@@ -125,3 +125,10 @@ def test_weights_of_rows_are_kept():
     assert summed.merged_total == pytest.approx(
         float(whole[:, problem.merging.grouping.representatives].sum())
     )
+
+
+def test_weights_leave_ranges_what_they_are():
+    rows = random_ranges(40, 30, 5)
+    problem = Problem.of(rows, weights=np.arange(1, 31))
+    assert problem.row_ranges is not None
+    np.testing.assert_allclose(problem.row_ranges.squares.sum(), rows.squares @ np.arange(1, 31))

@@ -53,6 +53,7 @@ LAPLACE_ONLY = {"kronecker_p_identity", "p_identity", "free_entries", "row_space
 ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals"}
 """Families that do not serve a table of leaves, which has no attributes."""
 SELDOM = {
+    "boxes": set(),
     "ordered_cells": set(),
     "weighted_rows": set(),
     "kronecker_selections": set(),

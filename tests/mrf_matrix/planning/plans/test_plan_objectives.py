@@ -206,6 +206,26 @@ def test_votes_of_all_cells_are_what_their_strategy_makes_small():
     )
 
 
+def test_no_strategy_beats_the_paths_at_votes_under_gaussian_noise():
+    """What a plan takes under ρ unless told, against the optimum of leaves, at every cell."""
+    usual, leaves = (
+        plan(DOMAIN, rho=0.1, optimise_for=what, **SMALL) for what in ("auto", "leaves")
+    )
+    assert usual.strategy.method == "workload_itself"
+    assert leaves.error < usual.error
+    T = usual.parts[0].workload.to_dense()
+    votes = []
+    for made in (usual, leaves):
+        inverse = np.linalg.pinv(made.strategy.matrix.to_dense())
+        votes.append(made.strategy.sensitivity**2 * ((T.T @ T @ inverse) ** 2).sum(axis=1))
+    assert votes[0].sum() < votes[1].sum()
+    assert votes[0].max() < votes[1].max()
+    told = plan(DOMAIN, rho=0.1, strategy="identity", **SMALL)
+    assert told.strategy.method == "identity"
+    same = (plan(DOMAIN, epsilon=1, optimise_for=what, **SMALL) for what in ("auto", "leaves"))
+    assert len({made.error for made in same}) == 1
+
+
 @pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
 def test_a_law_of_ones_own_is_followed_or_refused_by_name(mode):
     words = {"epsilon": 1, "strategy": "identity", **SMALL}
