@@ -231,6 +231,7 @@ LONG = 4  # brief descents that the last one takes
 FAINT = 1e-4  # share of the largest weight below which a set is left out
 WORTH = 1e-5  # relative loss that leaving sets out may cost
 LONGEST = 300  # codes of an attribute up to which a descent has evaluations enough
+FEW_TABLES = 8  # up to which a product for each may gain by having few rows
 STYLES = "random", "blocks"
 
 
@@ -335,16 +336,29 @@ def applies(problem: Problem) -> bool:
     return union is not None and frames_fit(union)
 
 
-def is_best(problem: Problem) -> bool:
-    """Tell whether products, and parts of the budget for each, end above for a problem."""
+def quick_union(problem: Problem) -> TableUnion | None:
+    """Return a union under Laplace noise, None where attributes are too long for the descents."""
     union = problem_union(problem) if problem.norm == "l1" and problem.is_total else None
-    return union is not None and max(union.sizes) <= LONGEST
+    return union if union is not None and max(union.sizes) <= LONGEST else None
+
+
+def is_best(problem: Problem) -> bool:
+    """Tell whether products, and parts of the budget for each, end above for a problem.
+
+    They may not for few tables of which some have fewer independent rows than classes of codes.
+    """
+    union = quick_union(problem)
+    if union is None or len(union.tables) > FEW_TABLES:
+        return union is not None
+    kinds = [kind for kinds in union.kinds for kind in kinds]
+    ranks = [int(np.linalg.matrix_rank(kind.gram, hermitian=True)) for kind in kinds]
+    return all(r == kind.classes.max() + 1 for r, kind in zip(ranks, kinds, strict=True))
 
 
 def has_all_sets(problem: Problem) -> bool:
     """Tell whether every set of attributes is tried, so that plain tables are a case of these."""
-    union = problem_union(problem)
-    return is_best(problem) and union is not None and union.count <= ALL_SETS
+    union = quick_union(problem)
+    return union is not None and union.count <= ALL_SETS
 
 
 def product_marginals() -> Family:
