@@ -29,6 +29,8 @@ from strategies.search.smallest_budget import SmallestBudget, smallest_budget
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation
     from strategies.allocation.allocate import allocate as allocate
+    from strategies.methods.ordered.streams import prefix_factorisation as prefix_factorisation
+    from strategies.methods.ordered.streams import toeplitz as toeplitz
 
 __all__ = [
     "Allocation",
@@ -50,13 +52,22 @@ __all__ = [
     "families",
     "memory_cap",
     "merge_columns",
+    "prefix_factorisation",
     "select",
     "smallest_budget",
+    "toeplitz",
 ]
+
+LOADED_LATER = {
+    "Allocation": "strategies.allocation.allocate",
+    "allocate": "strategies.allocation.allocate",
+    "prefix_factorisation": "strategies.methods.ordered.streams",
+    "toeplitz": "strategies.methods.ordered.streams",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Load the conic room when it is first used."""
-    if name not in ("Allocation", "allocate"):
+    """Load what few programs need when it is first used."""
+    if name not in LOADED_LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("strategies.allocation.allocate"), name)
+    return getattr(import_module(LOADED_LATER[name]), name)

@@ -1,6 +1,7 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from reprlib import repr as short
 
 from strategies.methods import (
@@ -13,13 +14,13 @@ from strategies.methods import (
     plain,
     row_space,
     tree_hierarchy,
+    weighted_rows,
     workload_itself,
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.paths import leaves, path_optimal
-from strategies.methods.worst import weighted_rows
 from strategies.operators import Norm
 from strategies.problem.problem import Problem
 
@@ -43,6 +44,8 @@ FAMILIES: tuple[Family, ...] = (
     free_entries.FAMILY,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
+ON_REQUEST = ("prefix_factorisation", "toeplitz")
+"""Factories of forms for a purpose, with losses that are at best those of the others."""
 
 
 def families() -> tuple[str, ...]:
@@ -53,7 +56,7 @@ def families() -> tuple[str, ...]:
     >>> "identity" in families()
     True
     """
-    return tuple(family.name for family in FAMILIES)
+    return (*(family.name for family in FAMILIES), *ON_REQUEST)
 
 
 def requested_families(
@@ -84,6 +87,9 @@ def requested_families(
 def requested_family(method: object) -> Family:
     """Return a family by name, or a `Family` itself; refuse what is neither."""
     known = {family.name: family for family in FAMILIES}
+    if isinstance(method, str) and method in ON_REQUEST:
+        found: Family = getattr(import_module("strategies.methods.ordered.streams"), method)()
+        return found
     if isinstance(method, Family):
         if known.get(method.name, method) is not method:
             raise ValueError(
@@ -97,7 +103,9 @@ def requested_family(method: object) -> Family:
             f"sequence of names and families."
         )
     if method not in known:
-        raise ValueError(f"method={short(method)}: expected 'auto' or one of {', '.join(known)}.")
+        raise ValueError(
+            f"method={short(method)}: expected 'auto' or one of {', '.join(families())}."
+        )
     return known[method]
 
 

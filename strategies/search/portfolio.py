@@ -26,9 +26,9 @@ from strategies.operators import (
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import assess
-from strategies.search.nearby_total import total_near
 from strategies.search.progress import Progress, Report
 from strategies.search.stopping import TIE, Stopping, smallest_of_best
+from strategies.search.worst_error import total_near
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.lower_bound import closed_bound, lower_bound
+from strategies.bounds.prefix_weights import long_prefix_rows
 from strategies.bounds.unions.design import tables_bound
 from strategies.methods.plain import own_loss
 from strategies.problem.problem import Problem
@@ -69,7 +70,8 @@ class Stopping:
     def climbed_bound(self) -> float:
         """The bound at the weights that the search for Gaussian noise has found."""
         merging = self.problem.merging
-        if merging is None or merging.n_groups > LARGEST:
+        few = merging is not None and merging.n_groups <= LARGEST
+        if not few and long_prefix_rows(self.problem) is None:
             return 0.0
         return lower_bound(self.problem, self.work)
 

@@ -29,6 +29,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
     Stack,
+    Toeplitz,
     Transposed,
 )
 
@@ -49,6 +50,8 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
         case ObliqueResiduals():
             yield np.asarray(operator.weights)
             yield from _all_numbers(operator.factors)
+        case Toeplitz():
+            yield operator.coefficients
         case Scaled():
             yield np.asarray([operator.weight])
             yield from defining_numbers(operator.inner)
@@ -119,6 +122,8 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(np.asarray(operator.weights))
         case ResidualMarginals() | ObliqueResiduals():
             return operator.largest_entry()
+        case Toeplitz():
+            return largest_of(operator.coefficients)
         case Scaled():
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)
         case RowScaled():
