@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from strategies import examples
 from strategies.methods.family import Family, Search
+from strategies.methods.ordered.streams import prefix_factorisation, toeplitz
 from strategies.methods.registry import families
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
 from strategies.problem.merging import Merging, merge_columns
@@ -29,8 +30,6 @@ from strategies.search.smallest_budget import SmallestBudget, smallest_budget
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation
     from strategies.allocation.allocate import allocate as allocate
-    from strategies.methods.ordered.streams import prefix_factorisation as prefix_factorisation
-    from strategies.methods.ordered.streams import toeplitz as toeplitz
 
 __all__ = [
     "Allocation",
@@ -58,16 +57,9 @@ __all__ = [
     "toeplitz",
 ]
 
-LOADED_LATER = {
-    "Allocation": "strategies.allocation.allocate",
-    "allocate": "strategies.allocation.allocate",
-    "prefix_factorisation": "strategies.methods.ordered.streams",
-    "toeplitz": "strategies.methods.ordered.streams",
-}
-
 
 def __getattr__(name: str) -> object:
-    """Load what few programs need when it is first used."""
-    if name not in LOADED_LATER:
+    """Load the conic room when it is first used."""
+    if name not in ("Allocation", "allocate"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(LOADED_LATER[name]), name)
+    return getattr(import_module("strategies.allocation.allocate"), name)

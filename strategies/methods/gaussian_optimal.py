@@ -25,7 +25,7 @@ from strategies.methods.family import (
     Search,
     evaluation_seconds,
 )
-from strategies.methods.ordered.ordered_root import prefix_root
+from strategies.methods.ordered.streams import prefix_root
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 

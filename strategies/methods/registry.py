@@ -1,7 +1,6 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from reprlib import repr as short
 
 from strategies.methods import (
@@ -19,7 +18,7 @@ from strategies.methods import (
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
-from strategies.methods.ordered import ordered_cells
+from strategies.methods.ordered import ordered_cells, streams
 from strategies.methods.paths import leaves, path_optimal
 from strategies.operators import Norm
 from strategies.problem.problem import Problem
@@ -42,10 +41,12 @@ FAMILIES: tuple[Family, ...] = (
     p_identity.FAMILY,
     weighted_rows.FAMILY,
     free_entries.FAMILY,
+    streams.PREFIX_FACTORISATION,
+    streams.TOEPLITZ,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
-ON_REQUEST = ("prefix_factorisation", "toeplitz")
-"""Factories of forms for a purpose, with losses that are at best those of the others."""
+ON_REQUEST = frozenset({"prefix_factorisation", "toeplitz"})
+"""Forms for a purpose, which "auto" leaves out: their losses are at best those of the others."""
 
 
 def families() -> tuple[str, ...]:
@@ -56,7 +57,7 @@ def families() -> tuple[str, ...]:
     >>> "identity" in families()
     True
     """
-    return (*(family.name for family in FAMILIES), *ON_REQUEST)
+    return tuple(family.name for family in FAMILIES)
 
 
 def requested_families(
@@ -68,7 +69,8 @@ def requested_families(
     or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
-        return tuple(f for f in FAMILIES if f.is_worthwhile(problem) and f.serves(problem))
+        usual = (one for one in FAMILIES if one.name not in ON_REQUEST)
+        return tuple(f for f in usual if f.is_worthwhile(problem) and f.serves(problem))
     several = method if isinstance(method, Sequence) and not isinstance(method, str) else [method]
     asked = tuple(requested_family(one) for one in several)
     names = [family.name for family in asked]
@@ -87,9 +89,6 @@ def requested_families(
 def requested_family(method: object) -> Family:
     """Return a family by name, or a `Family` itself; refuse what is neither."""
     known = {family.name: family for family in FAMILIES}
-    if isinstance(method, str) and method in ON_REQUEST:
-        found: Family = getattr(import_module("strategies.methods.ordered.streams"), method)()
-        return found
     if isinstance(method, Family):
         if known.get(method.name, method) is not method:
             raise ValueError(
@@ -103,9 +102,7 @@ def requested_family(method: object) -> Family:
             f"sequence of names and families."
         )
     if method not in known:
-        raise ValueError(
-            f"method={short(method)}: expected 'auto' or one of {', '.join(families())}."
-        )
+        raise ValueError(f"method={short(method)}: expected 'auto' or one of {', '.join(known)}.")
     return known[method]
 
 

@@ -27,6 +27,7 @@ from strategies.operators import (
     ResidualMarginals,
     RowScaled,
     Scaled,
+    Semiseparable,
     Sparse,
     Stack,
     Toeplitz,
@@ -52,6 +53,9 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
             yield from _all_numbers(operator.factors)
         case Toeplitz():
             yield operator.coefficients
+        case Semiseparable():  # entries are sums of products of these
+            yield operator.outputs
+            yield operator.factors
         case Scaled():
             yield np.asarray([operator.weight])
             yield from defining_numbers(operator.inner)

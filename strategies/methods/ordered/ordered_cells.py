@@ -17,7 +17,7 @@ from strategies.bounds.ordered_dual import (
 )
 from strategies.methods.family import BOTH_NORMS, Family, Search, has_many_ranges
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
-from strategies.methods.ordered.ordered_root import ordered_root
+from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
 from strategies.operators import Array, Dense, Identity, Norm, Operator, Ranges, fits
 from strategies.operators.base.pseudo_inverse import factorised

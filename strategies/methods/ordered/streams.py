@@ -1,12 +1,11 @@
-"""Prefix sums of a stream: lower triangles whose answers need a few numbers of memory.
+"""Lower triangles over ordered cells whose answers need a few numbers of memory.
 
 With P the prefix sums and A a lower triangle, row i of ``P A⁻¹`` needs no answer after the i-th:
 prefix sums are released as their cells come. Two forms keep little in memory meanwhile, and both
 serve as factors of products:
 
 - `prefix_factorisation`: the optimum among all strategies over ordered cells, of either objective.
-  It is a sum of `bands` inverses of matrices of two bands, each with one number to keep
-  (`strategies.methods.ordered.ordered_root`).
+  It is a sum of `bands` inverses of matrices of two bands, each with one number to keep.
 - `toeplitz`: alike along every diagonal. For the largest error the best of them is the root of
   P, ``c_k = binom(2k, k) / 4^k``, with the error ``(Σ_k c_k²)²``. With few bands, and for the
   total, coefficients are descended on:
@@ -14,6 +13,23 @@ serve as factors of products:
       loss = ‖c‖² Σ_k ω_k b_k²,    b = 1 / ((1 - x) c(x)),    ∂b/∂c_j = -x^j b / c,
 
   ω_k the rows from k on, or 1.
+
+Why few terms are enough
+------------------------
+``K^(-1/2)`` is a sum of inverses of matrices of three diagonals (`strategies.bounds.ordered_dual`).
+Below its diagonal such an inverse is known by one number a cell and one factor between neighbours:
+
+    X_ij = sum_m t_(i-1),m ... t_j,m x_j,m    for i > j.
+
+So is the Cholesky factor of the sum, with the same factors t: where P holds what the columns before
+j add to products of two rows from j on,
+
+    l_j = (x_j - P 1) / L_jj,    L_jj² = 1ᵀ (x_j - P 1),    P <- diag(t_j) (P + l_j l_jᵀ) diag(t_j).
+
+That takes n small steps. Over the cells in reversed order ``LLᵀ`` becomes ``AᵀA`` with A a lower
+triangle of the same terms: row i asks for no cell after i, as a stream must. There are as many
+terms as nodes of the root. Its error falls geometrically with them, at a rate that depends on the
+logarithm of K's condition alone (Hale, Higham, Trefethen 2008).
 
 References
 ----------
@@ -28,13 +44,26 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from strategies.bounds.joint_weights import JointDual
+from strategies.bounds.ordered_dual import (
+    NODES,
+    climb_either_way,
+    root_nodes,
+    shifted_inverse,
+    steps_within,
+)
 from strategies.bounds.ordered_dual import bands as total_bands
-from strategies.bounds.ordered_dual import climb_either_way, steps_within
-from strategies.bounds.prefix_weights import prefix_dual, prefix_rows
+from strategies.bounds.prefix_weights import PrefixRows, prefix_bands, prefix_dual, prefix_rows
 from strategies.methods.descents.lbfgs import descend_steps
 from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
-from strategies.methods.ordered.ordered_root import ordered_root, prefix_root
-from strategies.operators import Array, Kronecker, Operator, Semiseparable, Toeplitz
+from strategies.operators import (
+    Array,
+    Kronecker,
+    Operator,
+    Semiseparable,
+    Toeplitz,
+    check_allocation,
+)
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.ordered.triangles import convolved
 from strategies.problem.problem import Problem
@@ -220,3 +249,48 @@ def filter_loss(counts: Array, others: Array) -> tuple[float, Array]:
         moved = matrix.least_squares(sums)
         lagged = convolved(moved, weighted[::-1, None])[::-1, 0]
     return np.log(size * error), 2.0 * (others / size - lagged[1 : len(c)] / error)
+
+
+def ordered_root(diagonal: Array, side: Array, terms: int = NODES) -> Semiseparable:
+    """Return a lower triangle A (n, n) with ``AᵀA`` near ``K^(-1/2)``, its columns of L2 norm 1.
+
+    `diagonal`, `side`: (n,), (n - 1,), the diagonals of K; `terms`: numbers kept between cells.
+    """
+    n = len(diagonal)
+    check_allocation("terms of an ordered root", (n, terms))
+    diagonal, side = diagonal[::-1], side[::-1]
+    shifts, shares = root_nodes(diagonal, side, terms)
+    entries, factors = np.empty((n, terms)), np.empty((n - 1, terms))
+    for m in range(terms):
+        entries[:, m], factors[:, m] = shifted_inverse(diagonal + shifts[m], side)
+    entries *= shares
+    lengths = np.sqrt(entries.sum(axis=1))
+    generators = cholesky_generators(entries, factors) / lengths[:, None]
+    factors *= (lengths[:-1] / lengths[1:])[:, None]
+    return Semiseparable(generators[::-1], factors[::-1])
+
+
+def prefix_root(rows: PrefixRows, dual: JointDual, terms: int = NODES) -> Semiseparable:
+    """Return the strategy at weights of prefix sums and cells, in the order of the cells."""
+    diagonal, side = prefix_bands(rows, dual.groups, dual.cells)
+    if rows.is_flipped:
+        diagonal, side = diagonal[::-1], side[::-1]
+    return ordered_root(diagonal, side, terms)
+
+
+def cholesky_generators(entries: Array, factors: Array) -> Array:
+    """Return the ``l_j`` (n, terms) of the Cholesky factor, each with the sum ``L_jj``."""
+    n, terms = entries.shape
+    generators, before = np.empty((n, terms)), np.zeros((terms, terms))
+    for j in range(n):
+        rest = entries[j] - before.sum(axis=1)
+        generators[j] = rest / np.sqrt(rest.sum())
+        if j < n - 1:
+            before += np.multiply.outer(generators[j], generators[j])
+            before *= factors[j]
+            before *= factors[j][:, None]
+    return generators
+
+
+PREFIX_FACTORISATION = prefix_factorisation()
+TOEPLITZ = toeplitz()

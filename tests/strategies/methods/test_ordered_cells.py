@@ -13,7 +13,7 @@ from strategies.bounds.ordered_dual import assess_ordered, bands, climb_ordered,
 from strategies.methods.family import Search
 from strategies.methods.ordered.hierarchy import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.ordered.ordered_cells import FAMILY
-from strategies.methods.ordered.ordered_root import ordered_root
+from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windows import WindowLoss, Windows
 from strategies.operators import (
     Dense,

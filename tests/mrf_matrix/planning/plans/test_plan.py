@@ -54,6 +54,8 @@ ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals", "tr
 """Families that do not serve a table of leaves, which has no attributes."""
 SELDOM = {
     "ordered_cells": set(),
+    "prefix_factorisation": set(),
+    "toeplitz": set(),
     "weighted_rows": set(),
     "kronecker_selections": set(),
     "oblique_residuals": set(),
