@@ -29,7 +29,7 @@ from strategies.bounds.ordered_dual import (
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
 from strategies.operators.ordered.ranges import Ranges, prefix_ends
-from strategies.problem.consecutive import ranges_as_given
+from strategies.problem.consecutive import FEWEST, ranges_as_given
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
@@ -88,6 +88,8 @@ def prefix_rows(problem: Problem) -> PrefixRows | None:
     if problem.is_total or merged is None or merged.shape[1] < 2:
         return None
     rows, flipped, n = prefix_ends(merged), False, merged.shape[1]
+    if rows is None and not isinstance(merged, Ranges) and n >= FEWEST:
+        return None  # many cells in order are known as ranges
     if rows is None:
         ranges = ranges_as_given(merged)
         if ranges is None or not ranges.lengths.all():
