@@ -172,8 +172,8 @@ def test_the_noise_of_a_stream_is_drawn_as_it_goes(family: strategies.Family) ->
 
 
 def test_many_cells_are_selected_where_dense_forms_are_refused() -> None:
-    n = 20_000
-    with strategies.memory_cap(2**24):  # a two-hundredth of dense entries
+    n = 9000
+    with strategies.memory_cap(2**23):  # an eightieth of dense entries
         for family in (strategies.prefix_factorisation(bands=6), strategies.toeplitz(bands=8)):
             found = select(PrefixSums(n), "l2", family, time_limit=0.2)
             assert 0 < found.lower_bound <= found.loss
