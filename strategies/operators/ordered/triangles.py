@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import fft, linalg, sparse
+import scipy
+from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import Array, Longs, Numbers, Real, as_columns
 from strategies.operators.base.exact_integers import check_range
@@ -342,11 +343,11 @@ def convolved(series: Real, right: Array) -> Array:
         for k in range(1, min(len(series), n)):
             found[k:] += series[k] * right[:-k]
         return np.asarray(found)
-    size = fft.next_fast_len(2 * n, real=True)
+    size = scipy.fft.next_fast_len(2 * n, real=True)
     check_allocation("a convolution", (size, right.shape[1]), 16)
-    spectrum = fft.rfft(right, size, axis=0)
-    spectrum *= fft.rfft(series.astype(np.float64)[:n], size)[:, None]
-    return np.asarray(fft.irfft(spectrum, size, axis=0)[:n])
+    spectrum = scipy.fft.rfft(right, size, axis=0)
+    spectrum *= scipy.fft.rfft(series.astype(np.float64)[:n], size)[:, None]
+    return np.asarray(scipy.fft.irfft(spectrum, size, axis=0)[:n])
 
 
 structure_energies.register(Semiseparable, line_energies)
