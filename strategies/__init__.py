@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from strategies import examples
 from strategies.methods.family import Family, Search
+from strategies.methods.ordered.streams import prefix_factorisation, toeplitz
 from strategies.methods.registry import families
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
 from strategies.problem.merging import Merging, merge_columns
@@ -50,8 +51,10 @@ __all__ = [
     "families",
     "memory_cap",
     "merge_columns",
+    "prefix_factorisation",
     "select",
     "smallest_budget",
+    "toeplitz",
 ]
 
 

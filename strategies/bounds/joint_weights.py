@@ -60,10 +60,13 @@ def joint_climb(rows: DistinctRows) -> Climb[JointDual]:
     return Climb(move, first, RELAXED)
 
 
-def moved_weights(weights: Array, ratios: Array, power: float) -> Array:
-    """Return a distribution after one multiplicative update, none of it vanishing."""
+def moved_weights(weights: Array, ratios: Array, power: float, least: float = LEAST) -> Array:
+    """Return a distribution after one multiplicative update, none of it vanishing.
+
+    `least`: the least weight, in units of the mean.
+    """
     moved = weights * ratios**power
-    moved = np.maximum(moved / moved.sum(), LEAST / len(moved))
+    moved = np.maximum(moved / moved.sum(), least / len(moved))
     return np.asarray(moved / moved.sum())
 
 

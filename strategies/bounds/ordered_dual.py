@@ -30,8 +30,9 @@ from strategies.problem.problem import Problem
 
 NODES = 36  # systems of three diagonals a step: the diagonal is then exact to nine digits and more
 COARSEST = 256  # cells of the coarsest problem that the weights are climbed on first
+MOST_SPECTRUM = 8192  # cells up to which a bound takes the whole spectrum
 RELAXED = 2.0  # exponent of the update; 1 climbs surely, 2 twice as fast
-STEP_SECONDS = 1e-5  # seconds of one step per cell on the reference machine
+STEP_SECONDS = 3e-6  # seconds of one step per cell on the reference machine
 SAMPLED = 48  # cells at which the Gram is read
 ROUNDS = 100  # alternations between u and v
 FAINT = 1e-9  # the same while u and v take turns
@@ -57,11 +58,13 @@ def assess_ordered(gram: OrderedGram, weights: Array) -> Dual:
 
 def root_diagonal(diagonal: Array, side: Array) -> Array:
     """Return the diagonal of ``K^(-1/2)`` for a positive definite K of three diagonals."""
-    shifts, shares = root_nodes(diagonal, side)
-    return np.asarray(shifted_inverses(diagonal, side, shifts)[0] @ shares)
+    found = np.zeros(len(diagonal))
+    for shift, share in zip(*root_nodes(diagonal, side), strict=True):
+        found += share * shifted_inverse(diagonal + shift, side)[0]
+    return found
 
 
-def root_nodes(diagonal: Array, side: Array) -> tuple[Array, Array]:
+def root_nodes(diagonal: Array, side: Array, terms: int = NODES) -> tuple[Array, Array]:
     """Return shifts and shares with ``K^(-1/2) = sum_m share_m (K + shift_m)⁻¹``.
 
     ``K^(-1/2) = (2/π) ∫ (K + s²)⁻¹ ds``, at nodes in elliptic functions that suit K's spectrum.
@@ -73,33 +76,30 @@ def root_nodes(diagonal: Array, side: Array) -> tuple[Array, Array]:
     smallest = max(float(smallest), 1e-15 * float(largest)) * (1 - 1e-9)
     ratio = smallest / (float(largest) * (1 + 1e-9))
     period = float(scipy.special.ellipkm1(ratio))
-    places = (np.arange(NODES) + 0.5) * period / NODES
+    places = (np.arange(terms) + 0.5) * period / terms
     sine, cosine, delta, _ = scipy.special.ellipj(places, 1.0 - ratio)
-    shares = (2.0 * period * np.sqrt(smallest) / (np.pi * NODES)) * delta / cosine**2
+    shares = (2.0 * period * np.sqrt(smallest) / (np.pi * terms)) * delta / cosine**2
     return np.asarray(smallest * (sine / cosine) ** 2, np.float64), np.asarray(shares, np.float64)
 
 
-def shifted_inverses(diagonal: Array, side: Array, shifts: Array) -> tuple[Array, Array]:
-    """Return the diagonals of ``(K + s)⁻¹`` for every shift s, and what leads off them.
+def shifted_inverse(diagonal: Array, side: Array) -> tuple[Array, Array]:
+    """Return the diagonal (n,) of ``K⁻¹``, and what leads off it (n - 1,), K of three diagonals.
 
-    Shapes (n, shifts) and (n - 1, shifts): an entry of the inverse below the diagonal is the one
-    above it times ``-k_side / a⁻``, and the diagonal is ``1 / (a⁺ + a⁻ - k)``, with a⁺ and a⁻ the
-    pivots of elimination from above and from below.
+    An entry of the inverse below the diagonal is the one above it times ``-k_side / a⁻``, and the
+    diagonal is ``1 / (a⁺ + a⁻ - k)``, with a⁺ and a⁻ the pivots of elimination from above and from
+    below.
     """
-    n = len(diagonal)
-    squares = side**2
-    pivots = np.empty((n, 2, len(shifts)))
-    both = np.stack([diagonal, diagonal[::-1]], axis=1)[:, :, None] + shifts
-    beside = np.stack([squares, squares[::-1]], axis=1)[:, :, None]
-    current = pivots[0]
-    current[:] = both[0]
-    for j in range(1, n):
-        following = pivots[j]
-        np.divide(beside[j - 1], current, out=following)
-        np.subtract(both[j], following, out=following)
-        current = following
-    below = pivots[::-1, 1]
-    return 1.0 / (pivots[:, 0] + below - both[:, 0]), -side[:, None] / below[1:]
+    above = linalg.lapack.dpttrf(diagonal, side)[0]
+    below = linalg.lapack.dpttrf(diagonal[::-1], side[::-1])[0][::-1]
+    return 1.0 / (above + below - diagonal), -side / below[1:]
+
+
+def climb_either_way(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
+    """Return the best weights found; those of the reversed cells are the same, reversed."""
+    if not gram.is_flipped:
+        return climb_ordered(gram, tolerance, steps)
+    dual = climb_ordered(gram.reversed, tolerance, steps)
+    return Dual(dual.weights[::-1], dual.root, dual.ratios[::-1])
 
 
 def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
@@ -144,15 +144,24 @@ def steps_within(n: int, work: float) -> int:
 
 
 def ordered_bound(gram: OrderedGram, weights: Array) -> float:
-    """Return the bound at given weights, rounded down: one spectrum, without vectors.
+    """Return the bound at given weights, rounded down."""
+    return certified_root(*bands(gram, weights))
 
-    Every eigenvalue of K is raised by the error of a symmetric eigenvalue solver.
+
+def certified_root(diagonal: Array, side: Array) -> float:
+    """Return ``(tr K^(-1/2))²``, rounded down, K of three diagonals.
+
+    By one spectrum without vectors, every eigenvalue raised by the error of its solver; of many
+    cells by the shifted inverses, whose pivots lose at most the cells' square of the rounding.
     """
-    diagonal, side = bands(gram, weights)
+    n = len(diagonal)
+    if n > MOST_SPECTRUM:
+        root = float(root_diagonal(diagonal, side).sum())
+        return root**2 * (1.0 - MARGIN - 2.0 * np.finfo(float).eps * n**2)
     values = linalg.eigvalsh_tridiagonal(diagonal, side)
     error = 8.0 * np.finfo(float).eps * values[-1]
-    root = np.sum(1.0 / np.sqrt(np.maximum(values, 0.0) + error))
-    return float(root**2 * (1.0 - MARGIN))
+    root = float(np.sum(1.0 / np.sqrt(np.maximum(values, 0.0) + error)))
+    return root**2 * (1.0 - MARGIN)
 
 
 @dataclass(frozen=True, eq=False)

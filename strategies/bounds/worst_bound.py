@@ -1,10 +1,13 @@
 """A certified lower bound on the largest error of a row, or of a group of rows, for both norms.
 
 For tables of marginals: the weights of `strategies.bounds.closed_bounds`. Over other enumerable
-cells: those of `strategies.bounds.joint_weights`. Beyond them, what holds for any weights: the
+cells: those of `strategies.bounds.joint_weights`, for prefix sums of any number of them
+`strategies.bounds.prefix_weights`. Beyond them, what holds for any weights: the
 largest of K sums is at least the total over K, and one row's error is at least its largest entry
 squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
 """
+
+from math import prod
 
 import numpy as np
 
@@ -12,9 +15,11 @@ from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_g
 from strategies.bounds.closed_bounds import table_dual
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.path_climb import paths_bound
+from strategies.bounds.prefix_weights import long_prefix_rows, prefix_bound, prefix_dual
 from strategies.bounds.unions.design import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem.distinct_rows import DistinctRows
 from strategies.problem.objective import Aim
@@ -26,6 +31,12 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
     tables = table_dual(problem)
     if tables is not None:
         return max(tables.bound, largest_entries(problem.workload, problem.aim))
+    prefix = long_prefix_rows(problem)
+    if prefix is not None:
+        return prefix_bound(prefix, prefix_dual(problem, prefix))
+    product = product_bound(problem, work)
+    if product is not None:
+        return product
     rows, union = climbable_rows(problem), tables_bound(problem, work)
     if rows is not None:
         return max(
@@ -36,6 +47,20 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
     if union:
         return max(union, entries)
     return float(max(total_bound(problem, work) / count, entries))
+
+
+def product_bound(problem: Problem, work: float = WORK) -> float | None:
+    """Return the product of the bounds of a Kronecker product's factors, None where it is none.
+
+    Products of weights of rows and of cells make the nuclear norm a product.
+    """
+    blocks = kronecker_blocks(problem.workload) or []
+    if len(blocks) != 1 or problem.aim.groups is not None or len(blocks[0][1].factors) < 2:
+        return None
+    (weight, block), *_ = blocks
+    norm, each = problem.norm, work / len(block.factors)
+    bounds = (worst_bound(Problem.of(one, norm, "max"), each) for one in block.factors)
+    return float(weight**2 * prod(bounds))
 
 
 def row_bound(rows: DistinctRows) -> float:

@@ -16,7 +16,9 @@ from strategies.bounds.climbs import (
 )
 from strategies.bounds.dual_weights import gaussian_strategy
 from strategies.bounds.joint_weights import joint_strategy
+from strategies.bounds.ordered_dual import NODES
 from strategies.bounds.path_climb import has_weighable_cells
+from strategies.bounds.prefix_weights import long_prefix_rows, prefix_dual
 from strategies.methods.family import (
     BOTH_NORMS,
     BOTH_OBJECTIVES,
@@ -24,7 +26,8 @@ from strategies.methods.family import (
     Search,
     evaluation_seconds,
 )
-from strategies.operators import Dense, Operator
+from strategies.methods.ordered.streams import prefix_root
+from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
@@ -34,6 +37,9 @@ BRIEFLY = 0.6
 
 def gaussian_optimal(problem: Problem, search: Search) -> Operator:
     """Return the strategy of least loss for "l2", over the merged cells."""
+    prefix = long_prefix_rows(problem)
+    if prefix is not None:
+        return prefix_root(prefix, prefix_dual(problem, prefix))
     rows = climbable_rows(problem)
     if rows is not None:
         return Dense(joint_strategy(rows, joint_dual(problem, rows, search.work)))
@@ -47,6 +53,8 @@ def applies(problem: Problem) -> bool:
     """Tell whether cells are few, or many of few explicit rows, those for "l2" alone."""
     if problem.merging is None:
         return False
+    if long_prefix_rows(problem) is not None:
+        return fits((problem.merging.n_groups, NODES), 32)
     if not problem.is_total and climbable_rows(problem) is None:
         return False
     few = problem.merging.n_groups <= LARGEST
@@ -55,6 +63,8 @@ def applies(problem: Problem) -> bool:
 
 def least_seconds(problem: Problem) -> float:
     """Return the seconds of two updates of the weights and of one evaluation."""
+    if long_prefix_rows(problem) is not None:
+        return 0.0
     rows = climbable_rows(problem)
     if rows is not None:
         return 3.0 * joint_update_seconds(rows)

@@ -12,6 +12,7 @@ from strategies.methods import (
     p_identity,
     plain,
     row_space,
+    weighted_rows,
     workload_itself,
 )
 from strategies.methods.family import Family
@@ -21,9 +22,8 @@ from strategies.methods.marginals import (
     product_marginals,
     residual_marginals,
 )
-from strategies.methods.ordered import boxes, ordered_cells
+from strategies.methods.ordered import boxes, ordered_cells, streams
 from strategies.methods.paths import leaves, path_optimal
-from strategies.methods.worst import weighted_rows
 from strategies.operators import Norm
 from strategies.problem.problem import Problem
 
@@ -46,8 +46,12 @@ FAMILIES: tuple[Family, ...] = (
     p_identity.FAMILY,
     weighted_rows.FAMILY,
     free_entries.FAMILY,
+    streams.PREFIX_FACTORISATION,
+    streams.TOEPLITZ,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
+ON_REQUEST = frozenset({"prefix_factorisation", "toeplitz"})
+"""Forms for a purpose, which "auto" leaves out: their losses are at best those of the others."""
 
 
 def families() -> tuple[str, ...]:
@@ -70,7 +74,8 @@ def requested_families(
     or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
-        return tuple(f for f in FAMILIES if f.is_worthwhile(problem) and f.serves(problem))
+        usual = (one for one in FAMILIES if one.name not in ON_REQUEST)
+        return tuple(f for f in usual if f.is_worthwhile(problem) and f.serves(problem))
     several = method if isinstance(method, Sequence) and not isinstance(method, str) else [method]
     asked = tuple(requested_family(one) for one in several)
     names = [family.name for family in asked]

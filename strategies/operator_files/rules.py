@@ -40,8 +40,10 @@ from strategies.operators import (
     RowKronecker,
     RowScaled,
     Scaled,
+    Semiseparable,
     Sparse,
     Stack,
+    Toeplitz,
     Transposed,
 )
 from strategies.operators.base.arrays import Array, Longs
@@ -205,6 +207,12 @@ RULES = (
             "weights": array_field(REAL, 1),
         },
     ),
+    Rule.by_fields(
+        "semiseparable",
+        Semiseparable,
+        {"outputs": array_field(("<f8",), 2), "factors": array_field(("<f8",), 2)},
+    ),
+    Rule.by_fields("toeplitz", Toeplitz, {"n": CELLS, "coefficients": array_field(REAL, 1)}),
     Rule("p_identity", PIdentity, write_p_identity, read_p_identity, ("diagonal", *CSR)),
     Rule.by_fields("scaled", Scaled, {"weight": NUMBER, "inner": OPERATOR}),
     Rule.by_fields("row_scaled", RowScaled, {"weights": array_field(REAL, 1), "inner": OPERATOR}),

@@ -27,6 +27,7 @@ from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.p_identity import PIdentity
 from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.ordered.ranges import Ranges
+from strategies.operators.ordered.triangles import Semiseparable, Toeplitz
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
@@ -61,8 +62,10 @@ __all__ = [
     "RowScaled",
     "RowSpaceError",
     "Scaled",
+    "Semiseparable",
     "Sparse",
     "Stack",
+    "Toeplitz",
     "Transposed",
     "as_operator",
     "check_allocation",

@@ -27,7 +27,6 @@ from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import factored_trace
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
-from strategies.operators.ordered.ordered_gram import ordered_error
 from strategies.operators.ordered.ranges import Ranges, ranges_error
 from strategies.operators.product import Product
 from strategies.problem.objective import Objective
@@ -37,7 +36,7 @@ from strategies.problem.units import in_unit, is_float, out_of_unit, times
 from strategies.search.worst_error import worst_error
 
 BY_TRIANGLE = 1000
-"""Ordered cells from which a dense strategy's error is taken from the inverse of one triangle."""
+"""Cells of ranges from which a dense strategy's error is taken from the inverse of one triangle."""
 
 
 def evaluate(
@@ -151,8 +150,6 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         return problem.merged_total
     if not isinstance(matrix, Dense):
         return error_trace(merged, matrix)
-    if merged.shape[1] >= BY_TRIANGLE and problem.ordered is not None:
-        return ordered_error(factorised(matrix), problem.ordered)
     if merged.shape[1] >= BY_TRIANGLE and isinstance(merged, Ranges):
         return ranges_error(factorised(matrix), merged)
     gram = problem.gram if merged.shape[0] > merged.shape[1] else None

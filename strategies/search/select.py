@@ -8,6 +8,7 @@ from reprlib import repr as short
 import numpy as np
 
 from strategies.bounds.climbs import LARGEST, climbable_rows, joint_update_seconds
+from strategies.bounds.prefix_weights import long_prefix_rows
 from strategies.methods.family import Family
 from strategies.methods.gaussian_optimal import least_seconds
 from strategies.methods.kronecker_selections import searched_factors
@@ -132,7 +133,7 @@ def default_limit(problem: Problem) -> float:
     if paths > DEFAULT_TIME_LIMIT:
         return paths
     rows = climbable_rows(problem) if problem.norm == "l2" else None
-    if rows is not None:
+    if rows is not None and long_prefix_rows(problem) is None:
         climb = WORST_UPDATES * joint_update_seconds(rows)
         return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, climb))
     large = problem.ranges is not None and problem.ranges.n > LARGEST
@@ -143,7 +144,7 @@ def default_limit(problem: Problem) -> float:
         return DEFAULT_TIME_LIMIT
     n = min(ordered.n, LARGEST_DENSE)
     if problem.norm == "l2":
-        return max(DEFAULT_TIME_LIMIT, DENSE_SECONDS * n**3)
+        return max(DEFAULT_TIME_LIMIT, 0.0 if problem.ordered else DENSE_SECONDS * n**3)
     each = DEFAULT_PER_ORDERED_CELL if problem.ordered else DEFAULT_PER_CELL_OF_RANGES
     return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, each * n))
 

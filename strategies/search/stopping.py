@@ -7,6 +7,7 @@ from functools import cached_property
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.lower_bound import closed_bound, lower_bound
 from strategies.bounds.path_climb import has_weighable_cells
+from strategies.bounds.prefix_weights import long_prefix_rows
 from strategies.bounds.unions.design import tables_bound
 from strategies.methods.plain import own_loss
 from strategies.problem.problem import Problem
@@ -69,7 +70,7 @@ class Stopping:
     @cached_property
     def climbed_bound(self) -> float:
         """The bound at the weights that the search for Gaussian noise has found."""
-        if not has_weighable_cells(self.problem):
+        if not has_weighable_cells(self.problem) and long_prefix_rows(self.problem) is None:
             return 0.0
         return lower_bound(self.problem, self.work)
 

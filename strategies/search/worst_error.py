@@ -1,6 +1,6 @@
 """The largest error of a row, or of a group of rows, and a total error near it.
 
-The first is recomputed from the matrix itself. With λ the weights of the groups at the optimum for
+The error is recomputed from the matrix itself. With λ the weights of the groups at the optimum for
 Gaussian noise, the total of errors weighted by λ has the same optimum. For Laplace noise it is a
 start near it. Every row keeps some weight, so that the strategy determines it.
 """
@@ -11,6 +11,7 @@ import numpy as np
 
 from strategies.bounds.climbs import climbable_rows, joint_dual, joint_update_seconds
 from strategies.bounds.closed_bounds import table_dual
+from strategies.bounds.prefix_weights import prefix_dual, prefix_rows
 from strategies.operators import (
     Array,
     Identity,
@@ -19,6 +20,8 @@ from strategies.operators import (
     Marginals,
     Operator,
     Partition,
+    Semiseparable,
+    Toeplitz,
     row_errors,
 )
 from strategies.operators.explicit import Dense
@@ -28,6 +31,9 @@ from strategies.operators.tables.product_tables import ProductTables
 from strategies.operators.tables.weighted_tables import WeightedTables
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
+
+EVEN = 0.1  # part of the weight that all groups share evenly
+LEAST_STEPS = 3  # updates of the weights below which they stay even
 
 
 def worst_error(problem: Problem, matrix: Operator) -> float:
@@ -53,9 +59,8 @@ def matrix_over_groups(problem: Problem, matrix: Operator) -> Operator | None:
     if merging is None:
         return None
     if merging.is_trivial:
-        by_rules = isinstance(
-            matrix, WeightedTables | JointMarginals | Partition | Kronecker | Identity
-        )
+        ruled = (WeightedTables, JointMarginals, Partition, Kronecker, Identity)
+        by_rules = isinstance(matrix, (*ruled, Semiseparable, Toeplitz))
         return None if by_rules else matrix
     if matrix is merging.grouping or (
         isinstance(matrix, Product) and matrix.right is merging.grouping
@@ -83,10 +88,6 @@ def table_errors(problem: Problem, matrix: Operator) -> Array | None:
     return matrix.errors_of(parts)
 
 
-EVEN = 0.1  # part of the weight that all groups share evenly
-LEAST_STEPS = 3  # updates of the weights below which they stay even
-
-
 def total_near(problem: Problem, work: float) -> Problem:
     """Return the problem of a weighted total error; unweighted where weights cost too much.
 
@@ -101,7 +102,12 @@ def total_near(problem: Problem, work: float) -> Problem:
         return replace(problem, workload=scaled, aim=Aim())
     rows = climbable_rows(problem)
     if rows is None or LEAST_STEPS * joint_update_seconds(rows) > work:
-        return problem.summed()
+        prefix = prefix_rows(problem)
+        if prefix is None:
+            return problem.summed()
+        shares = prefix_dual(problem, prefix).groups
+        mixed = (1 - EVEN) * shares + EVEN / len(shares)
+        return problem.summed(mixed[prefix.origin] * len(shares))
     shares = joint_dual(problem, rows, work).groups
     mixed = (1 - EVEN) * shares + EVEN / len(shares)
     weights = mixed[rows.groups][rows.origin]

@@ -27,8 +27,10 @@ from strategies.operators import (
     ProductMarginals,
     RowScaled,
     Scaled,
+    Semiseparable,
     Sparse,
     Stack,
+    Toeplitz,
     Transposed,
 )
 
@@ -45,6 +47,11 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
         case ObliqueResiduals() | ProductMarginals():
             yield np.asarray(operator.weights)
             yield from _all_numbers(operator.factors)
+        case Toeplitz():
+            yield operator.coefficients
+        case Semiseparable():  # entries are sums of products of these
+            yield operator.outputs
+            yield operator.factors
         case Scaled():
             yield np.asarray([operator.weight])
             yield from defining_numbers(operator.inner)
@@ -115,6 +122,8 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(np.asarray(operator.weights))
         case ObliqueResiduals() | ProductMarginals():
             return operator.largest_entry()
+        case Toeplitz():
+            return largest_of(operator.coefficients)
         case Scaled():
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)
         case RowScaled():

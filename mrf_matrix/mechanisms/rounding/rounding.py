@@ -39,6 +39,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
     Stack,
+    Toeplitz,
 )
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import is_explicit
@@ -67,6 +68,9 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             return IntegerForm(tables, is_exact, is_lossy=weights_lost(operator.weights, values))
         case ObliqueResiduals() | ProductMarginals() if rounds_by_factors(operator):
             return framed_form(operator, factor)
+        case Toeplitz() if rounded_product(operator.coefficients[:1], factor)[0].any():
+            values, is_exact = rounded_product(operator.coefficients, factor)
+            return IntegerForm(Toeplitz(operator.n, values), is_exact)
         case Scaled() if not is_integral(operator.inner):
             return integer_form(operator.inner, factor * operator.weight)
         case Scaled():

@@ -3,17 +3,23 @@
 They are known by their Gram (`strategies.operators.ordered.ordered_gram`), not by how they were
 given; or by their rows, where these are ranges in some order (`strategies.problem.consecutive`).
 For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which is
-never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
-triangle, and for ranges that of the nearest ordered Gram; the hierarchy beyond `LARGEST_DENSE`.
+never above the best equally weighted one. For Gaussian noise: the certified optimum, a triangle of
+few terms, and for ranges that of the nearest ordered Gram, or the hierarchy beyond `LARGEST_DENSE`.
 """
 
-from strategies.bounds.dual_weights import Dual
-from strategies.bounds.ordered_dual import climb_ordered, fitted_dual, steps_within
+from strategies.bounds.ordered_dual import (
+    NODES,
+    FittedDual,
+    bands,
+    climb_either_way,
+    fitted_dual,
+    steps_within,
+)
 from strategies.methods.family import BOTH_NORMS, Family, Search, has_many_ranges
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
-from strategies.methods.ordered.ordered_root import ordered_root
+from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
-from strategies.operators import Dense, Identity, Norm, Operator, Ranges, fits
+from strategies.operators import Array, Dense, Identity, Norm, Operator, Ranges, fits
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import PIdentity
@@ -22,7 +28,7 @@ from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5
 LARGEST_DENSE = 8192
-"""Cells up to which a strategy for Gaussian noise may be a dense matrix."""
+"""Cells up to which a strategy for ranges and Gaussian noise may be a dense matrix."""
 DENSE_SECONDS = 1.5e-11
 """Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
 TRACE_SECONDS = 1.5e-8
@@ -53,19 +59,12 @@ def ordered_cells(problem: Problem, search: Search) -> Operator:
     flipped = gram.is_flipped
     worked = gram.reversed if flipped else gram
     tree = best_hierarchy(worked, problem.norm)
-    if problem.norm == "l2":
-        dual = optimum(worked, search.work)
-        if dual is not None and dual.root**2 * (1.0 + dual.gap) < tree.loss:
-            return Dense(ordered_root(gram, dual.weights[::-1] if flipped else dual.weights))
+    if problem.norm == "l2" and fits((gram.n, NODES), 32):
+        dual = climb_either_way(gram, TOLERANCE, steps_within(gram.n, search.work))
+        if dual.root**2 * (1.0 + dual.gap) < tree.loss:
+            return ordered_root(*bands(gram, dual.weights))
     found = best_rows(worked, tree, problem.norm, search)
     return found.flipped() if flipped and isinstance(found, PIdentity) else found
-
-
-def optimum(gram: OrderedGram, work: float) -> Dual | None:
-    """Return the weights of the optimum for Gaussian noise, None where its matrix is too large."""
-    if gram.n > LARGEST_DENSE or not fits((gram.n, gram.n), 24):
-        return None
-    return climb_ordered(gram, TOLERANCE, steps_within(gram.n, work))
 
 
 def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator:
@@ -74,10 +73,16 @@ def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator
     if problem.norm == "l2" and fits((ranges.n, ranges.n), 24) and ranges.n <= LARGEST_DENSE:
         dual = fitted_dual(problem)
         if dual is not None:
-            root = Dense(ordered_root(dual.gram, dual.weights))
+            root = Dense(upper_root(dual))
             if ranges_error(factorised(root), ranges) < tree.loss:
                 return root
     return best_rows(ranges, tree, problem.norm, search)
+
+
+def upper_root(dual: FittedDual) -> Array:
+    """Return the optimum of a fitted Gram as an upper triangle."""
+    diagonal, side = bands(dual.gram, dual.weights)
+    return ordered_root(diagonal[::-1], side[::-1]).to_dense()[::-1, ::-1]
 
 
 def best_rows(gram: OrderedGram | Ranges, tree: Hierarchy, norm: Norm, search: Search) -> Operator:

@@ -69,8 +69,9 @@ def check_rows_contained(
 class Factors:
     """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal."""
 
-    triangle: Array  # (r, r): R, upper triangular, or the singular values on its diagonal
+    triangle: Array  # (r, r): R, triangular, or the singular values on its diagonal
     basis: Array | None = None  # (n, r): V; None for the identity, when A has full column rank
+    is_lower: bool = False  # whether R is a lower triangle
 
     def row_errors(self, rows: Array) -> Array:
         """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""
@@ -115,7 +116,8 @@ class Factors:
         """Return ``R^-T right``."""
         if self.triangle.ndim == 1:
             return right / self.triangle[:, None]
-        return np.asarray(linalg.solve_triangular(self.triangle, right, trans="T"))
+        solved = linalg.solve_triangular(self.triangle, right, trans="T", lower=self.is_lower)
+        return np.asarray(solved)
 
 
 def factorised(matrix: Operator) -> Factors:
@@ -130,8 +132,9 @@ def factorised(matrix: Operator) -> Factors:
     m, n = matrix.shape
     if m == n and not matrix.prefers_sparse:
         whole = matrix.to_dense()
-        if is_triangle(whole):
-            return Factors(whole)
+        for lower in (False, True):
+            if is_triangle(whole.T if lower else whole):
+                return Factors(whole, is_lower=lower)
     if m >= n:
         factors = from_gram(matrix.gram_dense())
         if factors is not None and (factors.basis is None or m * n > FEW_ENTRIES):

@@ -45,8 +45,9 @@ def is_triangle(square: Array) -> bool:
 def least_squares(matrix: Array, answers: Array) -> Array:
     """Return ``A⁺ y``: by a triangle or QR at full column rank, by singular values otherwise."""
     m, n = matrix.shape
-    if m == n and is_triangle(matrix):
-        return np.asarray(linalg.solve_triangular(matrix, answers))
+    for lower in (False, True):
+        if m == n and is_triangle(matrix.T if lower else matrix):
+            return np.asarray(linalg.solve_triangular(matrix, answers, lower=lower))
     if m >= n:
         basis, triangle = orthogonal(matrix)
         if has_full_rank(triangle):

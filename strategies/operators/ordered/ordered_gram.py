@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 
 import numpy as np
-from scipy import linalg
 
 from strategies.operators.base.arrays import Array
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.pseudo_inverse import Factors
 from strategies.operators.gram import Gram
 from strategies.operators.masks.energies import Energies, split_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
@@ -30,7 +28,6 @@ LARGEST_PROBE = 1024  # entries of the probes: integers of at most this size
 SPREAD = 1e12  # largest ratio of two numbers of u or of v: beyond, the form is left alone
 LEAST_STEP = 1e-9
 """Least relative rise of ``u / v``: cells nearer to each other cannot be told apart well."""
-BAND = 64  # rows of a triangle that are read at once
 ROUNDING = 1e-11
 """Relative distance on the probes that passes as rounding, where entries are no integers."""
 
@@ -186,22 +183,3 @@ def ordered_energies(workload: PrefixSums | AllRanges) -> Energies | None:
     n, whole = gram.n, gram.diagonal
     mean = float(gram.matmat(np.ones((n, 1))).sum()) / n
     return split_energies(mean, float(whole.sum()), n, n <= 2 and float(np.ptp(whole)) == 0)
-
-
-def ordered_error(factors: Factors, gram: OrderedGram) -> float:
-    """Return ``tr(G (AᵀA)⁺)`` for a workload over ordered cells, containment checked.
-
-    With ``AᵀA = RᵀR``, ``tr(G (AᵀA)⁻¹) = ||F R⁻¹||_F² = ||(R F⁻¹)⁻¹||_F²``: a third of the
-    operations of solving with a Gram, and a sum of squares.
-    """
-    if factors.basis is not None or factors.triangle.ndim == 1:
-        return factors.gram_trace(gram.to_dense())
-    roots, scaled = np.sqrt(gram.steps), np.empty(factors.triangle.shape)
-    for rows in (slice(s, s + BAND) for s in range(0, gram.n, BAND)):
-        band = factors.triangle[rows] / gram.high
-        band[:, 1:] -= band[:, :-1].copy()
-        scaled[rows] = band / roots
-    inverse, info = linalg.lapack.dtrtri(scaled.T, lower=1, overwrite_c=1)  # as it lies in memory
-    if info != 0:
-        raise linalg.LinAlgError("a triangle is singular: expected a strategy of full rank.")
-    return float(np.vdot(inverse.T, inverse.T))

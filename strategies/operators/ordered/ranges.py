@@ -12,6 +12,7 @@ from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import Factors
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
+from strategies.operators.ordered.prefix_sums import PrefixSums
 
 DENSE = 3  # a matrix with fewer zeros than this share of its entries is written out densely
 BAND = 2**22  # entries of differences that are held at once
@@ -198,6 +199,25 @@ class Ranges(Operator):
         return np.asarray(found * self.squares)
 
 
+@dataclass(frozen=True, eq=False)
+class PrefixEnds:
+    """Rows that are weighted prefix sums: their last cells and their squared weights, (q,)."""
+
+    ends: Longs
+    squares: Array
+
+
+def prefix_ends(workload: Operator) -> PrefixEnds | None:
+    """Return the rows of a workload that are prefix sums by its structure, else None."""
+    weights, rows = workload.unweighted
+    squares = np.asarray(weights, dtype=np.float64) ** 2
+    if isinstance(rows, PrefixSums):
+        return PrefixEnds(np.arange(rows.n), np.broadcast_to(squares, (rows.n,)))
+    if not isinstance(rows, Ranges) or rows.starts.any() or not rows.lengths.all():
+        return None
+    return PrefixEnds(rows.stops - 1, squares * rows.squares)
+
+
 def sums_to_cuts(cells: Array) -> Array:
     """Return the sums of all cells before each cut, (n + 1, j) from (n, j)."""
     sums = np.zeros((len(cells) + 1, *cells.shape[1:]))
@@ -212,7 +232,7 @@ def sums_from_cells(cuts: Array) -> Array:
 
 def ranges_error(factors: Factors, ranges: Ranges) -> float:
     """Return ``tr(G (AᵀA)⁺)`` by the inverse of one triangle: sums of squares of differences."""
-    if factors.basis is not None or factors.triangle.ndim == 1:
+    if factors.basis is not None or factors.triangle.ndim == 1 or factors.is_lower:
         return factors.gram_trace(ranges.gram_dense())
     inverse, info = linalg.lapack.dtrtri(factors.triangle.T, lower=1)  # as it lies in memory
     if info != 0:

@@ -9,11 +9,11 @@ from scipy import sparse
 
 from strategies import examples, select
 from strategies.bounds.dual_weights import ascend, certified_bound
-from strategies.bounds.ordered_dual import assess_ordered, climb_ordered, ordered_bound
+from strategies.bounds.ordered_dual import assess_ordered, bands, climb_ordered, ordered_bound
 from strategies.methods.family import Search
 from strategies.methods.ordered.hierarchy import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.ordered.ordered_cells import FAMILY
-from strategies.methods.ordered.ordered_root import ordered_root
+from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windows import WindowLoss, Windows
 from strategies.operators import (
     Dense,
@@ -163,8 +163,8 @@ def test_the_root_is_a_triangle_of_the_duals_form(n: int) -> None:
     values, vectors = np.linalg.eigh(scale[:, None] * gram.to_dense() * scale)
     form = (vectors * np.sqrt(values)) @ vectors.T
     lengths = np.sqrt(np.diagonal(form))
-    root = ordered_root(gram, weights)
-    assert not np.tril(root, -1).any()
+    root = ordered_root(*bands(gram, weights)).to_dense()
+    assert not np.triu(root, 1).any()
     assert_allclose(root.T @ root, form / lengths / lengths[:, None], atol=1e-9)
 
 

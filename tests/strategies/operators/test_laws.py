@@ -89,6 +89,25 @@ REAL_STEEP = [RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(5, 4))]
 REAL_FRAMES = [RANDOM.normal(size=(2, 3)), RANDOM.normal(size=(3, 4))]
 
 
+def decaying(outputs: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Entries ``Σ_m g_im t_(i-1),m ... t_jm``, one by one."""
+    n = len(outputs)
+    return np.array(
+        [
+            [outputs[i] @ np.prod(factors[j:i], axis=0) if j <= i else 0.0 for j in range(n)]
+            for i in range(n)
+        ]
+    )
+
+
+def band(coefficients: list[float] | np.ndarray, n: int) -> np.ndarray:
+    return np.asarray(sum(c * np.eye(n, k=-k) for k, c in enumerate(coefficients)))
+
+
+OUTPUTS, FACTORS = RANDOM.uniform(0.2, 1, (7, 3)), RANDOM.uniform(-0.3, 0.9, (6, 3))
+LONG = RANDOM.uniform(0.2, 1, (150, 2)), RANDOM.uniform(0.1, 0.9, (149, 2))
+
+
 @dataclass(frozen=True)
 class Case:
     operator: Operator
@@ -224,6 +243,16 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "short ranges": lambda: Case(
         ops.Ranges(12, np.arange(12), np.arange(1, 13), np.ones(12)), np.eye(12)
+    ),
+    "semiseparable": lambda: Case(ops.Semiseparable(OUTPUTS, FACTORS), decaying(OUTPUTS, FACTORS)),
+    "semiseparable of one cell": lambda: Case(
+        ops.Semiseparable([[2.0, -0.5]], np.zeros((0, 2))), np.array([[1.5]])
+    ),
+    "semiseparable of many cells": lambda: Case(ops.Semiseparable(*LONG), decaying(*LONG)),
+    "toeplitz": lambda: Case(ops.Toeplitz(6, [0.7, -0.2, 0.4]), band([0.7, -0.2, 0.4], 6)),
+    "toeplitz integer": lambda: Case(ops.Toeplitz(9, [3, 1]), band([3, 1], 9)),
+    "toeplitz of many bands": lambda: Case(
+        ops.Toeplitz(90, 0.9 ** np.arange(80)), band(0.9 ** np.arange(80), 90)
     ),
     "p-identity": lambda: Case(
         PIdentity(np.arange(1.0, 6.0) / 3, sparse.csr_array(HOLES[:4, :5])),

@@ -55,6 +55,8 @@ ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals"}
 SELDOM = {
     "boxes": set(),
     "ordered_cells": set(),
+    "prefix_factorisation": set(),
+    "toeplitz": set(),
     "weighted_rows": set(),
     "kronecker_selections": set(),
     "oblique_residuals": set(),

@@ -1,1 +1,0 @@
-"""What only the worst row or group of rows asks for."""
