@@ -20,7 +20,7 @@ from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import path_climb
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.unions.design import tables_bound
+from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits
 from strategies.operators.base.threads import one_thread

@@ -20,8 +20,8 @@ import numpy as np
 
 from strategies.bounds.dual_weights import MARGIN
 from strategies.operators import Array, Marginals
+from strategies.operators.masks.components import table_components
 from strategies.operators.masks.energies import products_over
-from strategies.operators.masks.table_components import table_components
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6

@@ -12,7 +12,7 @@ from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_g
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.unions.design import tables_bound
+from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import MaskRows, mask_rows

@@ -10,8 +10,7 @@ from strategies.operators import (
     row_errors,
 )
 from strategies.operators.dense import Dense
-from strategies.operators.masks.components import mask_rows
-from strategies.operators.masks.table_components import table_components
+from strategies.operators.masks.components import mask_rows, table_components
 from strategies.operators.product import Product
 from strategies.operators.tables.product_tables import ProductTables
 from strategies.operators.tables.weighted_tables import WeightedTables

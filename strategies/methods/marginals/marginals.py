@@ -18,8 +18,12 @@ import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.methods.marginals.algebra import expanded_energies, set_cells
-from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
-from strategies.methods.marginals.group_designs import group_designs
+from strategies.methods.marginals.candidates import (
+    candidate_sets,
+    distinct,
+    group_designs,
+    largest_table,
+)
 from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits

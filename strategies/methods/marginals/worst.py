@@ -16,9 +16,8 @@ from strategies.methods.marginals.algebra import Cover, make_cover
 from strategies.methods.marginals.optimiser import INFEASIBLE, Meter, Weighted
 from strategies.operators import Array, Marginals, Norm, fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.components import components, mask_rows
+from strategies.operators.masks.components import components, mask_rows, table_components
 from strategies.operators.masks.energies import Energies
-from strategies.operators.masks.table_components import table_components
 from strategies.problem.problem import Problem
 
 MOST_STARTS = 20

@@ -6,6 +6,9 @@ is ``E_U = ⊗ (I - J/n_i for i in U, J/n_i elsewhere)``. A row that is a Kronec
 masks with means ``p_i`` has energy ``||v E_U||² = n Π_{U} p_i (1 - p_i) Π_{not U} p_i²``, so
 nothing of length n is ever built. Energies here are divided by n: they stay moderate on any
 domain.
+
+The rows of a marginal table differ in which codes they admit, not in how many: all have the same
+energies ``θ² Π_{U} p_i (1 - p_i) Π_{S - U} p_i²`` with ``p_i = 1/n_i``, for U inside S.
 """
 
 from collections.abc import Sequence
@@ -264,3 +267,26 @@ def _quadratic(
     value = np.einsum("ij,ij->i", dense @ gram, dense)
     shape = (shares.shape[0], 1)
     return sparse.csc_array((np.maximum(value, 0.0), (used, np.zeros_like(used))), shape=shape)
+
+
+def table_components(
+    sizes: Sequence[int], attribute_sets: Sequence[Sequence[int]], weights: Sequence[float]
+) -> Components:
+    """Return the energies of one row of every weighted marginal table.
+
+    `sizes`: sizes of the attributes; `attribute_sets`: the attributes S of each table.
+
+    One row a table.
+
+    >>> table_components((2, 4), [(1,)], [1.0]).energies.toarray().tolist()
+    [[0.0625, 0.1875]]
+    """
+    check_allocation("masks of the marginals", (len(attribute_sets), sum(sizes)), 1)
+    sets = np.zeros((len(attribute_sets), len(sizes)), dtype=bool)
+    for row, chosen in zip(sets, attribute_sets, strict=True):
+        row[list(chosen)] = True
+    masks = [np.ones((len(sets), size), dtype=bool) for size in sizes]
+    for mask, fixed in zip(masks, sets.T, strict=True):
+        mask[fixed, 1:] = False  # its first code, for any
+    mix = sparse.csr_array(sparse.diags_array(np.asarray(weights, dtype=np.float64)))
+    return components(MaskRows(tuple(masks), mix))
