@@ -20,6 +20,7 @@ from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import path_climb
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
+from strategies.bounds.unions.joint_tables import joint_bound
 from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits
@@ -80,7 +81,8 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
 
 def products_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound for a product, or for a union of several as tables, else 0."""
-    return tables_bound(problem, work) or product_bound(problem, work)
+    known = tables_bound(problem, work) or joint_bound(problem, work)
+    return known or product_bound(problem, work)
 
 
 def product_bound(problem: Problem, work: float = WORK) -> float:

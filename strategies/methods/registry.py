@@ -16,7 +16,12 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
+from strategies.methods.marginals import (
+    joint_tables,
+    marginals,
+    oblique_residuals,
+    residual_marginals,
+)
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
@@ -32,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     path_optimal.FAMILY,
+    joint_tables.FAMILY,
     marginals.FAMILY,
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,

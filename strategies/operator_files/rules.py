@@ -32,6 +32,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
     Stack,
+    TableStack,
     Transposed,
 )
 from strategies.operators.base.arrays import Array, Longs
@@ -123,6 +124,11 @@ RULES = (
         "oblique_residuals",
         ObliqueResiduals,
         {"factors": OPERATORS, "attribute_sets": SETS, "weights": WEIGHTS},
+    ),
+    Rule.by_fields(
+        "table_stack",
+        TableStack,
+        {"sizes": SIZES, "attribute_sets": SETS, "blocks": OPERATORS},
     ),
     Rule.by_fields("prefix_sums", PrefixSums, {"n": CELLS}),
     Rule.by_fields("all_ranges", AllRanges, {"n": CELLS}),

@@ -38,6 +38,7 @@ from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.residual_marginals import ResidualMarginals
+from strategies.operators.tables.table_stack import TableStack
 from strategies.operators.transposed import Transposed
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Scaled",
     "Sparse",
     "Stack",
+    "TableStack",
     "Transposed",
     "as_operator",
     "check_allocation",

@@ -39,6 +39,7 @@ from strategies.operators import (
     RowScaled,
     Scaled,
     Stack,
+    TableStack,
     check_allocation,
 )
 from strategies.operators.base.recovery import is_explicit
@@ -107,7 +108,8 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
         isinstance(matrix, Product) and isinstance(matrix.right, Grouping)
     ):
         matrix = matrix.inner if isinstance(matrix, Scaled) else matrix.left
-    if isinstance(matrix, Identity | Grouping | ObliqueResiduals) or matrix.has_cheap_inverse:
+    known = Identity | Grouping | ObliqueResiduals | TableStack
+    if isinstance(matrix, known) or matrix.has_cheap_inverse:
         return 0.0
     (m, n), q = matrix.shape, part.workload.shape[0]
     if is_explicit(matrix):

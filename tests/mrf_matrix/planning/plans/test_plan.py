@@ -57,6 +57,7 @@ SELDOM = {
     "weighted_rows": set(),
     "kronecker_selections": set(),
     "oblique_residuals": set(),
+    "joint_tables": set(),
     "path_optimal": set(),
     "leaves": {("prediction", "rho")},
     "residual_marginals": {("training", "rho"), ("prediction", "rho")},
