@@ -12,6 +12,7 @@ from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_g
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.table_bound import table_dual
+from strategies.bounds.unions.joint_tables import joint_bound
 from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools
@@ -48,7 +49,10 @@ def row_bound(rows: DistinctRows) -> float:
 
 
 def total_bound(problem: Problem, work: float = WORK) -> float:
-    """Return a bound on the total error of all rows, for uniform weights of the cells."""
+    """Return a bound on the total error of all rows: of tables, or at uniform weights of cells."""
+    known = joint_bound(problem.summed(), work)
+    if known:
+        return known
     if problem.merging is not None and fits((problem.merging.n_groups,) * 2, 16):
         return uniform_bound(sampled_gram(problem))
     found = implicit_bound(problem.workload, work=work / 2)

@@ -102,14 +102,18 @@ class JointTables:
             self.best, self.kept = error * largest, (self.metrics, self.weights)
         gain, self.mean = self.mean / (error * mean), error * mean
         self.is_done = largest < mean * (1.0 + tolerance) and gain < 1.0 + SLOW * tolerance
+        moved = [weights * one for weights, one in zip(self.weights, columns, strict=True)]
+        moved = [np.maximum(one / one.sum(), LEAST) for one in moved]
+        self.weights = [one / one.sum() for one in moved]
+        self.move(solve, white)
+
+    def move(self, solve: JointSolve, white: Sequence[tuple[Array, Array]]) -> None:
+        """Move every metric to the least value of its majorant."""
         across = [linalg.solve_triangular(solve.shared, one[1].T).T for one in white]
         spread = sum((one.T @ one for one in across), np.zeros((self.shared.width,) * 2))
-        moved = [weights * one for weights, one in zip(self.weights, columns, strict=True)]
-        self.weights = [np.maximum(one / one.sum(), LEAST) for one in moved]
-        self.weights = [one / one.sum() for one in self.weights]
         self.metrics = [
-            self.best_metric(t, self.majorant(t, triangles[t], white[t][0], across[t], spread))
-            for t in range(len(self.bases))
+            self.best_metric(t, self.majorant(t, triangle, white[t][0], across[t], spread))
+            for t, triangle in enumerate(solve.triangles)
         ]
         total = sum(
             float(w @ self.columns(t, linalg.cholesky(one)))
@@ -181,7 +185,7 @@ def problem_tables(problem: Problem) -> tuple[TableStack, SharedColumns] | None:
     None where it shows no tables, or where those are too many or too large.
     """
     if problem not in _TABLES:
-        asked, known = as_tables(problem.workload) if problem.is_total else None, None
+        asked, known = as_tables(problem.workload), None
         sets = sorted(set(() if asked is None else asked.attribute_sets))
         if asked is not None and 1 < len(sets) <= MOST_TABLES:
             above = [one for one in sets if not any({*one} < {*other} for other in sets)]

@@ -148,7 +148,13 @@ class TableStack(Operator):
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: those of the blocks at the tables' cells."""
         cells = plain_array("cells", cells)
-        codes = np.unravel_index(cells, self.sizes) if cells.ndim == 1 else tuple(cells.T)
+        codes = np.stack(np.unravel_index(cells, self.sizes)) if cells.ndim == 1 else cells.T
+        limits = np.asarray(self.sizes)[:, None]
+        if len(codes) != len(limits) or (codes < 0).any() or (codes >= limits).any():
+            raise ValueError(
+                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
+                f"{len(limits)} codes, each below the attribute's size {self.sizes}."
+            )
         check_allocation("columns of tables", (self.shape[0], len(cells)))
         found = []
         for chosen, block in zip(self.attribute_sets, self.blocks, strict=True):

@@ -82,6 +82,17 @@ def test_all_pairs_of_five_attributes(name: str, known: float) -> None:
     assert found.certified_ratio <= 1.05
 
 
+def test_largest_error() -> None:
+    """The total's strategy stands for it, below the workload's own rows, with a certificate."""
+    rows = pair_rows(5)["|x - y| <= t"]
+    workload = TableStack([5] * 6, list(combinations(range(6), 2)), [rows] * 15)
+    found = select(workload, "l2", objective="max", random_state=0)
+    own = evaluate(workload, workload, "l2", objective="max")
+    assert found.method == "joint_tables"
+    assert found.lower_bound <= found.loss <= 1.5 * found.lower_bound
+    assert found.loss < own.loss
+
+
 def test_one_workload_in_several_forms() -> None:
     """Blocks in another order, in parts, scaled, weighted, as products: one loss and one bound."""
     rows, sizes = pair_rows(4)["x + y <= t"], [4, 3, 4, 2]
@@ -195,6 +206,14 @@ def test_rows_outside_and_tables_without_full_rank() -> None:
 def test_bad_arguments_are_named(sets: object, blocks: object, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         TableStack([2, 3, 4], sets, blocks)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cells", [[[0, 3, 0]], [[0, 0]], [[-1, 0, 0]]])
+def test_codes_outside_the_domain_are_refused(cells: list[list[int]]) -> None:
+    """Also those of attributes that no table has."""
+    stack = TableStack([2, 3, 4], [(0, 2)], [np.eye(8)])
+    with pytest.raises(ValueError, match="cells"):
+        stack.columns(np.array(cells))
 
 
 def test_tables_beyond_their_size_are_refused() -> None:

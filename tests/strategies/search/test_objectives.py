@@ -137,7 +137,7 @@ def test_tables_too_many_to_list_have_the_errors_of_their_rows(monkeypatch) -> N
     workload = examples.marginals((3, 4, 5), 2)
     matrix = Marginals((3, 4, 5), [(0, 1), (1, 2), (0, 1, 2)], [0.2, 0.3, 0.5])
     listed = evaluate(workload, matrix, objective="max")
-    monkeypatch.setattr("strategies.operators.tables.marginal_rows.MOST_PARTS", 0)
+    monkeypatch.setattr("strategies.operators.tables.marginals.MOST_PARTS", 0)
     hidden = evaluate(workload, matrix, objective="max")
     assert hidden.loss == pytest.approx(listed.loss)
 
