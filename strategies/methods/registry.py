@@ -30,6 +30,7 @@ from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     oblique_residuals.FAMILY,
+    joint_tables.FAMILY,
     plain.IDENTITY,
     ordered_cells.FAMILY,
     leaves.FAMILY,
@@ -37,7 +38,6 @@ FAMILIES: tuple[Family, ...] = (
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     path_optimal.FAMILY,
-    joint_tables.FAMILY,
     marginals.FAMILY,
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,
