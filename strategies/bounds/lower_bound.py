@@ -24,7 +24,8 @@ from strategies.bounds.path_climb import (
     path_climb,
     paths_bound,
 )
-from strategies.bounds.unions.design import tables_bound
+from strategies.bounds.unions.joint_tables import joint_bound
+from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits
 from strategies.operators.base.threads import one_thread
@@ -85,7 +86,8 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
 
 def products_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound for a product, or for a union of several as tables, else 0."""
-    return tables_bound(problem, work) or product_bound(problem, work)
+    known = tables_bound(problem, work) or joint_bound(problem, work)
+    return known or product_bound(problem, work)
 
 
 def product_bound(problem: Problem, work: float = WORK) -> float:

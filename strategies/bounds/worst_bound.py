@@ -16,7 +16,8 @@ from strategies.bounds.closed_bounds import table_dual
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.path_climb import paths_bound
 from strategies.bounds.prefix_weights import long_prefix_rows, prefix_bound, prefix_dual
-from strategies.bounds.unions.design import tables_bound
+from strategies.bounds.unions.joint_tables import joint_bound
+from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.kronecker import kronecker_blocks
@@ -73,7 +74,10 @@ def row_bound(rows: DistinctRows) -> float:
 
 
 def total_bound(problem: Problem, work: float = WORK) -> float:
-    """Return a bound on the total error of all rows, for uniform weights of the cells."""
+    """Return a bound on the total error of all rows: of tables, or at uniform weights of cells."""
+    known = joint_bound(problem.summed(), work)
+    if known:
+        return known
     if problem.merging is not None and fits((problem.merging.n_groups,) * 2, 16):
         return uniform_bound(sampled_gram(problem))
     return paths_bound(problem.workload, work / 2) or 0.0

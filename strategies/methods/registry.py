@@ -17,6 +17,7 @@ from strategies.methods import (
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import (
+    joint_tables,
     marginals,
     oblique_residuals,
     product_marginals,
@@ -29,6 +30,7 @@ from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     oblique_residuals.FAMILY,
+    joint_tables.FAMILY,
     plain.IDENTITY,
     ordered_cells.FAMILY,
     leaves.FAMILY,

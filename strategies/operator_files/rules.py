@@ -43,6 +43,7 @@ from strategies.operators import (
     Semiseparable,
     Sparse,
     Stack,
+    TableStack,
     Toeplitz,
     Transposed,
 )
@@ -195,6 +196,9 @@ RULES = (
     Rule.by_fields("marginals", Marginals, TABLES),
     Rule.by_fields("oblique_residuals", ObliqueResiduals, FRAMED),
     Rule.by_fields("product_marginals", ProductMarginals, FRAMED),
+    Rule.by_fields(
+        "table_stack", TableStack, {"sizes": SIZES, "attribute_sets": SETS, "blocks": OPERATORS}
+    ),
     Rule.by_fields("prefix_sums", PrefixSums, {"n": CELLS}),
     Rule.by_fields("all_ranges", AllRanges, {"n": CELLS}),
     Rule.by_fields(

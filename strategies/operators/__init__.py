@@ -35,6 +35,7 @@ from strategies.operators.stack import Partition, Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.product_marginals import JointMarginals, ProductMarginals
+from strategies.operators.tables.table_stack import TableStack
 from strategies.operators.wrappers import Scaled, Transposed
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Semiseparable",
     "Sparse",
     "Stack",
+    "TableStack",
     "Toeplitz",
     "Transposed",
     "as_operator",

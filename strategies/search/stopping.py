@@ -8,7 +8,7 @@ from strategies.bounds.climbs import LARGEST
 from strategies.bounds.lower_bound import closed_bound, lower_bound
 from strategies.bounds.path_climb import has_weighable_cells
 from strategies.bounds.prefix_weights import long_prefix_rows
-from strategies.bounds.unions.design import tables_bound
+from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.methods.plain import own_loss
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy

@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from strategies import Strategy, select
@@ -27,6 +28,7 @@ from strategies.operators import (
     Operator,
     PrefixSums,
     Stack,
+    TableStack,
 )
 
 
@@ -62,7 +64,18 @@ def both_ways(n: int) -> Stack:
     return Stack([Kronecker([prefix, single]), Kronecker([single, prefix])])
 
 
-Case = tuple[Callable[[], Stack], str, float, float]
+def all_pairs(d: int, rows: NDArray[np.generic]) -> TableStack:
+    """Return the same rows over every pair of d attributes of ten codes."""
+    pairs = list(combinations(range(d), 2))
+    return TableStack([10] * d, pairs, [rows] * len(pairs))
+
+
+X, Y = np.divmod(np.arange(100), 10)
+SUMS = np.array([t >= X + Y for t in range(19)])
+NEAR = np.array([np.abs(X - Y) <= t for t in range(10)])
+TEN, HUNDRED = (np.random.default_rng(0).integers(0, 2, (k, 100)) for k in (10, 100))
+
+Case = tuple[Callable[[], Operator], str, float, float]
 TOTAL: dict[str, Case] = {
     "CPS 1-way": (lambda: ways(CPS, [1]), "RP+ 1649.5, QS 1602", 1530, 1.01),
     "CPS 2-way": (lambda: ways(CPS, [2]), "RP+ 2.829e5, QS 2.684e5", 2.369e5, 1.01),
@@ -79,6 +92,11 @@ TOTAL: dict[str, Case] = {
     "64^2 PxI, IxP": (lambda: both_ways(64), "HDMM 61226", 60_640, 1.085),
     "100^14 prefix 1-, 2-way": (lambda: ways(LONG, [1, 2]), "", 1.0773e9, 1.012),
     "14 sizes prefix 2-way": (lambda: ways(LADDER, [2]), "", 1.2006e8, 1.012),
+    "10^5 x + y <= t": (lambda: all_pairs(5, SUMS), "QS's form 3899.9", 3048, 1.05),
+    "10^5 |x - y| <= t": (lambda: all_pairs(5, NEAR), "QS's form 1915.9", 1389, 1.04),
+    "10^5, 10 random": (lambda: all_pairs(5, TEN), "QS's form 4873.4", 3221, 1.11),
+    "10^5, 100 random": (lambda: all_pairs(5, HUNDRED), "QS's form 175499", 169_570, 1.01),
+    "10^30 x + y <= t": (lambda: all_pairs(30, SUMS), "", 3.5e6, 1.11),
 }
 """Workload, what peers reach, and the loss and the certificate that ours may not exceed."""
 LARGEST: dict[str, Case] = {

@@ -30,6 +30,7 @@ from strategies.operators import (
     Semiseparable,
     Sparse,
     Stack,
+    TableStack,
     Toeplitz,
     Transposed,
 )
@@ -58,7 +59,7 @@ def defining_numbers(operator: Operator) -> Iterator[Values]:
         case RowScaled():
             yield operator.weights
             yield from defining_numbers(operator.inner)
-        case Stack():
+        case Stack() | TableStack():
             yield from _all_numbers(operator.blocks)
         case Kronecker():
             yield from _all_numbers(operator.factors)
@@ -128,7 +129,7 @@ def entry_bound(operator: Operator) -> int:
             return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)
         case RowScaled():
             return largest_of(operator.weights) * entry_bound(operator.inner)
-        case Stack():
+        case Stack() | TableStack():
             return max(map(entry_bound, operator.blocks))
         case Kronecker():
             return prod(map(entry_bound, operator.factors))

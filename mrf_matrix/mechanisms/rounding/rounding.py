@@ -39,6 +39,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
     Stack,
+    TableStack,
     Toeplitz,
 )
 from strategies.operators.base.pseudo_inverse import factorised
@@ -83,6 +84,9 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Stack():
             forms = [integer_form(block, factor) for block in operator.blocks]
             return _joined(type(operator)([form.matrix for form in forms]), forms)
+        case TableStack():
+            forms = [integer_form(block, factor) for block in operator.blocks]
+            return _joined(operator.with_blocks([form.matrix for form in forms]), forms)
         case Kronecker():
             return _kronecker_form(operator, factor)
         case Product() if isinstance(operator.right, Grouping):

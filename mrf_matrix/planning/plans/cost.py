@@ -46,6 +46,7 @@ from strategies.operators import (
     RowScaled,
     Scaled,
     Stack,
+    TableStack,
     check_allocation,
 )
 from strategies.operators.base.memory import REMEDY, current_cap, readable_bytes
@@ -131,8 +132,9 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
         isinstance(matrix, Product) and isinstance(matrix.right, Grouping)
     ):
         matrix = matrix.inner if isinstance(matrix, Scaled) else matrix.left
-    framed = isinstance(matrix, ObliqueResiduals | ProductMarginals | JointMarginals)
-    if framed or isinstance(matrix, Identity | Grouping) or matrix.has_cheap_inverse:
+    framed = ObliqueResiduals | ProductMarginals | JointMarginals | TableStack
+    known = isinstance(matrix, framed | Identity | Grouping)
+    if known or matrix.has_cheap_inverse:
         return 0.0
     (m, n), q = matrix.shape, part.workload.shape[0]
     if is_explicit(matrix):

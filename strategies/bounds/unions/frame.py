@@ -24,6 +24,7 @@ from scipy import linalg
 
 from strategies.bounds.ordered_dual import bands, climb_ordered, root_nodes, steps_within
 from strategies.operators import Array
+from strategies.operators.base.qr import complement
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.table_union import Kind
 
@@ -35,12 +36,6 @@ LEAST = 1e-9  # share of an even weight below which none falls
 LIMITS = (0.3, 5.0)  # of the factors by which weights move
 ORDERED_TOLERANCE = 1e-4
 ORDERED_WORK = 0.5  # seconds of the reference machine for one optimum
-
-
-def complement(u: Array) -> Array:
-    """Return an orthonormal basis of the complement of a unit vector of positive entries."""
-    w = u + np.eye(len(u))[0]
-    return np.asarray((np.eye(len(u)) - np.outer(w, w) * (2.0 / (w @ w)))[:, 1:])
 
 
 def reached_beside_ones(grams: Sequence[Array]) -> Array | None:

@@ -8,13 +8,13 @@ codes, which no frame is better than.
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.unions.design import (
+from strategies.bounds.unions.frame import Frame
+from strategies.bounds.unions.pinched_union import (
     frames_fit,
     problem_union,
     rows_fit,
     table_design,
 )
-from strategies.bounds.unions.frame import Frame
 from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
 from strategies.operators import Dense, ObliqueResiduals, Operator
 from strategies.operators.tables.code_differences import differences

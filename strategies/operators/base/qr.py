@@ -42,6 +42,12 @@ def is_triangle(square: Array) -> bool:
     return not below and has_full_rank(square)
 
 
+def complement(u: Array) -> Array:
+    """Return an orthonormal basis of the complement of a unit vector of positive entries."""
+    w = u + np.eye(len(u))[0]
+    return np.asarray((np.eye(len(u)) - np.outer(w, w) * (2.0 / (w @ w)))[:, 1:])
+
+
 def least_squares(matrix: Array, answers: Array) -> Array:
     """Return ``A⁺ y``: by a triangle or QR at full column rank, by singular values otherwise."""
     m, n = matrix.shape

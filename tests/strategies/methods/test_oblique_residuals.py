@@ -177,7 +177,7 @@ def test_between_the_bound_and_the_optimum_on_thousands() -> None:
 
 
 def check_random_union(generator: np.random.Generator) -> None:
-    from strategies.bounds.unions.design import problem_union, tables_bound
+    from strategies.bounds.unions.pinched_union import problem_union, tables_bound
 
     workload = random_union(generator)
     problem = Problem.of(workload, "l2")
@@ -235,7 +235,7 @@ def test_largest_errors_on_a_thousand() -> None:
 
 
 def check_largest(generator: np.random.Generator) -> None:
-    from strategies.bounds.unions.design import problem_union, tables_bound
+    from strategies.bounds.unions.pinched_union import problem_union, tables_bound
 
     workload = random_union(generator)
     problem = Problem.of(workload, "l2", "max")

@@ -59,6 +59,7 @@ OPERATORS: dict[str, Operator] = {
             ops.ProductMarginals([np.ones((1, 2)), WHOLE], [(1,)], [3]),
         ]
     ),
+    "table stack": ops.TableStack(SIZES, [(), (0, 2)], [[[0.5]], ops.Scaled(2, ops.Identity(12))]),
     "kronecker": ops.Kronecker([ops.Dense(REAL), ops.Identity(3), GROUPS]),
     "stack": ops.Stack([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS, MARGINALS]),
     "partition": ops.Partition([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS]),

@@ -86,6 +86,7 @@ STEEP = [
 ]
 HALVES = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 REAL_STEEP = [RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(5, 4))]
+TABLES = [RANDOM.normal(size=(7, 6)), RANDOM.normal(size=(12, 12)), RANDOM.normal(size=(2, 2))]
 REAL_FRAMES = [RANDOM.normal(size=(2, 3)), RANDOM.normal(size=(3, 4))]
 
 
@@ -112,6 +113,17 @@ LONG = RANDOM.uniform(0.2, 1, (150, 2)), RANDOM.uniform(0.1, 0.9, (149, 2))
 class Case:
     operator: Operator
     twin: np.ndarray
+
+
+def table_stack(blocks: dict[tuple[int, ...], np.ndarray]) -> Case:
+    """Rows over the cells of some attributes, spread over all others cell by cell."""
+    cells = np.indices(SIZES).reshape(len(SIZES), -1)
+    twin = []
+    for kept, block in blocks.items():
+        own = [SIZES[i] for i in kept]
+        flat = np.ravel_multi_index(tuple(cells[list(kept)]), own) if kept else cells[0] * 0
+        twin.append(block[:, flat])
+    return Case(ops.TableStack(SIZES, list(blocks), list(blocks.values())), np.concatenate(twin))
 
 
 PATHS = ops.RowKronecker.from_masks(MASKS)
@@ -204,6 +216,17 @@ CASES: dict[str, Callable[[], Case]] = {
     "product marginals of faint rank": lambda: Case(
         ops.ProductMarginals([[[1, 0, 2], [2, 0, 4]], [[3, 1]]], [(1,), (0, 1)], [1, 2]),
         tables([np.array([[1, 0, 2], [2, 0, 4]]), np.array([[3, 1]])], {(1,): 1, (0, 1): 2}),
+    ),
+    "tables": lambda: table_stack(
+        {(0, 1): TABLES[0], (0, 2): TABLES[1], (): np.array([[2.0], [1.0]])}
+    ),
+    "tables of few rows": lambda: table_stack({(0, 2): TABLES[1][:5], (1,): TABLES[2]}),
+    "tables of integers": lambda: table_stack({(1, 2): INTEGER[:3, :4] @ np.tri(4, 8, dtype=int)}),
+    "tables that are sparse": lambda: Case(
+        ops.TableStack(SIZES, [(0, 1), (0, 1)], [ops.Identity(6), ops.Grouping([0, 1] * 3)]),
+        np.concatenate(
+            [np.kron(np.eye(6), np.ones(4)), np.kron([[1, 0] * 3, [0, 1] * 3], np.ones(4))]
+        ),
     ),
     "stack": lambda: Case(
         ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])

@@ -61,6 +61,7 @@ SELDOM = {
     "kronecker_selections": set(),
     "oblique_residuals": set(),
     "product_marginals": set(),
+    "joint_tables": set(),
     "path_optimal": set(),
     "leaves": {("prediction", "rho")},
     "residual_marginals": {("training", "rho"), ("prediction", "rho")},
