@@ -1,8 +1,10 @@
 """What a family of strategies is, and what its search may use."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import getdoc, signature
+from typing import Literal, ParamSpec, Protocol
 
 import numpy as np
 
@@ -14,7 +16,6 @@ from strategies.problem.problem import NORMS, Problem
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
 BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
 TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
-
 
 FEW_CELLS = 500
 """Cells up to which descents of all entries, and the optimum for Gaussian noise, serve ranges."""
@@ -36,6 +37,33 @@ def has_many_ranges(problem: Problem) -> bool:
     return ranges.n > MANY_CELLS or longer * MANY_RANGES > ranges.n
 
 
+def is_unordered(problem: Problem, cells: int = 64) -> bool:
+    """Tell whether no order of more than some cells is known, which `ordered_cells` serves better.
+
+    For Laplace noise, many ranges are one too.
+    """
+    ordered = problem.ordered
+    if ordered is not None and ordered.n > cells:
+        return False
+    return problem.norm == "l2" or not has_many_ranges(problem)
+
+
+def largest_rank(problem: Problem) -> int:
+    """Return the rows or the merged cells of a workload, whichever are fewer."""
+    q, n = problem.workload.shape
+    return min(q, n if problem.merging is None else problem.merging.n_groups)
+
+
+def anywhere(problem: Problem) -> bool:
+    """Tell that a family is worth its time wherever it serves."""
+    return True
+
+
+def nowhere(problem: Problem) -> bool:
+    """Tell that a family runs where it is asked for by name: others are never above it."""
+    return False
+
+
 def nothing(problem: Problem) -> float:
     """Return the price of a search that ends wherever its allowance does."""
     return 0.0
@@ -54,7 +82,25 @@ def evaluation_seconds(problem: Problem, rows: int) -> float:
     return (4.0 * rows * g * rank + 2.0 * min(q, g) * g * rank) / PRODUCTS
 
 
-def no_selection(workload: Operator, work: float) -> Operator:
+class Selector(Protocol):
+    """Returns the best strategy for a smaller workload, within some seconds of work."""
+
+    def __call__(
+        self,
+        workload: Operator,
+        work: float,
+        method: "str | Family | Sequence[str | Family]" = "auto",
+        /,
+    ) -> Operator:
+        """Select for a part, by any families that `select` accepts."""
+        ...
+
+
+def no_selection(
+    workload: Operator,
+    work: float,
+    method: "str | Family | Sequence[str | Family]" = "auto",
+) -> Operator:
     """Refuse to select for a part: only a portfolio can."""
     raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
 
@@ -74,17 +120,20 @@ class Search:
         of iterations or restarts by a count of operations, never by reading a clock, so that the
         result does not depend on how busy the machine is.
     select : callable
-        From a smaller workload and a work allowance to the best strategy for it: what a family
-        asks that puts strategies of parts together.
+        From a smaller workload, a work allowance and a method ("auto" by default) to the best
+        strategy for it: what a family asks that puts strategies of parts together.
     limit : float, optional
         Work of the whole portfolio, the allowance of one family where it is not run in one.
+    best : float, optional
+        Smallest loss that the automatic portfolio knows of, infinite where it knows none.
     """
 
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
-    select: Callable[[Operator, float], Operator] = no_selection
+    select: Selector = no_selection
     limit: float = 1.0
+    best: float = float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,24 +156,17 @@ class Family:
         Whether it only improves on the starts it is given, and so runs after the others.
     share : float, default=1.0
         Part of a portfolio's work that it gets, relative to the other families' shares.
-    share_for_l2 : float, optional
-        The same for Gaussian noise where it differs.
     least : callable
         Seconds of the reference machine that its shortest search for a problem takes, with the
         evaluation of what it finds, by a count of operations. A portfolio that cannot afford them
         leaves it out and says so.
-    largest_for_l1 : int, optional
-        Rank of the workload (rows or merged cells, whichever is less) up to which the automatic
-        portfolio tries it for Laplace noise, where it seldom wins above; None for any.
-    largest_if_ordered : int, optional
-        Merged cells up to which the automatic portfolio tries it where cells are ordered, as for
-        prefix sums: `strategies.methods.ordered` serves those above. None for any.
-    largest_far : int, optional
-        Merged cells up to which the automatic portfolio tries it where a result far below the
-        Identity's loss is known: descents from rows beside the Identity end above it.
+    worthwhile : callable
+        Whether ``method="auto"`` runs it for a problem that it serves. By default always.
     objectives : frozenset of {"total", "max"}
         The objectives it can minimise. For the worst row, a family of the total alone is asked
         for the total of rows weighted so that the worst count most, as a start for others.
+    purpose : str, optional
+        What it measures and serves, in a line, as `families` prints it.
     """
 
     name: str
@@ -134,12 +176,10 @@ class Family:
     search: Callable[[Problem, Search], Operator]
     polishes: bool = False
     share: float = 1.0
-    share_for_l2: float | None = None
     least: Callable[[Problem], float] = nothing
-    largest_for_l1: int | None = None
-    largest_if_ordered: int | None = None
-    largest_far: int | None = None
+    worthwhile: Callable[[Problem], bool] = anywhere
     objectives: frozenset[Objective] = TOTAL_ONLY
+    purpose: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name in ("", "auto"):
@@ -161,14 +201,40 @@ class Family:
         wanted = "total" in self.objectives or not problem.is_total
         return problem.norm in self.norms and enumerable and wanted and self.applies(problem)
 
-    def is_worthwhile(self, problem: Problem) -> bool:
-        """Tell whether the automatic portfolio spends time on it for a problem."""
-        merging = problem.merging
-        largest, ordered = self.largest_if_ordered, problem.ordered
-        if largest is not None and ordered is not None and ordered.n > largest:
-            return False
-        if largest is not None and problem.norm == "l1" and has_many_ranges(problem):
-            return False
-        if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
-            return True
-        return min(problem.workload.shape[0], merging.n_groups) <= self.largest_for_l1
+
+Options = ParamSpec("Options")
+
+
+def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
+    """Name what a factory makes after it and the options that are not its defaults.
+
+    Its summary line is the family's purpose. The same options give the same object.
+    """
+    known: dict[str, Family] = {}
+    purpose = (getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
+    defaults = {name: one.default for name, one in signature(make).parameters.items()}
+
+    @wraps(make)
+    def made(*args: Options.args, **options: Options.kwargs) -> Family:
+        given = signature(make).bind(*args, **options).arguments
+        named = [f"{key}={one!r}" for key, one in given.items() if one is not defaults[key]]
+        name = make.__name__ + (f"({', '.join(named)})" if named else "")
+        if name not in known:
+            known[name] = replace(make(*args, **options), name=name, purpose=purpose)
+        return known[name]
+
+    return made
+
+
+def checked_count(name: str, value: int | None, least: int, meaning: str) -> None:
+    """Refuse an option that is no whole number of at least some size; None passes."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name}={value!r}: expected an integer of at least {least}, {meaning}.")
+
+
+def checked_switch(name: str, value: bool) -> None:
+    """Refuse an option that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r}: expected True or False.")

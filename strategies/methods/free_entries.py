@@ -19,7 +19,14 @@ from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.error_norm import TOTAL, ErrorNorm, descended_rows
 from strategies.methods.descents.free_columns_descent import FILL, descend_columns
 from strategies.methods.descents.p_identity_descent import descend, p_identity_matrix
-from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    evaluation_seconds,
+    factory,
+    is_unordered,
+)
 from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
 from strategies.operators.base.pseudo_inverse import factorised
@@ -43,7 +50,7 @@ NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
 
-def free_entries(problem: Problem, search: Search) -> Operator:
+def freed_starts(problem: Problem, search: Search) -> Operator:
     """Return the best of several starts after descents over all entries, over the merged cells."""
     enumerated = descended_rows(problem)
     if enumerated is None:
@@ -214,14 +221,20 @@ def least_seconds(problem: Problem) -> float:
     return (MOST_STARTS + 2.0) * evaluation_seconds(problem, problem.merging.n_groups)
 
 
-FAMILY = Family(
-    "free_entries",
-    "merged",
-    frozenset({"l1"}),
-    applies,
-    free_entries,
-    polishes=True,
-    least=least_seconds,
-    largest_if_ordered=128,
-    objectives=BOTH_OBJECTIVES,
-)
+@factory
+def free_entries() -> Family:
+    """Descend on every entry of the best strategies of other families: few cells, Laplace noise."""
+    return Family(
+        "free_entries",
+        "merged",
+        frozenset({"l1"}),
+        applies,
+        freed_starts,
+        polishes=True,
+        least=least_seconds,
+        worthwhile=lambda problem: is_unordered(problem, 128),
+        objectives=BOTH_OBJECTIVES,
+    )
+
+
+FAMILY = free_entries()

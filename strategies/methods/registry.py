@@ -1,6 +1,6 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from reprlib import repr as short
 
 from strategies.methods import (
@@ -17,15 +17,14 @@ from strategies.methods import (
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
-from strategies.methods.ordered import ordered_cells
+from strategies.methods.ordered import ordered_cells, trees
 from strategies.methods.paths import leaves, path_optimal
 from strategies.methods.worst import weighted_rows
-from strategies.operators import Norm
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     oblique_residuals.FAMILY,
-    plain.IDENTITY,
+    plain.identity(),
     ordered_cells.FAMILY,
     leaves.FAMILY,
     residual_marginals.FAMILY,
@@ -41,19 +40,35 @@ FAMILIES: tuple[Family, ...] = (
     p_identity.FAMILY,
     weighted_rows.FAMILY,
     free_entries.FAMILY,
+    trees.tree(),
+    trees.levels(),
+    trees.wavelet(),
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
 
 
-def families() -> tuple[str, ...]:
-    """Return the names that ``select(method=...)`` accepts beside "auto" and a `Family`.
+class Families(dict[str, str]):
+    """Names of families and what each is for; prints a line for each."""
+
+    def __repr__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:{width}}  {purpose}" for name, purpose in self.items())
+
+
+def families() -> Families:
+    """Return the names that ``select(method=...)`` accepts, each with what it is for.
+
+    Each is a function of this package as well, which takes the family's options:
+    ``strategies.p_identity(p=8)``.
 
     Examples
     --------
     >>> "identity" in families()
     True
+    >>> families()["wavelet"]
+    'Measure the Haar wavelet of the cells in their order.'
     """
-    return tuple(family.name for family in FAMILIES)
+    return Families((family.name, family.purpose) for family in FAMILIES)
 
 
 def requested_families(
@@ -65,8 +80,13 @@ def requested_families(
     or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
-        return tuple(f for f in FAMILIES if f.is_worthwhile(problem) and f.serves(problem))
-    several = method if isinstance(method, Sequence) and not isinstance(method, str) else [method]
+        return tuple(f for f in FAMILIES if f.serves(problem) and f.worthwhile(problem))
+    several = [method] if isinstance(method, str | Family) else method
+    if not isinstance(several, Sequence | Mapping):
+        raise TypeError(
+            f"method={short(method)}: expected 'auto', the name of a family, a Family, or a "
+            f"sequence of names and families."
+        )
     asked = tuple(requested_family(one) for one in several)
     names = [family.name for family in asked]
     if not names or len(set(names)) < len(names):
@@ -101,13 +121,9 @@ def requested_family(method: object) -> Family:
     return known[method]
 
 
-def shares_of(families: Sequence[Family], norm: Norm = "l1") -> tuple[float, ...]:
+def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
     """Return each family's part of the work, in all 1; a family alone gets everything."""
-    shares = [
-        one.share if norm == "l1" or one.share_for_l2 is None else one.share_for_l2
-        for one in families
-    ]
-    total = sum(shares)
+    total = sum(one.share for one in families)
     if not total > 0:
         return (1.0,) * len(families)
-    return tuple(share / total for share in shares)
+    return tuple(one.share / total for one in families)

@@ -13,7 +13,7 @@ import numpy as np
 from strategies.bounds.climbs import factor_seconds, moment_seconds
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
-from strategies.methods.family import Family, Search, evaluation_seconds
+from strategies.methods.family import Family, Search, evaluation_seconds, factory, is_unordered
 from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
 from strategies.problem.problem import Problem
@@ -30,7 +30,7 @@ RESERVED = 0.6
 SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and the third
 
 
-def row_space(problem: Problem, search: Search) -> Operator:
+def rows_in_space(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found in the row space of the workload, over the merged cells."""
     factor = problem.factor
     if factor is None:
@@ -92,13 +92,19 @@ def least_seconds(problem: Problem) -> float:
     return begin + 2.0 * rounds * cost(r, g, 2 * r) + evaluation_seconds(problem, 2 * r)
 
 
-FAMILY = Family(
-    "row_space",
-    "merged",
-    frozenset({"l1"}),
-    applies,
-    row_space,
-    share=1.5,
-    least=least_seconds,
-    largest_if_ordered=64,
-)
+@factory
+def row_space() -> Family:
+    """Mix few rows of the workload's own row space: low rank, Laplace noise."""
+    return Family(
+        "row_space",
+        "merged",
+        frozenset({"l1"}),
+        applies,
+        rows_in_space,
+        share=1.5,
+        least=least_seconds,
+        worthwhile=is_unordered,
+    )
+
+
+FAMILY = row_space()

@@ -21,6 +21,9 @@ from strategies.methods.family import (
     Family,
     Search,
     evaluation_seconds,
+    factory,
+    is_unordered,
+    largest_rank,
 )
 from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, as_operator, fits
 from strategies.operators.masks.attribute_sets import unique_rows
@@ -30,13 +33,14 @@ from strategies.problem.problem import Problem
 
 LARGEST = 700  # merged cells up to which the family is worth its systems
 MOST_NODES = 1200  # nodes that become candidates, those most used first
+LARGEST_RANK = 200  # for Laplace noise, where nobody asks for it
 ITERATIONS = 60
 LISTING = 0.02
 """Seconds of listing the nodes."""
 CELLS = 0.3  # weight of the merged cells to start from, relative to the nodes' 1
 
 
-def tree_hierarchy(problem: Problem, search: Search) -> Operator:
+def weighted_tree_nodes(problem: Problem, search: Search) -> Operator:
     """Return weighted nodes of the trees behind a workload, over its merged cells.
 
     Raises ValueError if no paths show behind the workload.
@@ -153,15 +157,26 @@ def least_seconds(problem: Problem) -> float:
     return LISTING + 2.0 * len(SHARPNESS) * step + evaluation_seconds(problem, m)
 
 
-FAMILY = Family(
-    "tree_hierarchy",
-    "merged",
-    BOTH_NORMS,
-    applies,
-    tree_hierarchy,
-    share=0.3,
-    least=least_seconds,
-    largest_for_l1=200,
-    largest_if_ordered=64,
-    objectives=BOTH_OBJECTIVES,
-)
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: for Laplace noise it seldom wins at high rank."""
+    few = problem.norm == "l2" or largest_rank(problem) <= LARGEST_RANK
+    return few and is_unordered(problem)
+
+
+@factory
+def tree_hierarchy() -> Family:
+    """Measure inner nodes of a forest's trees beside its leaves and the cells, weighted."""
+    return Family(
+        "tree_hierarchy",
+        "merged",
+        BOTH_NORMS,
+        applies,
+        weighted_tree_nodes,
+        share=0.3,
+        least=least_seconds,
+        worthwhile=is_worthwhile,
+        objectives=BOTH_OBJECTIVES,
+    )
+
+
+FAMILY = tree_hierarchy()

@@ -1,7 +1,7 @@
 """A run of several families over one problem, the last of which improve on the others' best."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,9 +26,9 @@ from strategies.operators import (
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import assess
-from strategies.search.nearby_total import total_near
 from strategies.search.progress import Progress, Report
 from strategies.search.stopping import TIE, Stopping, smallest_of_best
+from strategies.search.worst_error import total_near
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
@@ -45,8 +45,6 @@ TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
 """Merged cells above which searches over all of them are worth a trial first."""
-FAR = 0.5
-"""Share of the Identity's loss below which families that stay near it are not tried."""
 GAIN = 1e-6
 """Relative gain over the Identity that a trial must show."""
 POLISHING_SHARE = 0.5
@@ -101,7 +99,7 @@ class Portfolio:
                 truncated = True
                 continue
             purse += work
-            if self.is_far_below(family) or not self.affords(family, purse):
+            if not self.affords(family, purse):
                 continue
             purse -= max(work, self.price(family))
             self.report(Progress(family.name, step, len(steps), self.best_loss))
@@ -139,13 +137,6 @@ class Portfolio:
     def serves_itself(self) -> bool:
         """Whether the workload's own rows are a strategy of known loss, whatever is found."""
         return self.may_stop_early and own_loss(self.problem) < float("inf")
-
-    def is_far_below(self, family: Family) -> bool:
-        """Tell whether what is known is too good for a family that stays near the Identity."""
-        most, merging = family.largest_far, self.problem.merging
-        if most is None or merging is None or merging.n_groups <= most or not self.may_stop_early:
-            return False
-        return self.problem.is_total and self.best_loss < FAR * self.problem.merged_total
 
     def add_own_rows(self) -> None:
         """Add the workload itself; where an evaluation takes long, by the loss of plain noise.
@@ -204,13 +195,19 @@ class Portfolio:
         """Smallest loss so far; infinite before the first."""
         return min((strategy.loss for strategy in self.found), default=float("inf"))
 
+    @property
+    def known_loss(self) -> float:
+        """Smallest total loss so far, where nobody asks for a family by name."""
+        asks = self.may_stop_early and self.problem.is_total
+        return self.best_loss if asks else float("inf")
+
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
         fresh = tuple(family for family in self.families if not family.polishes)
         polishers = tuple(family for family in self.families if family.polishes)
         late = (self.polishing_share if fresh else 1.0) if polishers else 0.0
         for group, part in ((fresh, 1 - late), (polishers, late)):
-            for family, share in zip(group, shares_of(group, self.problem.norm), strict=True):
+            for family, share in zip(group, shares_of(group), strict=True):
                 yield family, self.limit * part * share
 
     @property
@@ -228,7 +225,7 @@ class Portfolio:
             matrices = tuple(strategy.matrix for strategy in ordered)
             starts = matrices if family.space == "domain" else self.averaged(matrices)
             drawn = np.random.default_rng([*family.name.encode(), self.seed])  # whatever ran
-            search = Search(starts, drawn, work, self.select_part, self.limit)
+            search = Search(starts, drawn, work, self.select_part, self.limit, self.known_loss)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
@@ -242,7 +239,12 @@ class Portfolio:
         kept = None if is_dense(strategy.matrix) else strategy.matrix
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
-    def select_part(self, workload: Operator, work: float) -> Operator:
+    def select_part(
+        self,
+        workload: Operator,
+        work: float,
+        method: str | Family | Sequence[str | Family] = "auto",
+    ) -> Operator:
         """Return the best strategy found for a part of the workload, such as one factor.
 
         With the randomness that a search for the part alone begins with. The largest errors of a
@@ -251,8 +253,9 @@ class Portfolio:
         whole = isinstance(self.problem.workload, Kronecker) and self.problem.aim.groups is None
         objective = self.problem.aim.objective if whole else "total"
         problem = Problem.of(workload, self.problem.norm, objective)
-        able, own = requested_families("auto", problem), deepcopy(self.first_generator)
-        return Portfolio(problem, able, own, work, lambda event: None, True).run().matrix
+        able, own = requested_families(method, problem), deepcopy(self.first_generator)
+        quiet, is_auto = (lambda event: None), method == "auto"
+        return Portfolio(problem, able, own, work, quiet, is_auto).run().matrix
 
     def problem_of(self, family: Family) -> Problem:
         """Return the problem, or one of total error near it where a family knows no other."""

@@ -9,7 +9,7 @@ triangle, and for ranges that of the nearest ordered Gram; the hierarchy beyond 
 
 from strategies.bounds.dual_weights import Dual
 from strategies.bounds.ordered_dual import climb_ordered, fitted_dual, steps_within
-from strategies.methods.family import BOTH_NORMS, Family, Search, has_many_ranges
+from strategies.methods.family import BOTH_NORMS, Family, Search, factory, has_many_ranges
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.ordered_root import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
@@ -37,7 +37,7 @@ FEWEST_WINDOWED = 8
 """Cells from which rows over windows are tried."""
 
 
-def ordered_cells(problem: Problem, search: Search) -> Operator:
+def ordered_strategy(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found over the ordered merged cells.
 
     Raises ValueError if the merged cells are not ordered.
@@ -120,6 +120,18 @@ def least_seconds(problem: Problem) -> float:
     return ENTRY_SECONDS * float(ranges.n) * ranges.shape[0]
 
 
-FAMILY = Family(
-    "ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0, least=least_seconds
-)
+@factory
+def ordered_cells() -> Family:
+    """Measure blocks of ordered cells, or their optimum: prefix sums and ranges, up to 8192."""
+    return Family(
+        "ordered_cells",
+        "merged",
+        BOTH_NORMS,
+        applies,
+        ordered_strategy,
+        share=4.0,
+        least=least_seconds,
+    )
+
+
+FAMILY = ordered_cells()

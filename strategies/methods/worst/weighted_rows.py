@@ -14,7 +14,7 @@ from strategies.methods.descents.row_weights import (
     descended_weights,
     matrix_loss,
 )
-from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_seconds
+from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_seconds, factory
 from strategies.operators import Array, Dense, Operator
 from strategies.problem.problem import Problem
 
@@ -76,12 +76,18 @@ def least_seconds(problem: Problem) -> float:
     return TRIAL * len(SHARPNESS) * cost(k + g, k, g) + evaluation_seconds(problem, k + g)
 
 
-FAMILY = Family(
-    "weighted_rows",
-    "merged",
-    BOTH_NORMS,
-    applies,
-    own_weighted_rows,
-    objectives=frozenset({"max"}),
-    least=least_seconds,
-)
+@factory
+def weighted_rows() -> Family:
+    """Measure the workload's rows and the cells, weighed for the worst row."""
+    return Family(
+        "weighted_rows",
+        "merged",
+        BOTH_NORMS,
+        applies,
+        own_weighted_rows,
+        objectives=frozenset({"max"}),
+        least=least_seconds,
+    )
+
+
+FAMILY = weighted_rows()

@@ -14,7 +14,7 @@ import pytest
 import strategies
 from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
 from strategies.methods.family import BOTH_NORMS
-from strategies.methods.registry import FAMILIES, shares_of
+from strategies.methods.registry import FAMILIES, requested_families, shares_of
 from strategies.operators import (
     Dense,
     Identity,
@@ -92,9 +92,15 @@ def test_every_family_alone(family: Family, norm: str) -> None:
 
 
 def test_names() -> None:
-    assert strategies.families() == tuple(family.name for family in FAMILIES)
-    assert len(set(strategies.families())) == len(FAMILIES)
-    assert {"identity", "workload_itself"} <= set(strategies.families())
+    names = strategies.families()
+    assert list(names) == [family.name for family in FAMILIES]
+    assert {"identity", "workload_itself", "tree", "wavelet"} <= set(names)
+    lines = repr(names).splitlines()
+    for line, (name, purpose) in zip(lines, names.items(), strict=True):
+        assert line.startswith(name)
+        assert line.endswith(purpose)
+        assert 20 < len(purpose) <= 100
+        assert purpose.endswith(".")
 
 
 def test_a_family_of_ones_own() -> None:
@@ -115,13 +121,18 @@ def test_a_family_of_ones_own() -> None:
 
 
 def test_a_family_says_what_it_is_worth(problem: Problem) -> None:
-    early = family_that(lambda problem, search: Identity(2), share=6.0, largest_for_l1=1)
+    gaussian = family_that(
+        lambda problem, search: Identity(2), share=6.0, worthwhile=lambda one: one.norm == "l2"
+    )
     marginals = next(family for family in FAMILIES if family.name == "marginals")
-    assert shares_of((early, marginals)) == (0.75, 0.25)
+    assert shares_of((gaussian, marginals)) == (0.75, 0.25)
     assert shares_of((FAMILIES[0],)) == (1.0,)  # alone it gets everything, whatever its share
-    assert not early.is_worthwhile(problem)  # rank 2
-    assert early.is_worthwhile(replace(problem, norm="l2"))
-    assert replace(early, largest_for_l1=2).is_worthwhile(problem)
+    assert not gaussian.worthwhile(problem)
+    assert gaussian.worthwhile(replace(problem, norm="l2"))
+    assert GOOD.worthwhile(problem)
+    names = {family.name for family in requested_families("auto", problem)}
+    assert {"identity", "p_identity"} <= names
+    assert not {"tree", "levels", "wavelet"} & names  # which are never the best
 
 
 @pytest.mark.parametrize(
