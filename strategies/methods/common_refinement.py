@@ -226,6 +226,3 @@ def common_refinement() -> Family:
         least=least_seconds,
         worthwhile=lambda problem: is_unordered(problem, 0),
     )
-
-
-FAMILY = common_refinement()

@@ -1,14 +1,15 @@
 """What a family of strategies is, and what its search may use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import getdoc, signature
-from typing import Literal, ParamSpec, Protocol
+from typing import Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from strategies.operators import Norm, Operator
+from strategies.bounds.climbs import factor_seconds
+from strategies.operators import Norm, Operator, fits
 from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
 from strategies.problem.objective import OBJECTIVES, Objective
 from strategies.problem.problem import NORMS, Problem
@@ -16,6 +17,7 @@ from strategies.problem.problem import NORMS, Problem
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
 BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
 TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
+Known = TypeVar("Known")
 
 FEW_CELLS = 500
 """Cells up to which descents of all entries, and the optimum for Gaussian noise, serve ranges."""
@@ -54,6 +56,21 @@ def largest_rank(problem: Problem) -> int:
     return min(q, n if problem.merging is None else problem.merging.n_groups)
 
 
+def enumerated(known: Known | None) -> Known:
+    """Return what is known of the merged cells, or refuse a workload over too many."""
+    if known is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    return known
+
+
+def has_few_cells(problem: Problem, most: int, squares: int, fewest: int = 1) -> bool:
+    """Tell whether so many merged cells can be enumerated, with memory for some square arrays."""
+    if problem.merging is None:
+        return False
+    g = problem.merging.n_groups
+    return fewest <= g <= most and fits((g, g), squares)
+
+
 def anywhere(problem: Problem) -> bool:
     """Tell that a family is worth its time wherever it serves."""
     return True
@@ -82,25 +99,18 @@ def evaluation_seconds(problem: Problem, rows: int) -> float:
     return (4.0 * rows * g * rank + 2.0 * min(q, g) * g * rank) / PRODUCTS
 
 
-class Selector(Protocol):
-    """Returns the best strategy for a smaller workload, within some seconds of work."""
+def explicit_seconds(problem: Problem) -> float:
+    """Return the seconds of a factor of the merged workload and of one evaluation over its cells.
 
-    def __call__(
-        self,
-        workload: Operator,
-        work: float,
-        method: "str | Family | Sequence[str | Family]" = "auto",
-        /,
-    ) -> Operator:
-        """Select for a part, by any families that `select` accepts."""
-        ...
+    What a search over explicit matrices takes at least.
+    """
+    if problem.merging is None:
+        return 0.0
+    g = problem.merging.n_groups
+    return factor_seconds(largest_rank(problem), g) + evaluation_seconds(problem, g)
 
 
-def no_selection(
-    workload: Operator,
-    work: float,
-    method: "str | Family | Sequence[str | Family]" = "auto",
-) -> Operator:
+def no_selection(workload: Operator, work: float, method: object = "auto") -> Operator:
     """Refuse to select for a part: only a portfolio can."""
     raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
 
@@ -131,7 +141,7 @@ class Search:
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
-    select: Selector = no_selection
+    select: Callable[..., Operator] = no_selection
     limit: float = 1.0
     best: float = float("inf")
 
@@ -158,8 +168,10 @@ class Family:
         Part of a portfolio's work that it gets, relative to the other families' shares.
     least : callable
         Seconds of the reference machine that its shortest search for a problem takes, with the
-        evaluation of what it finds, by a count of operations. A portfolio that cannot afford them
+        evaluation of what it finds, by a count of operations. A portfolio that has less left
         leaves it out and says so.
+    good : callable
+        Seconds in which the whole portfolio does it justice where the default limit is too short.
     worthwhile : callable
         Whether ``method="auto"`` runs it for a problem that it serves. By default always.
     objectives : frozenset of {"total", "max"}
@@ -177,6 +189,7 @@ class Family:
     polishes: bool = False
     share: float = 1.0
     least: Callable[[Problem], float] = nothing
+    good: Callable[[Problem], float] = nothing
     worthwhile: Callable[[Problem], bool] = anywhere
     objectives: frozenset[Objective] = TOTAL_ONLY
     purpose: str = ""
@@ -208,9 +221,9 @@ Options = ParamSpec("Options")
 def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
     """Name what a factory makes after it and the options that are not its defaults.
 
-    Its summary line is the family's purpose. The same options give the same object.
+    Its summary line is the family's purpose. Without options it returns one object.
     """
-    known: dict[str, Family] = {}
+    plain: list[Family] = []
     purpose = (getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
     defaults = {name: one.default for name, one in signature(make).parameters.items()}
 
@@ -219,9 +232,12 @@ def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
         given = signature(make).bind(*args, **options).arguments
         named = [f"{key}={one!r}" for key, one in given.items() if one is not defaults[key]]
         name = make.__name__ + (f"({', '.join(named)})" if named else "")
-        if name not in known:
-            known[name] = replace(make(*args, **options), name=name, purpose=purpose)
-        return known[name]
+        if not named and plain:
+            return plain[0]
+        family = replace(make(*args, **options), name=name, purpose=purpose)
+        if not named:
+            plain.append(family)
+        return family
 
     return made
 

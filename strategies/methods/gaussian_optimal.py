@@ -21,17 +21,21 @@ from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,
     Search,
+    enumerated,
     evaluation_seconds,
     factory,
+    has_few_cells,
     is_unordered,
     largest_rank,
 )
-from strategies.operators import Dense, Operator, fits
+from strategies.operators import Dense, Operator
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
 LARGEST_START = 500  # rank up to which it is a start for Laplace noise
 MOST_OF_ALL = 0.7  # of the whole search's work for Gaussian noise, where nothing is better
+WORST_UPDATES = 16  # of the weights of rows and cells, for the largest error
+BEFORE = 1.4  # the whole search for the total, as a multiple of its shortest climb
 BRIEFLY = 0.6
 """Share of the prices of climbs, which are cautious, that the shortest one takes."""
 
@@ -42,20 +46,14 @@ def optimal_rows(problem: Problem, search: Search) -> Operator:
     rows = climbable_rows(problem)
     if rows is not None:
         return Dense(joint_strategy(rows, joint_dual(problem, rows, work)))
-    factor = problem.factor
-    if factor is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    factor = enumerated(problem.factor)
     return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, work)))
 
 
 def applies(problem: Problem) -> bool:
     """Tell whether the merged cells are few enough for a spectrum of their Gram."""
-    if problem.merging is None:
-        return False
-    if not problem.is_total and climbable_rows(problem) is None:
-        return False
-    g = problem.merging.n_groups
-    return g <= LARGEST and fits((g, g), 32)
+    few = has_few_cells(problem, LARGEST, 32)
+    return few and (problem.is_total or climbable_rows(problem) is not None)
 
 
 def least_seconds(problem: Problem) -> float:
@@ -69,6 +67,19 @@ def least_seconds(problem: Problem) -> float:
     r = min(problem.workload.shape[0], g)
     begin = factor_seconds(r, g) + 2.0 * moment_seconds(r, g)
     return BRIEFLY * begin + evaluation_seconds(problem, r)
+
+
+def good_seconds(problem: Problem) -> float:
+    """Return the seconds of a search for Gaussian noise that ends near the optimum.
+
+    Some updates of both weights for the largest error, more than the shortest climb for the total.
+    """
+    if problem.norm == "l1" or problem.ordered is not None:
+        return 0.0
+    rows = climbable_rows(problem)
+    if rows is not None:
+        return WORST_UPDATES * joint_update_seconds(rows)
+    return BEFORE * least_seconds(problem) if problem.is_total else 0.0
 
 
 def is_worthwhile(problem: Problem) -> bool:
@@ -88,9 +99,7 @@ def gaussian_optimal() -> Family:
         optimal_rows,
         share=0.5,
         least=least_seconds,
+        good=good_seconds,
         worthwhile=is_worthwhile,
         objectives=BOTH_OBJECTIVES,
     )
-
-
-FAMILY = gaussian_optimal()

@@ -234,6 +234,3 @@ def kronecker_p_identity(*, p: int | None = None) -> Family:
         share=0.5,
         least=least_seconds,
     )
-
-
-FAMILY = kronecker_p_identity()

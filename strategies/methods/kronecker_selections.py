@@ -197,9 +197,6 @@ def kronecker_selections() -> Family:
     )
 
 
-FAMILY = kronecker_selections()
-
-
 def kronecker(*methods: Family) -> Family:
     """Measure the product of what given families find for the factors of a workload.
 

@@ -12,19 +12,21 @@ from functools import partial
 
 import numpy as np
 
-from strategies.bounds.climbs import factor_seconds, update_seconds
+from strategies.bounds.climbs import update_seconds
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.p_identity_descent import LEAST_SHARE, Descent, descend
 from strategies.methods.family import (
     Family,
     Search,
     checked_count,
-    evaluation_seconds,
+    enumerated,
+    explicit_seconds,
     factory,
+    has_few_cells,
     is_unordered,
 )
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
-from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.operators import Array, Dense, Identity, Operator
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import is_explicit
 
@@ -72,9 +74,7 @@ def rows_or_factor(problem: Problem) -> Array:
         q, g = merged.shape
         if q <= g and g > MANY_CELLS:
             return merged.to_dense()
-    if problem.factor is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    return problem.factor
+    return enumerated(problem.factor)
 
 
 def starts(
@@ -131,18 +131,7 @@ def cost(factor: Array, rows: Array) -> float:
 
 def applies(problem: Problem) -> bool:
     """Tell whether the merged cells are few enough."""
-    if problem.merging is None:
-        return False
-    g = problem.merging.n_groups
-    return 1 < g <= LARGEST and fits((g, g), 64)
-
-
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of the factor and of an evaluation; trials ask for their own."""
-    if problem.merging is None:
-        return 0.0
-    g = problem.merging.n_groups
-    return factor_seconds(min(problem.workload.shape[0], g), g) + evaluation_seconds(problem, g)
+    return has_few_cells(problem, LARGEST, 64, fewest=2)
 
 
 @factory
@@ -173,9 +162,6 @@ def p_identity(*, p: int | None = None) -> Family:
         applies,
         partial(best_p_identity, p=p),
         share=4.0,
-        least=least_seconds,
+        least=explicit_seconds,
         worthwhile=lambda problem: is_unordered(problem, 128),
     )
-
-
-FAMILY = p_identity()

@@ -3,46 +3,48 @@
 from collections.abc import Mapping, Sequence
 from reprlib import repr as short
 
-from strategies.methods import (
-    common_refinement,
-    free_entries,
-    gaussian_optimal,
-    kronecker_p_identity,
-    kronecker_selections,
-    p_identity,
-    plain,
-    row_space,
-    tree_hierarchy,
-    workload_itself,
-)
+from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals, oblique_residuals, residual_marginals
-from strategies.methods.ordered import ordered_cells, trees
-from strategies.methods.paths import leaves, path_optimal
-from strategies.methods.worst import weighted_rows
+from strategies.methods.free_entries import free_entries
+from strategies.methods.gaussian_optimal import gaussian_optimal
+from strategies.methods.kronecker_p_identity import kronecker_p_identity
+from strategies.methods.kronecker_selections import kronecker_selections
+from strategies.methods.marginals.marginals import marginals
+from strategies.methods.marginals.oblique_residuals import oblique_residuals
+from strategies.methods.marginals.residual_marginals import residual_marginals
+from strategies.methods.ordered.ordered_cells import ordered_cells
+from strategies.methods.ordered.trees import levels, tree, wavelet
+from strategies.methods.p_identity import p_identity
+from strategies.methods.paths.leaves import leaves
+from strategies.methods.paths.path_optimal import path_optimal
+from strategies.methods.plain import identity
+from strategies.methods.row_space import row_space
+from strategies.methods.tree_hierarchy import tree_hierarchy
+from strategies.methods.workload_itself import workload_itself
+from strategies.methods.worst.weighted_rows import weighted_rows
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
-    oblique_residuals.FAMILY,
-    plain.identity(),
-    ordered_cells.FAMILY,
-    leaves.FAMILY,
-    residual_marginals.FAMILY,
-    kronecker_selections.FAMILY,
-    gaussian_optimal.FAMILY,
-    path_optimal.FAMILY,
-    marginals.FAMILY,
-    workload_itself.FAMILY,
-    kronecker_p_identity.FAMILY,
-    common_refinement.FAMILY,
-    tree_hierarchy.FAMILY,
-    row_space.FAMILY,
-    p_identity.FAMILY,
-    weighted_rows.FAMILY,
-    free_entries.FAMILY,
-    trees.tree(),
-    trees.levels(),
-    trees.wavelet(),
+    oblique_residuals(),
+    identity(),
+    ordered_cells(),
+    leaves(),
+    residual_marginals(),
+    kronecker_selections(),
+    gaussian_optimal(),
+    path_optimal(),
+    marginals(),
+    workload_itself(),
+    kronecker_p_identity(),
+    common_refinement(),
+    tree_hierarchy(),
+    row_space(),
+    p_identity(),
+    weighted_rows(),
+    free_entries(),
+    tree(),
+    levels(),
+    wavelet(),
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
 
@@ -80,14 +82,11 @@ def requested_families(
     or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
-        return tuple(f for f in FAMILIES if f.serves(problem) and f.worthwhile(problem))
-    several = [method] if isinstance(method, str | Family) else method
-    if not isinstance(several, Sequence | Mapping):
-        raise TypeError(
-            f"method={short(method)}: expected 'auto', the name of a family, a Family, or a "
-            f"sequence of names and families."
-        )
-    asked = tuple(requested_family(one) for one in several)
+        return tuple(f for f in FAMILIES if f.worthwhile(problem) and f.serves(problem))
+    given: list[object] = [method]
+    if isinstance(method, Sequence | Mapping) and not isinstance(method, str):
+        given = list(method)
+    asked = tuple(requested_family(one) for one in given)
     names = [family.name for family in asked]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"method={names!r}: expected at least one family, each name once.")

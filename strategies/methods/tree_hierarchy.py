@@ -20,7 +20,8 @@ from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,
     Search,
-    evaluation_seconds,
+    enumerated,
+    explicit_seconds,
     factory,
     is_unordered,
     largest_rank,
@@ -35,8 +36,6 @@ LARGEST = 700  # merged cells up to which the family is worth its systems
 MOST_NODES = 1200  # nodes that become candidates, those most used first
 LARGEST_RANK = 200  # for Laplace noise, where nobody asks for it
 ITERATIONS = 60
-LISTING = 0.02
-"""Seconds of listing the nodes."""
 CELLS = 0.3  # weight of the merged cells to start from, relative to the nodes' 1
 
 
@@ -81,10 +80,7 @@ def node_strategy(
 
 def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     """Return nodes over the merged cells, and the merged cells, with optimised weights."""
-    found = descended_rows(problem)
-    if found is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    factor, errors = found
+    factor, errors = enumerated(descended_rows(problem))
     g = factor.shape[1]
     single = np.abs(nodes).astype(bool).sum(axis=1) == 1
     rows = np.concatenate([nodes[~single], np.eye(g)])
@@ -147,16 +143,6 @@ def applies(problem: Problem) -> bool:
     return fits((MOST_NODES, n), 16) and mask_rows(problem.workload) is not None
 
 
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of listing nodes, of a step in every round, and of an evaluation."""
-    if problem.merging is None:
-        return 0.0
-    g, q = problem.merging.n_groups, problem.workload.shape[0]
-    m = min(MOST_NODES, q) + g
-    step = step_seconds(2.0 * m * g * g + g**3 + 2.0 * min(q, g) * g * (g + m), m * g // 4)
-    return LISTING + 2.0 * len(SHARPNESS) * step + evaluation_seconds(problem, m)
-
-
 def is_worthwhile(problem: Problem) -> bool:
     """Tell whether to run unasked: for Laplace noise it seldom wins at high rank."""
     few = problem.norm == "l2" or largest_rank(problem) <= LARGEST_RANK
@@ -173,10 +159,7 @@ def tree_hierarchy() -> Family:
         applies,
         weighted_tree_nodes,
         share=0.3,
-        least=least_seconds,
+        least=explicit_seconds,
         worthwhile=is_worthwhile,
         objectives=BOTH_OBJECTIVES,
     )
-
-
-FAMILY = tree_hierarchy()

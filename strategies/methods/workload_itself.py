@@ -206,6 +206,3 @@ def workload_itself(*, weighted: bool = True) -> Family:
         least=least_seconds,
         worthwhile=is_worthwhile,
     )
-
-
-FAMILY = workload_itself()

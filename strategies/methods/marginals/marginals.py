@@ -202,6 +202,3 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
         least=least_seconds,
         objectives=BOTH_OBJECTIVES,
     )
-
-
-FAMILY = marginals()

@@ -74,6 +74,3 @@ def oblique_residuals() -> Family:
         share=4.0,
         objectives=BOTH_OBJECTIVES,
     )
-
-
-FAMILY = oblique_residuals()

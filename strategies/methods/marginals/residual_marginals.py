@@ -87,6 +87,3 @@ def residual_marginals() -> Family:
         share=0.0,
         least=expansion_seconds,
     )
-
-
-FAMILY = residual_marginals()

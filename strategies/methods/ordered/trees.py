@@ -34,8 +34,10 @@ from strategies.methods.family import (
     Search,
     checked_count,
     checked_switch,
+    enumerated,
     evaluation_seconds,
     factory,
+    has_few_cells,
     nowhere,
 )
 from strategies.methods.ordered.hierarchy import (
@@ -53,6 +55,7 @@ from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.problem.problem import Problem
 
 Sizes = tuple[int, ...]
+LARGEST = 10_000  # merged cells up to which a Gram of no known form is written out
 
 
 def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
@@ -60,9 +63,7 @@ def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
     known = problem.ordered or problem.ranges
     if known is not None:
         return known
-    if problem.gram is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    return CellGram(problem.gram)
+    return CellGram(enumerated(problem.gram))
 
 
 def tree_nodes(
@@ -131,16 +132,13 @@ def haar_rows(problem: Problem, search: Search, weighted: bool = True) -> Operat
 
 def cells_of(problem: Problem) -> int:
     """Return the number of merged cells."""
-    if problem.merging is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    return problem.merging.n_groups
+    return enumerated(problem.merging).n_groups
 
 
 def applies(problem: Problem) -> bool:
     """Tell whether the cells can be enumerated, and their Gram or its form is at hand."""
-    if problem.merging is None:
-        return False
-    return bool(problem.ordered or problem.ranges) or problem.gram is not None
+    known = problem.ordered or problem.ranges
+    return known is not None or has_few_cells(problem, LARGEST, 24)
 
 
 def least_seconds(problem: Problem) -> float:

@@ -82,6 +82,3 @@ def leaves() -> Family:
         share=0.0,
         least=least_seconds,
     )
-
-
-FAMILY = leaves()

@@ -26,6 +26,7 @@ from strategies.operators import (
 from strategies.problem.problem import Problem
 from strategies.search import portfolio as portfolio_module
 from strategies.search.portfolio import Portfolio
+from strategies.search.select import DEFAULT_MOST, DEFAULT_TIME_LIMIT, default_limit
 
 NORMS = ("l1", "l2")
 
@@ -214,6 +215,33 @@ def test_polishers_run_last_and_from_the_best(problem: Problem) -> None:
     assert second.shape == (2, 2)
     run(problem, family_that(polish, polishes=True))
     assert seen[1] == ()
+
+
+def test_what_is_left_decides_whether_a_family_starts(problem: Problem) -> None:
+    """Two that take six tenths of the limit at least: the second is left out, and it is said."""
+    dear = family_that(lambda problem, search: Identity(2), least=lambda problem: 0.6)
+    found = run(problem, GOOD, dear, dear, GOOD, limit=1.0)
+    notes = [one.note for one in found.candidates]
+    assert sum("more than is left" in note for note in notes) == 1
+    assert len(run(problem, dear, dear, limit=2.0).candidates) == 2
+    assert not any(one.note for one in run(problem, dear, dear, limit=2.0).candidates)
+
+
+def test_the_default_limit_is_what_the_families_ask_for(problem: Problem) -> None:
+    patient = family_that(lambda problem, search: Identity(2), good=lambda problem: 9.0)
+    endless = replace(patient, good=lambda problem: 1e9)
+    assert default_limit(problem, (GOOD, patient)) == 9.0
+    assert default_limit(problem, (GOOD,)) == DEFAULT_TIME_LIMIT
+    assert default_limit(problem, (endless, patient)) == DEFAULT_MOST
+    few, many = (Problem.of(examples.prefix_sums(n)) for n in (16, 4096))
+    assert default_limit(few) == DEFAULT_TIME_LIMIT < default_limit(many) <= DEFAULT_MOST
+
+
+def test_over_many_cells_p_identity_gives_way_to_what_is_far_better() -> None:
+    random = np.random.default_rng(0)
+    problem = Problem.of((random.random((20, 1001)) < 0.5) * random.normal(size=1001))
+    known = Search(best=0.4 * problem.merged_total, work=1e9)
+    assert isinstance(strategies.p_identity().search(problem, known), Identity)
 
 
 def test_wall_time_stops_a_portfolio_and_it_says_so(
