@@ -163,7 +163,7 @@ def test_nodes_of_paths() -> None:
     assert nodes.to_dense()[0].sum() in (2.0, 4.0)  # ancestors of both paths come first
     assert path_nodes(Dense(np.eye(2))) is None
     with pytest.raises(ValueError, match="shows no paths"):
-        tree_hierarchy.tree_hierarchy(Problem.of(np.eye(2)), Search())
+        tree_hierarchy().search(Problem.of(np.eye(2)), Search())
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
