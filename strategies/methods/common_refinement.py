@@ -21,7 +21,14 @@ import scipy
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    BOTH_NORMS,
+    Family,
+    Search,
+    evaluation_seconds,
+    factory,
+    is_unordered,
+)
 from strategies.methods.refinement_groups import (
     POWER,
     Joiner,
@@ -141,7 +148,7 @@ def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[f
     return float(found.fun), np.asarray(found.x)
 
 
-def common_refinement(problem: Problem, search: Search) -> Operator:
+def refined_partitions(problem: Problem, search: Search) -> Operator:
     """Return weighted common refinements of the workload's groups of disjoint rows."""
     rows = mask_rows(problem.workload)
     if rows is None or rows.groups is None:
@@ -207,12 +214,15 @@ def least_seconds(problem: Problem) -> float:
     return SECONDS_PER_CUBE * float(rows) ** 3 + evaluation_seconds(problem, rows)
 
 
-FAMILY = Family(
-    "common_refinement",
-    "domain",
-    BOTH_NORMS,
-    applies,
-    common_refinement,
-    least=least_seconds,
-    largest_if_ordered=0,
-)
+@factory
+def common_refinement() -> Family:
+    """Measure one finer partition in place of several: trees over large domains."""
+    return Family(
+        "common_refinement",
+        "domain",
+        BOTH_NORMS,
+        applies,
+        refined_partitions,
+        least=least_seconds,
+        worthwhile=lambda problem: is_unordered(problem, 0),
+    )

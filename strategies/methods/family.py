@@ -1,12 +1,15 @@
 """What a family of strategies is, and what its search may use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import getdoc, signature
+from typing import Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from strategies.operators import Norm, Operator
+from strategies.bounds.climbs import factor_seconds
+from strategies.operators import Norm, Operator, fits
 from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
 from strategies.problem.objective import OBJECTIVES, Objective
 from strategies.problem.problem import NORMS, Problem
@@ -14,7 +17,7 @@ from strategies.problem.problem import NORMS, Problem
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
 BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
 TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
-
+Known = TypeVar("Known")
 
 FEW_CELLS = 500
 """Cells up to which descents of all entries, and the optimum for Gaussian noise, serve ranges."""
@@ -36,14 +39,51 @@ def has_many_ranges(problem: Problem) -> bool:
     return ranges.n > MANY_CELLS or longer * MANY_RANGES > ranges.n
 
 
-def nothing(problem: Problem) -> float:
-    """Return the price of a search that ends wherever its allowance does."""
-    return 0.0
+def is_unordered(problem: Problem, cells: int = 64) -> bool:
+    """Tell whether no order of more than some cells is known, which `ordered_cells` serves better.
+
+    For Laplace noise, many ranges are one too.
+    """
+    ordered = problem.ordered
+    if ordered is not None and ordered.n > cells:
+        return False
+    return problem.norm == "l2" or not has_many_ranges(problem)
+
+
+def largest_rank(problem: Problem) -> int:
+    """Return the rows or the merged cells of a workload, whichever are fewer."""
+    q, n = problem.workload.shape
+    return min(q, n if problem.merging is None else problem.merging.n_groups)
+
+
+def enumerated(known: Known | None) -> Known:
+    """Return what is known of the merged cells, or refuse a workload over too many."""
+    if known is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    return known
+
+
+def has_few_cells(problem: Problem, most: int, squares: int, fewest: int = 1) -> bool:
+    """Tell whether so many merged cells can be enumerated, with memory for some square arrays."""
+    if problem.merging is None:
+        return False
+    g = problem.merging.n_groups
+    return fewest <= g <= most and fits((g, g), squares)
+
+
+def anywhere(problem: Problem) -> bool:
+    """Tell that a family is worth its time wherever it serves."""
+    return True
 
 
 def nowhere(problem: Problem) -> bool:
-    """Return False: no other family is known to be better."""
+    """Tell that a family runs where it is asked for by name: others are never above it."""
     return False
+
+
+def nothing(problem: Problem) -> float:
+    """Return the price of a search that ends wherever its allowance does."""
+    return 0.0
 
 
 def evaluation_seconds(problem: Problem, rows: int) -> float:
@@ -59,7 +99,18 @@ def evaluation_seconds(problem: Problem, rows: int) -> float:
     return (4.0 * rows * g * rank + 2.0 * min(q, g) * g * rank) / PRODUCTS
 
 
-def no_selection(workload: Operator, work: float) -> Operator:
+def explicit_seconds(problem: Problem) -> float:
+    """Return the seconds of a factor of the merged workload and of one evaluation over its cells.
+
+    What a search over explicit matrices takes at least.
+    """
+    if problem.merging is None:
+        return 0.0
+    g = problem.merging.n_groups
+    return factor_seconds(largest_rank(problem), g) + evaluation_seconds(problem, g)
+
+
+def no_selection(workload: Operator, work: float, method: object = "auto") -> Operator:
     """Refuse to select for a part: only a portfolio can."""
     raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
 
@@ -79,17 +130,20 @@ class Search:
         of iterations or restarts by a count of operations, never by reading a clock, so that the
         result does not depend on how busy the machine is.
     select : callable
-        From a smaller workload and a work allowance to the best strategy for it: what a family
-        asks that puts strategies of parts together.
+        From a smaller workload, a work allowance and a method ("auto" by default) to the best
+        strategy for it: what a family asks that puts strategies of parts together.
     limit : float, optional
         Work of the whole portfolio, the allowance of one family where it is not run in one.
+    best : float, optional
+        Smallest loss that the automatic portfolio knows of, infinite where it knows none.
     """
 
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
-    select: Callable[[Operator, float], Operator] = no_selection
+    select: Callable[..., Operator] = no_selection
     limit: float = 1.0
+    best: float = float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,27 +166,19 @@ class Family:
         Whether it only improves on the starts it is given, and so runs after the others.
     share : float, default=1.0
         Part of a portfolio's work that it gets, relative to the other families' shares.
-    share_for_l2 : float, optional
-        The same for Gaussian noise where it differs.
     least : callable
         Seconds of the reference machine that its shortest search for a problem takes, with the
-        evaluation of what it finds, by a count of operations. A portfolio that cannot afford them
+        evaluation of what it finds, by a count of operations. A portfolio that has less left
         leaves it out and says so.
-    largest_for_l1 : int, optional
-        Rank of the workload (rows or merged cells, whichever is less) up to which the automatic
-        portfolio tries it for Laplace noise, where it seldom wins above; None for any.
-    largest_if_ordered : int, optional
-        Merged cells up to which the automatic portfolio tries it where cells are ordered, as for
-        prefix sums: `strategies.methods.ordered` serves those above. None for any.
-    largest_far : int, optional
-        Merged cells up to which the automatic portfolio tries it where a result far below the
-        Identity's loss is known: descents from rows beside the Identity end above it.
+    good : callable
+        Seconds in which the whole portfolio does it justice where the default limit is too short.
+    worthwhile : callable
+        Whether ``method="auto"`` runs it for a problem that it serves. By default always.
     objectives : frozenset of {"total", "max"}
         The objectives it can minimise. For the worst row, a family of the total alone is asked
         for the total of rows weighted so that the worst count most, as a start for others.
-    beaten : callable
-        Whether another family is better on a problem, so that the automatic portfolio spends no
-        time on this one.
+    purpose : str, optional
+        What it measures and serves, in a line, as `families` prints it.
     """
 
     name: str
@@ -142,13 +188,11 @@ class Family:
     search: Callable[[Problem, Search], Operator]
     polishes: bool = False
     share: float = 1.0
-    share_for_l2: float | None = None
     least: Callable[[Problem], float] = nothing
-    largest_for_l1: int | None = None
-    largest_if_ordered: int | None = None
-    largest_far: int | None = None
+    good: Callable[[Problem], float] = nothing
+    worthwhile: Callable[[Problem], bool] = anywhere
     objectives: frozenset[Objective] = TOTAL_ONLY
-    beaten: Callable[[Problem], bool] = nowhere
+    purpose: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name in ("", "auto"):
@@ -170,16 +214,43 @@ class Family:
         wanted = "total" in self.objectives or not problem.is_total
         return problem.norm in self.norms and enumerable and wanted and self.applies(problem)
 
-    def is_worthwhile(self, problem: Problem) -> bool:
-        """Tell whether the automatic portfolio spends time on it for a problem."""
-        if self.beaten(problem):
-            return False
-        merging = problem.merging
-        largest, ordered = self.largest_if_ordered, problem.ordered
-        if largest is not None and ordered is not None and ordered.n > largest:
-            return False
-        if largest is not None and problem.norm == "l1" and has_many_ranges(problem):
-            return False
-        if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
-            return True
-        return min(problem.workload.shape[0], merging.n_groups) <= self.largest_for_l1
+
+Options = ParamSpec("Options")
+
+
+def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
+    """Name what a factory makes after it and the options that are not its defaults.
+
+    Its summary line is the family's purpose. Without options it returns one object.
+    """
+    plain: list[Family] = []
+    purpose = (getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
+    defaults = {name: one.default for name, one in signature(make).parameters.items()}
+
+    @wraps(make)
+    def made(*args: Options.args, **options: Options.kwargs) -> Family:
+        given = signature(make).bind(*args, **options).arguments
+        named = [f"{key}={one!r}" for key, one in given.items() if one is not defaults[key]]
+        name = make.__name__ + (f"({', '.join(named)})" if named else "")
+        if not named and plain:
+            return plain[0]
+        family = replace(make(*args, **options), name=name, purpose=purpose)
+        if not named:
+            plain.append(family)
+        return family
+
+    return made
+
+
+def checked_count(name: str, value: int | None, least: int, meaning: str) -> None:
+    """Refuse an option that is no whole number of at least some size; None passes."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name}={value!r}: expected an integer of at least {least}, {meaning}.")
+
+
+def checked_switch(name: str, value: bool) -> None:
+    """Refuse an option that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r}: expected True or False.")

@@ -22,9 +22,18 @@ from strategies.methods.descents.unit_columns import (
     descend_columns,
     p_identity_matrix,
 )
-from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    enumerated,
+    explicit_seconds,
+    factory,
+    has_few_cells,
+    is_unordered,
+)
 from strategies.methods.structured_starts import bumps, hefty, own_rows
-from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
+from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.problem.problem import Problem
 
@@ -46,12 +55,9 @@ NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
 
-def free_entries(problem: Problem, search: Search) -> Operator:
+def freed_starts(problem: Problem, search: Search) -> Operator:
     """Return the best of several starts after descents over all entries, over the merged cells."""
-    enumerated = descended_rows(problem)
-    if enumerated is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    factor, errors = enumerated
+    factor, errors = enumerated(descended_rows(problem))
     ordered = descents_in_order(problem, factor, errors, search.starts)
     found = affordable_descents(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
@@ -166,21 +172,12 @@ class EntryDescent:
 
     @property
     def step_cost(self) -> float:
-        """Seconds of one step on the reference machine."""
-        return self.columns_cost if self.is_regular else self.rows_cost
-
-    @property
-    def columns_cost(self) -> float:
-        """Seconds of one step over all entries on the reference machine."""
+        """Seconds of one step, over all entries or over those of a few rows."""
         (r, g), m = self.factor.shape, len(self.start)
-        return step_seconds(2.0 * m * g * g + 2.0 * g**3 + 2.0 * r * g * (g + 2 * m), m * g)
-
-    @property
-    def rows_cost(self) -> float:
-        """Seconds of one step over the rows' nonzero entries on the reference machine."""
-        (r, g), p = self.factor.shape, len(self.start)
-        entries = int(np.count_nonzero(self.start)) + p * g // 8
-        return step_seconds(2.0 * g * p * p + p**3 + 6.0 * r * g * p, entries)
+        if self.is_regular:
+            return step_seconds(2.0 * m * g * g + 2.0 * g**3 + 2.0 * r * g * (g + 2 * m), m * g)
+        entries = int(np.count_nonzero(self.start)) + m * g // 8
+        return step_seconds(2.0 * g * m * m + m**3 + 6.0 * r * g * m, entries)
 
 
 def without_identity(factor: Array, rows: Array, errors: ErrorNorm = TOTAL) -> Array:
@@ -202,29 +199,21 @@ def direct_loss(factor: Array, matrix: Array, errors: ErrorNorm = TOTAL) -> floa
 
 def applies(problem: Problem) -> bool:
     """Tell whether the merged cells are few enough."""
-    if problem.merging is None:
-        return False
-    g = problem.merging.n_groups
-    if not (1 < g <= LARGEST and fits((g, g), 64)):
-        return False
-    return problem.is_total or problem.distinct_rows is not None
+    few = has_few_cells(problem, LARGEST, 64, fewest=2)
+    return few and (problem.is_total or problem.distinct_rows is not None)
 
 
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of evaluating the starts and what is found."""
-    if problem.merging is None:
-        return 0.0
-    return (MOST_STARTS + 2.0) * evaluation_seconds(problem, problem.merging.n_groups)
-
-
-FAMILY = Family(
-    "free_entries",
-    "merged",
-    frozenset({"l1"}),
-    applies,
-    free_entries,
-    polishes=True,
-    least=least_seconds,
-    largest_if_ordered=128,
-    objectives=BOTH_OBJECTIVES,
-)
+@factory
+def free_entries() -> Family:
+    """Descend on every entry of the best strategies of other families: few cells, Laplace noise."""
+    return Family(
+        "free_entries",
+        "merged",
+        frozenset({"l1"}),
+        applies,
+        freed_starts,
+        polishes=True,
+        least=explicit_seconds,
+        worthwhile=lambda problem: is_unordered(problem, 128),
+        objectives=BOTH_OBJECTIVES,
+    )

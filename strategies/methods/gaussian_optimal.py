@@ -24,29 +24,36 @@ from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,
     Search,
+    enumerated,
     evaluation_seconds,
+    factory,
+    is_unordered,
+    largest_rank,
 )
 from strategies.methods.ordered.streams import prefix_root
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
+LARGEST_START = 500  # rank up to which it is a start for Laplace noise
+MOST_OF_ALL = 0.7  # of the whole search's work for Gaussian noise, where nothing is better
+WORST_UPDATES = 16  # of the weights of rows and cells, for the largest error
+BEFORE = 1.4  # the whole search for the total, as a multiple of its shortest climb
 BRIEFLY = 0.6
 """Share of the prices of climbs, which are cautious, that the shortest one takes."""
 
 
-def gaussian_optimal(problem: Problem, search: Search) -> Operator:
+def optimal_rows(problem: Problem, search: Search) -> Operator:
     """Return the strategy of least loss for "l2", over the merged cells."""
     prefix = long_prefix_rows(problem)
     if prefix is not None:
         return prefix_root(prefix, prefix_dual(problem, prefix))
+    work = search.work if problem.norm == "l1" else max(search.work, MOST_OF_ALL * search.limit)
     rows = climbable_rows(problem)
     if rows is not None:
-        return Dense(joint_strategy(rows, joint_dual(problem, rows, search.work)))
-    factor = problem.factor
-    if factor is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, search.work)))
+        return Dense(joint_strategy(rows, joint_dual(problem, rows, work)))
+    factor = enumerated(problem.factor)
+    return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, work)))
 
 
 def applies(problem: Problem) -> bool:
@@ -76,16 +83,38 @@ def least_seconds(problem: Problem) -> float:
     return BRIEFLY * begin + evaluation_seconds(problem, r)
 
 
-FAMILY = Family(
-    "gaussian_optimal",
-    "merged",
-    BOTH_NORMS,
-    applies,
-    gaussian_optimal,
-    share=0.5,
-    share_for_l2=8.0,
-    least=least_seconds,
-    largest_for_l1=500,
-    largest_if_ordered=64,
-    objectives=BOTH_OBJECTIVES,
-)
+def good_seconds(problem: Problem) -> float:
+    """Return the seconds of a search for Gaussian noise that ends near the optimum.
+
+    Some updates of both weights for the largest error, more than the shortest climb for the total.
+    """
+    known = problem.ordered is not None or long_prefix_rows(problem) is not None
+    if problem.norm == "l1" or known:
+        return 0.0
+    rows = climbable_rows(problem)
+    if rows is not None:
+        return WORST_UPDATES * joint_update_seconds(rows)
+    return BEFORE * least_seconds(problem) if problem.is_total else 0.0
+
+
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: for Laplace noise it is a start, seldom good at high rank."""
+    few = problem.norm == "l2" or largest_rank(problem) <= LARGEST_START
+    return few and is_unordered(problem)
+
+
+@factory
+def gaussian_optimal() -> Family:
+    """Measure the certified optimum for Gaussian noise: few enough cells for a spectrum."""
+    return Family(
+        "gaussian_optimal",
+        "merged",
+        BOTH_NORMS,
+        applies,
+        optimal_rows,
+        share=0.5,
+        least=least_seconds,
+        good=good_seconds,
+        worthwhile=is_worthwhile,
+        objectives=BOTH_OBJECTIVES,
+    )

@@ -18,6 +18,7 @@ under differential privacy (HDMM, 2018), sections 5.2 and 6.1. Written from the 
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, checked_count, factory
 from strategies.operators import Array, Dense, Identity, Kronecker, Operator, RowKronecker
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import mask_rows
@@ -136,7 +137,7 @@ def _cell_inverse(theta: Array) -> Array:
     return np.asarray(scales[:, None] * inverse * scales)
 
 
-def kronecker_p_identity(problem: Problem, search: Search) -> Operator:
+def product_of_p_identities(problem: Problem, search: Search, p: int | None = None) -> Operator:
     """Return the best Kronecker product of p-Identity factors found; the Identity at worst."""
     rows = mask_rows(problem.workload)
     if rows is None:
@@ -156,7 +157,7 @@ def kronecker_p_identity(problem: Problem, search: Search) -> Operator:
     for turn in range(max(1, min(30, int(search.work / (1e-3 + cost))))):
         if turn == PATIENCE and not best[1]:
             break
-        start = {i: search.generator.uniform(size=(ranks(sizes[i]), sizes[i])) for i in plain}
+        start = {i: search.generator.uniform(size=(p or ranks(sizes[i]), sizes[i])) for i in plain}
         best = min(best, alternate(loss, start, 8, 60), key=lambda found: found[0])
     if not best[1]:
         return Identity(problem.workload.shape[1], sizes)
@@ -209,12 +210,27 @@ def applies(problem: Problem) -> bool:
     return bool((lengths**2).sum() <= MOST_PAIRS)
 
 
-FAMILY = Family(
-    "kronecker_p_identity",
-    "domain",
-    frozenset({"l1"}),
-    applies,
-    kronecker_p_identity,
-    share=0.5,
-    least=least_seconds,
-)
+@factory
+def kronecker_p_identity(*, p: int | None = None) -> Family:
+    """Measure a product of p-Identities, one an attribute: rows of products, Laplace noise.
+
+    Parameters
+    ----------
+    p : int, optional
+        Rows of every attribute beside those of its codes. By default one for each 16 codes.
+
+    Raises
+    ------
+    ValueError
+        If p is no integer of at least 1.
+    """
+    checked_count("p", p, 1, "the rows of an attribute beside those of its codes")
+    return Family(
+        "kronecker_p_identity",
+        "domain",
+        frozenset({"l1"}),
+        applies,
+        partial(product_of_p_identities, p=p),
+        share=0.5,
+        least=least_seconds,
+    )

@@ -16,12 +16,20 @@ McKenna, Miklau, Hay, Machanavajjhala: Optimizing error of high-dimensional stat
 under differential privacy (HDMM, 2018), sections 6.2 and 6.3. Written from the formulas.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
-from strategies.methods.marginals import product_marginals
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    factory,
+)
+from strategies.methods.marginals.product_marginals import is_best
 from strategies.operators import (
     Array,
     Gram,
@@ -52,17 +60,17 @@ class Parts:
 
     search: Search
     work: float  # allowance of one selection
-    known: dict[bytes, Operator] = field(default_factory=dict, init=False)
+    known: dict[tuple[str, bytes], Operator] = field(default_factory=dict, init=False)
 
-    def best(self, gram: Array, workload: Operator) -> Operator:
-        """Return the strategy for a part with a Gram ``WᵀW``."""
-        key = gram.tobytes()
+    def best(self, gram: Array, workload: Operator, method: Family | None = None) -> Operator:
+        """Return the strategy for a part with a Gram ``WᵀW``, by any family or a given one."""
+        key = (method.name if method else "auto", gram.tobytes())
         if key not in self.known:
-            self.known[key] = self.search.select(workload, self.work)
+            self.known[key] = self.search.select(workload, self.work, method or "auto")
         return self.known[key]
 
 
-def kronecker_selections(problem: Problem, search: Search) -> Operator:
+def selections_together(problem: Problem, search: Search) -> Operator:
     """Return the best strategy that selections for factors, or for blocks, make together.
 
     Raises ValueError if the workload is no union of Kronecker products over the same factors.
@@ -100,13 +108,33 @@ def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
     return Kronecker([parts.best(gram, factor) for gram, factor in pairs])
 
 
+def factors_by(problem: Problem, search: Search, methods: tuple[Family, ...]) -> Operator:
+    """Return the product of strategies that given families find, one a factor, or one for all."""
+    blocks = kronecker_blocks(problem.workload)
+    count = len(blocks[0][1].factors) if blocks else 0
+    if blocks is None or len(methods) not in (1, count):
+        raise ValueError(
+            f"kronecker has {len(methods)} families for {count} factors: expected one for each, "
+            f"or one for all."
+        )
+    every = methods * count if len(methods) == 1 else methods
+    if len(blocks) > 1:
+        return product_for_all(blocks, search, every)
+    parts, pairs = Parts(search, search.work / count), zip(blocks[0][1].factors, every, strict=True)
+    return Kronecker([parts.best(factor.gram_dense(), factor, one) for factor, one in pairs])
+
+
 def searched_factors(workload: Kronecker) -> list[Operator]:
     """Return the different factors whose selections take time."""
     known = {f.gram_dense().tobytes(): f for f in workload.factors if f.shape[1] >= SHARING}
     return list(known.values())
 
 
-def product_for_all(blocks: list[tuple[float, Kronecker]], search: Search) -> Kronecker:
+def product_for_all(
+    blocks: list[tuple[float, Kronecker]],
+    search: Search,
+    methods: Sequence[Family | None] | None = None,
+) -> Kronecker:
     """Return one product for several blocks, each attribute selected in turn."""
     sizes = [factor.shape[1] for factor in blocks[0][1].factors]
     parts = Parts(search, search.work / (2 * ROUNDS * len(sizes)))
@@ -119,7 +147,7 @@ def product_for_all(blocks: list[tuple[float, Kronecker]], search: Search) -> Kr
             others = squares * np.delete(errors, i, axis=1).prod(axis=1)
             whole = np.sum([c * row[i] for c, row in zip(others, grams, strict=True)], axis=0)
             gram = Gram(whole / np.trace(whole))
-            chosen[i] = found = parts.best(gram.array, gram)
+            chosen[i] = found = parts.best(gram.array, gram, methods[i] if methods else None)
             errors[:, i] = [error_trace(block.factors[i], found) for _, block in blocks]
     return Kronecker(chosen)
 
@@ -162,13 +190,70 @@ def applies(problem: Problem) -> bool:
     return several and all(fits((n, n), 64) for n in max(widths))
 
 
-FAMILY = Family(
-    "kronecker_selections",
-    "domain",
-    BOTH_NORMS,
-    applies,
-    kronecker_selections,
-    share=4.0,
-    objectives=BOTH_OBJECTIVES,
-    beaten=product_marginals.is_best,
-)
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: not where product marginals end below for Laplace noise."""
+    return not (problem.norm == "l1" and problem.is_total and is_best(problem))
+
+
+@factory
+def kronecker_selections() -> Family:
+    """Measure products of the factors' own best strategies: Kronecker products and unions."""
+    return Family(
+        "kronecker_selections",
+        "domain",
+        BOTH_NORMS,
+        applies,
+        selections_together,
+        share=4.0,
+        worthwhile=is_worthwhile,
+        objectives=BOTH_OBJECTIVES,
+    )
+
+
+def kronecker(*methods: Family) -> Family:
+    """Measure the product of what given families find for the factors of a workload.
+
+    For a Kronecker product; for a union of them the attributes take turns, as in HDMM, and one
+    product serves all.
+
+    Parameters
+    ----------
+    *methods : Family
+        One for each factor, in order, or one for all.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        If no family is given, or, while it searches, if their number is not the factors'.
+    TypeError
+        If something is no `Family`.
+
+    Examples
+    --------
+    >>> import strategies
+    >>> from strategies.operators import Kronecker
+    >>> workload = Kronecker([strategies.examples.prefix_sums(8), strategies.operators.Identity(3)])
+    >>> both = strategies.kronecker(strategies.wavelet(), strategies.identity())
+    >>> strategies.select(workload, method=both).method
+    'kronecker(wavelet, identity)'
+    """
+    if not methods:
+        raise ValueError("kronecker has no families: expected one for each factor, or one for all.")
+    for one in methods:
+        if not isinstance(one, Family):
+            raise TypeError(
+                f"methods has {one!r}: expected families, such as strategies.p_identity(p=4)."
+            )
+    return Family(
+        f"kronecker({', '.join(one.name for one in methods)})",
+        "domain",
+        frozenset.intersection(*(one.norms for one in methods)),
+        applies,
+        partial(factors_by, methods=methods),
+        objectives=frozenset.intersection(*(one.objectives for one in methods)),
+        purpose="Measure the product of what given families find for the factors.",
+    )

@@ -12,12 +12,21 @@ from functools import partial
 
 import numpy as np
 
-from strategies.bounds.climbs import factor_seconds, update_seconds
+from strategies.bounds.climbs import update_seconds
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.unit_columns import LEAST_SHARE, Descent, descend
-from strategies.methods.family import Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    Family,
+    Search,
+    checked_count,
+    enumerated,
+    explicit_seconds,
+    factory,
+    has_few_cells,
+    is_unordered,
+)
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
-from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.operators import Array, Dense, Identity, Operator
 from strategies.problem.distinct_rows import is_explicit
 from strategies.problem.problem import Problem
 
@@ -29,16 +38,24 @@ TRIAL = 40  # steps of a trial descent
 MOST_STEPS = 2500
 MOST_RANDOM = 24
 FINALISTS = 3
+FAR = 0.5  # share of the Identity's loss below which over many cells nothing is tried
 RESERVED = 0.5
 """Share of the work kept for the best trials."""
 
 
-def p_identity(problem: Problem, search: Search) -> Operator:
-    """Return the best p-Identity strategy found, over the merged cells."""
+def best_p_identity(problem: Problem, search: Search, p: int | None = None) -> Operator:
+    """Return the best p-Identity strategy found, over the merged cells; of p rows where given.
+
+    Over many cells rows stay near the Identity, which is returned where far better is known.
+    """
+    merging = problem.merging
+    many = merging is not None and merging.n_groups > MANY_CELLS
+    if merging is not None and many and search.best < FAR * problem.merged_total:
+        return Identity(merging.n_groups)
     factor = rows_or_factor(problem)
     budget = search.work
     trials: list[Descent] = []
-    for rows in starts(problem, factor, search):
+    for rows in starts(problem, factor, search, p):
         trial, spent = trial_descent(factor, rows)
         if budget - spent < (RESERVED if trials else 0.0) * search.work:
             continue
@@ -57,21 +74,22 @@ def rows_or_factor(problem: Problem) -> Array:
         q, g = merged.shape
         if q <= g and g > MANY_CELLS:
             return merged.to_dense()
-    if problem.factor is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    return problem.factor
+    return enumerated(problem.factor)
 
 
-def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
-    """Yield rows to start from, the most promising first."""
+def starts(
+    problem: Problem, factor: Array, search: Search, p: int | None = None
+) -> Iterator[Array]:
+    """Yield rows to start from, the most promising first; p random ones where p is given."""
     g = factor.shape[1]
-    own = own_rows(problem)
+    own = own_rows(problem) if p is None else None
     if own is not None:
         yield hefty(bumps(own), 6.0)
         yield hefty(bumps(own), 1.5)
-    if 2 * update_seconds(factor) < search.work / 4:
+    if p is None and 2 * update_seconds(factor) < search.work / 4:
         yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
-    sizes = sorted({max(1, g // share) for share in (64, 32, 16, 8)} | {4})
+    usual = {max(1, g // share) for share in (64, 32, 16, 8)} | {4}
+    sizes = sorted(usual) if p is None else [p]
     for trial in range(MOST_RANDOM):
         count = sizes[trial % len(sizes)]
         heft = float(search.generator.uniform(0.5, 8.0))
@@ -113,28 +131,37 @@ def cost(factor: Array, rows: Array) -> float:
 
 def applies(problem: Problem) -> bool:
     """Tell whether the merged cells are few enough."""
-    if problem.merging is None:
-        return False
-    g = problem.merging.n_groups
-    return 1 < g <= LARGEST and fits((g, g), 64)
+    return has_few_cells(problem, LARGEST, 64, fewest=2)
 
 
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of the factor and of an evaluation; trials ask for their own."""
-    if problem.merging is None:
-        return 0.0
-    g = problem.merging.n_groups
-    return factor_seconds(min(problem.workload.shape[0], g), g) + evaluation_seconds(problem, g)
+@factory
+def p_identity(*, p: int | None = None) -> Family:
+    """Measure every cell and p sums of cells, descended on: the usual best for Laplace noise.
 
+    Parameters
+    ----------
+    p : int, optional
+        Rows beside those of the cells, started at random. By default several numbers are tried,
+        and the workload's own rows.
 
-FAMILY = Family(
-    "p_identity",
-    "merged",
-    frozenset({"l1"}),
-    applies,
-    p_identity,
-    share=4.0,
-    least=least_seconds,
-    largest_if_ordered=128,
-    largest_far=MANY_CELLS,
-)
+    Raises
+    ------
+    ValueError
+        If p is no integer of at least 1.
+
+    References
+    ----------
+    McKenna, Miklau, Hay, Machanavajjhala: Optimizing error of high-dimensional statistical
+    queries under differential privacy (HDMM, 2018), section 5.2.
+    """
+    checked_count("p", p, 1, "the rows beside those of the cells")
+    return Family(
+        "p_identity",
+        "merged",
+        frozenset({"l1"}),
+        applies,
+        partial(best_p_identity, p=p),
+        share=4.0,
+        least=explicit_seconds,
+        worthwhile=lambda problem: is_unordered(problem, 128),
+    )

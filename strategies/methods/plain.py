@@ -8,33 +8,44 @@ objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which hold
 workload, and never above the Identity on the cells themselves.
 """
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    anywhere,
+    factory,
+)
 from strategies.operators import Gram, Identity, Operator
 from strategies.problem.problem import Problem
 
 
-def identity(problem: Problem, search: Search) -> Operator:
+def merged_cells(problem: Problem, search: Search) -> Operator:
     """Return the groups of merged cells, or the identity where n is too large to enumerate."""
     if problem.merging is None:
         return Identity(problem.workload.shape[1], problem.workload.sizes)
     return problem.merging.invert(Identity(problem.merging.n_groups))
 
 
-IDENTITY = Family(
-    "identity",
-    "domain",
-    BOTH_NORMS,
-    lambda problem: True,
-    identity,
-    share=0.0,
-    objectives=BOTH_OBJECTIVES,
-)
+@factory
+def identity() -> Family:
+    """Measure every merged cell once: serves everything, at no cost."""
+    return Family(
+        "identity",
+        "domain",
+        BOTH_NORMS,
+        anywhere,
+        merged_cells,
+        share=0.0,
+        objectives=BOTH_OBJECTIVES,
+    )
+
 
 OWN_ROWS = Family(
     "workload_itself",
     "domain",
     BOTH_NORMS,
-    lambda problem: True,
+    anywhere,
     lambda problem, _: problem.workload,
     objectives=BOTH_OBJECTIVES,
 )

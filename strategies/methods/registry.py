@@ -1,70 +1,83 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from reprlib import repr as short
 
-from strategies.methods import (
-    common_refinement,
-    free_entries,
-    gaussian_optimal,
-    kronecker_p_identity,
-    kronecker_selections,
-    p_identity,
-    plain,
-    row_space,
-    weighted_rows,
-    workload_itself,
-)
+from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family
-from strategies.methods.marginals import (
-    joint_tables,
-    marginals,
-    oblique_residuals,
-    product_marginals,
-    residual_marginals,
-)
-from strategies.methods.ordered import boxes, ordered_cells, streams
-from strategies.methods.paths import leaves, path_optimal
-from strategies.operators import Norm
+from strategies.methods.free_entries import free_entries
+from strategies.methods.gaussian_optimal import gaussian_optimal
+from strategies.methods.kronecker_p_identity import kronecker_p_identity
+from strategies.methods.kronecker_selections import kronecker_selections
+from strategies.methods.marginals.joint_tables import joint_tables
+from strategies.methods.marginals.marginals import marginals
+from strategies.methods.marginals.oblique_residuals import oblique_residuals
+from strategies.methods.marginals.product_marginals import product_marginals
+from strategies.methods.marginals.residual_marginals import residual_marginals
+from strategies.methods.ordered.boxes import boxes
+from strategies.methods.ordered.ordered_cells import ordered_cells
+from strategies.methods.ordered.streams import prefix_factorisation, toeplitz
+from strategies.methods.ordered.trees import levels, tree, wavelet
+from strategies.methods.p_identity import p_identity
+from strategies.methods.paths.leaves import leaves
+from strategies.methods.paths.path_optimal import path_optimal
+from strategies.methods.plain import identity
+from strategies.methods.row_space import row_space
+from strategies.methods.weighted_rows import weighted_rows
+from strategies.methods.workload_itself import workload_itself
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
-    oblique_residuals.FAMILY,
-    joint_tables.FAMILY,
-    plain.IDENTITY,
-    ordered_cells.FAMILY,
-    leaves.FAMILY,
-    residual_marginals.FAMILY,
-    product_marginals.FAMILY,
-    kronecker_selections.FAMILY,
-    boxes.FAMILY,
-    gaussian_optimal.FAMILY,
-    path_optimal.FAMILY,
-    marginals.FAMILY,
-    workload_itself.FAMILY,
-    kronecker_p_identity.FAMILY,
-    common_refinement.FAMILY,
-    row_space.FAMILY,
-    p_identity.FAMILY,
-    weighted_rows.FAMILY,
-    free_entries.FAMILY,
-    streams.PREFIX_FACTORISATION,
-    streams.TOEPLITZ,
+    oblique_residuals(),
+    joint_tables(),
+    identity(),
+    ordered_cells(),
+    leaves(),
+    residual_marginals(),
+    product_marginals(),
+    kronecker_selections(),
+    boxes(),
+    gaussian_optimal(),
+    path_optimal(),
+    marginals(),
+    workload_itself(),
+    kronecker_p_identity(),
+    common_refinement(),
+    row_space(),
+    p_identity(),
+    weighted_rows(),
+    free_entries(),
+    tree(),
+    levels(),
+    wavelet(),
+    prefix_factorisation(),
+    toeplitz(),
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
-ON_REQUEST = frozenset({"prefix_factorisation", "toeplitz"})
-"""Forms for a purpose, which "auto" leaves out: their losses are at best those of the others."""
 
 
-def families() -> tuple[str, ...]:
-    """Return the names that ``select(method=...)`` accepts beside "auto" and a `Family`.
+class Families(dict[str, str]):
+    """Names of families and what each is for; prints a line for each."""
+
+    def __repr__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:{width}}  {purpose}" for name, purpose in self.items())
+
+
+def families() -> Families:
+    """Return the names that ``select(method=...)`` accepts, each with what it is for.
+
+    Each is a function of this package as well, which takes the family's options:
+    ``strategies.p_identity(p=8)``.
 
     Examples
     --------
     >>> "identity" in families()
     True
+    >>> families()["wavelet"]
+    'Measure the Haar wavelet of the cells in their order.'
     """
-    return tuple(family.name for family in FAMILIES)
+    return Families((family.name, family.purpose) for family in FAMILIES)
 
 
 def requested_families(
@@ -76,10 +89,11 @@ def requested_families(
     or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
-        usual = (one for one in FAMILIES if one.name not in ON_REQUEST)
-        return tuple(f for f in usual if f.is_worthwhile(problem) and f.serves(problem))
-    several = method if isinstance(method, Sequence) and not isinstance(method, str) else [method]
-    asked = tuple(requested_family(one) for one in several)
+        return tuple(f for f in FAMILIES if f.worthwhile(problem) and f.serves(problem))
+    given: list[object] = [method]
+    if isinstance(method, Sequence | Mapping) and not isinstance(method, str):
+        given = list(method)
+    asked = tuple(requested_family(one) for one in given)
     names = [family.name for family in asked]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"method={names!r}: expected at least one family, each name once.")
@@ -113,13 +127,9 @@ def requested_family(method: object) -> Family:
     return known[method]
 
 
-def shares_of(families: Sequence[Family], norm: Norm = "l1") -> tuple[float, ...]:
+def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
     """Return each family's part of the work, in all 1; a family alone gets everything."""
-    shares = [
-        one.share if norm == "l1" or one.share_for_l2 is None else one.share_for_l2
-        for one in families
-    ]
-    total = sum(shares)
+    total = sum(one.share for one in families)
     if not total > 0:
         return (1.0,) * len(families)
-    return tuple(share / total for share in shares)
+    return tuple(one.share / total for one in families)

@@ -19,11 +19,19 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.climbs import factor_seconds, moment_seconds
 from strategies.methods.descents.descent import REFUSED, minimise, step_seconds
-from strategies.methods.family import Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    Family,
+    Search,
+    enumerated,
+    explicit_seconds,
+    factory,
+    has_few_cells,
+    is_unordered,
+    largest_rank,
+)
 from strategies.methods.structured_starts import gaussian_rows
-from strategies.operators import Array, Dense, Operator, fits
+from strategies.operators import Array, Dense, Operator
 from strategies.operators.base.qr import minimum_norm
 from strategies.problem.problem import Problem
 
@@ -49,11 +57,9 @@ RESERVED = 0.6
 SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and the third
 
 
-def row_space(problem: Problem, search: Search) -> Operator:
+def rows_in_space(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found in the row space of the workload, over the merged cells."""
-    factor = problem.factor
-    if factor is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    factor = enumerated(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
     budget = search.work
@@ -93,22 +99,7 @@ def cost(k: int, g: int, m: int) -> float:
 
 def applies(problem: Problem) -> bool:
     """Tell whether the merged cells are few enough, and the rank not above its limit."""
-    if problem.merging is None:
-        return False
-    g = problem.merging.n_groups
-    rank = min(g, problem.workload.shape[0])
-    return g <= LARGEST and fits((g, g), 32) and rank <= LARGEST_RANK
-
-
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of a step in every round, of the rows to start from, and of the end."""
-    if problem.merging is None:
-        return 0.0
-    g = problem.merging.n_groups
-    r = min(problem.workload.shape[0], g)
-    rounds = len(EARLY) + len(LATE)
-    begin = factor_seconds(r, g) + 2.0 * moment_seconds(r, g)
-    return begin + 2.0 * rounds * cost(r, g, 2 * r) + evaluation_seconds(problem, 2 * r)
+    return has_few_cells(problem, LARGEST, 32) and largest_rank(problem) <= LARGEST_RANK
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,13 +174,16 @@ def unit_scaled(space: RowSpace, mix: Array) -> Array:
     return np.asarray(mix / np.abs(mix @ space.basis).sum(axis=0).max())
 
 
-FAMILY = Family(
-    "row_space",
-    "merged",
-    frozenset({"l1"}),
-    applies,
-    row_space,
-    share=1.5,
-    least=least_seconds,
-    largest_if_ordered=64,
-)
+@factory
+def row_space() -> Family:
+    """Mix few rows of the workload's own row space: low rank, Laplace noise."""
+    return Family(
+        "row_space",
+        "merged",
+        frozenset({"l1"}),
+        applies,
+        rows_in_space,
+        share=1.5,
+        least=explicit_seconds,
+        worthwhile=is_unordered,
+    )

@@ -13,7 +13,14 @@ from strategies.methods.descents.row_weights import (
     descended_weights,
     matrix_loss,
 )
-from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    BOTH_NORMS,
+    Family,
+    Search,
+    enumerated,
+    explicit_seconds,
+    factory,
+)
 from strategies.operators import Array, Dense, Operator
 from strategies.problem.problem import Problem
 
@@ -26,22 +33,19 @@ TRIAL = 15
 
 def own_weighted_rows(problem: Problem, search: Search) -> Operator:
     """Return the best weighted rows and cells found, over the merged cells."""
-    found = descended_rows(problem)
-    if found is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    rows, errors = found
+    rows, errors = enumerated(descended_rows(problem))
     g = rows.shape[1]
     several = rows[(rows != 0).sum(axis=1) > 1]
     scaled = several / np.abs(several).max(axis=1, keepdims=True)
     candidates = Candidates(np.concatenate([scaled, np.eye(g)]), rows, problem.norm, errors)
-    price = cost(len(candidates.rows), len(rows), g)
-    count = int(search.work / (price * len(SHARPNESS) * TRIAL))
+    affordable = int(search.work / (cost(len(candidates.rows), len(rows), g) * len(SHARPNESS)))
+    count, trial = affordable // (2 * TRIAL), max(1, min(TRIAL, affordable // 2))
     trials = [
-        descended_weights(candidates, start, TRIAL)
-        for start in starts(candidates.rows, search.generator, min(MOST_STARTS, max(1, count // 2)))
+        descended_weights(candidates, start, trial)
+        for start in starts(candidates.rows, search.generator, min(MOST_STARTS, max(1, count)))
     ]
     best = min(trials, key=lambda trial: matrix_loss(candidates, trial.matrix))
-    steps = min(ITERATIONS, int(0.5 * search.work / (price * len(SHARPNESS))))
+    steps = min(ITERATIONS, affordable // 2)
     last = descended_weights(candidates, best.weights, steps) if steps > 0 else best
     return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one.matrix)).matrix)
 
@@ -66,21 +70,15 @@ def applies(problem: Problem) -> bool:
     return rows is not None and len(rows.rows) <= MOST_ROWS
 
 
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of the shortest trial."""
-    rows = problem.distinct_rows
-    if rows is None:
-        return 0.0
-    k, g = rows.rows.shape
-    return TRIAL * len(SHARPNESS) * cost(k + g, k, g) + evaluation_seconds(problem, k + g)
-
-
-FAMILY = Family(
-    "weighted_rows",
-    "merged",
-    BOTH_NORMS,
-    applies,
-    own_weighted_rows,
-    objectives=frozenset({"max"}),
-    least=least_seconds,
-)
+@factory
+def weighted_rows() -> Family:
+    """Measure the workload's rows and the cells, weighed for the worst row."""
+    return Family(
+        "weighted_rows",
+        "merged",
+        BOTH_NORMS,
+        applies,
+        own_weighted_rows,
+        objectives=frozenset({"max"}),
+        least=explicit_seconds,
+    )

@@ -12,12 +12,22 @@ convex in log w, so one descent finds it.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
 from scipy import sparse
 
-from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_seconds
+from strategies.methods.family import (
+    BOTH_NORMS,
+    Family,
+    Search,
+    checked_switch,
+    evaluation_seconds,
+    factory,
+    is_unordered,
+    largest_rank,
+)
 from strategies.operators import (
     Array,
     Dense,
@@ -38,6 +48,7 @@ from strategies.problem.problem import Problem
 TABLE_SECONDS = 5e-5  # seconds of an evaluation for every table
 LARGEST_ROW_GRAM = 3000
 """Distinct rows up to which a domain too large to enumerate is served through row Grams."""
+LARGEST_RANK = 1000  # for Laplace noise, where nobody asks for it
 MOST_ENTRIES = 4 * 10**6  # entries of dense rows that are compared and weighed one by one
 SHARPNESS = (4.0, 16.0, 64.0, 256.0)
 """Exponents of the p-norm that stands in for the largest column sum, round by round."""
@@ -51,8 +62,10 @@ class DistinctRows:
     counts: Array
 
 
-def workload_itself(problem: Problem, search: Search) -> Operator:
-    """Return the distinct rows of the workload with optimised weights."""
+def own_rows(problem: Problem, search: Search, weighted: bool = True) -> Operator:
+    """Return the distinct rows of the workload with optimised weights, or as they are."""
+    if not weighted:
+        return problem.workload
     if isinstance(problem.workload, Marginals):
         return weighted_tables(problem.workload, problem.norm)
     distinct = distinct_rows(problem)
@@ -167,14 +180,29 @@ def least_seconds(problem: Problem) -> float:
     return evaluation_seconds(problem, rows if merging is None else min(rows, 2 * merging.n_groups))
 
 
-FAMILY = Family(
-    "workload_itself",
-    "domain",
-    BOTH_NORMS,
-    applies,
-    workload_itself,
-    share=0.5,
-    least=least_seconds,
-    largest_for_l1=1000,
-    largest_if_ordered=64,
-)
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: for Laplace noise it seldom wins at high rank."""
+    few = problem.norm == "l2" or largest_rank(problem) <= LARGEST_RANK
+    return few and is_unordered(problem)
+
+
+@factory
+def workload_itself(*, weighted: bool = True) -> Family:
+    """Measure the workload's own distinct rows, each with its own weight.
+
+    Parameters
+    ----------
+    weighted : bool, default=True
+        False measures every row as it is.
+    """
+    checked_switch("weighted", weighted)
+    return Family(
+        "workload_itself",
+        "domain",
+        BOTH_NORMS,
+        applies,
+        partial(own_rows, weighted=weighted),
+        share=0.5,
+        least=least_seconds,
+        worthwhile=is_worthwhile,
+    )

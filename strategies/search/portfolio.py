@@ -1,7 +1,7 @@
 """A run of several families over one problem, the last of which improve on the others' best."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,23 +37,15 @@ LEAST_PATIENCE = 20.0
 TRIALS = ("identity", "marginals", "boxes")
 RULED = "kronecker_selections"
 """Runs however late it is: no result is above the product of its factors' own."""
-CREDIT = 0.2
-"""Share of the limit that families may take beyond their parts of the work."""
 CERTIFYING = 0.1
-"""Share of the limit for a bound, or for weights of the rows, that a search begins with."""
+"""Share of the limit for what is no family's: a bound, weights of the rows, the workload itself."""
 TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
 """Merged cells above which searches over all of them are worth a trial first."""
-FAR = 0.5
-"""Share of the Identity's loss below which families that stay near it are not tried."""
 GAIN = 1e-6
 """Relative gain over the Identity that a trial must show."""
-POLISHING_SHARE = 0.5
-POLISHING_SHARE_OF_LARGE = 0.2
-"""Shares of the work for the families that only improve on what the others found."""
-QUICKLY_POLISHED = 1000
-"""Merged cells up to which those get the larger share."""
+POLISHING_SHARE = 0.5  # of the work, for families that only improve on what the others found
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +62,9 @@ class Portfolio:
         Work in seconds of the reference machine, for all searches together.
     report : callable
         Called with a `Progress` before each search.
-    may_stop_early : bool
-        Whether a short trial may decide that nothing else is tried.
+    is_auto : bool
+        Whether nobody asked for a family by name. A short trial may then decide that nothing else
+        is tried, and no result is above the workload's own rows.
     """
 
     problem: Problem
@@ -79,7 +72,7 @@ class Portfolio:
     generator: np.random.Generator
     limit: float
     report: Report
-    may_stop_early: bool = False
+    is_auto: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
     tried: list[Candidate] = field(default_factory=list, init=False)
     first_generator: np.random.Generator = field(init=False)
@@ -91,24 +84,10 @@ class Portfolio:
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
-        if self.may_stop_early and self.promises_nothing():
+        if self.is_auto and self.promises_nothing():
             return replace(min(self.found, key=lambda one: one.loss), candidates=tuple(self.tried))
-        deadline = time.monotonic() + max(LEAST_PATIENCE, PATIENCE * self.limit)
-        steps = tuple(self.steps())
-        truncated, purse = False, CREDIT * self.limit
-        for step, (family, work) in enumerate(steps):
-            if self.found and time.monotonic() > deadline and family.name != RULED:
-                truncated = True
-                continue
-            purse += work
-            if self.is_far_below(family) or not self.affords(family, purse):
-                continue
-            purse -= max(work, self.price(family))
-            self.report(Progress(family.name, step, len(steps), self.best_loss))
-            self.attempt(family, work)
-            if step + 1 < len(steps) and self.stopping.is_optimal(self.found):
-                break
-        if self.may_stop_early and own_loss(self.problem) < self.best_loss * (1 - TIE):
+        truncated = self.search_in_turn()
+        if self.is_auto and own_loss(self.problem) < self.best_loss * (1 - TIE):
             self.add_own_rows()
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
@@ -117,19 +96,33 @@ class Portfolio:
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
 
-    def price(self, family: Family) -> float:
-        """Return the least seconds of a family's search, the rows' weights for the total apart."""
-        return family.least(self.problem)
+    def search_in_turn(self) -> bool:
+        """Search with every family that can be afforded; tell whether wall time left some out."""
+        deadline = time.monotonic() + max(LEAST_PATIENCE, PATIENCE * self.limit)
+        steps = tuple(self.steps())
+        truncated, left = False, self.limit
+        for step, (family, work) in enumerate(steps):
+            if self.found and time.monotonic() > deadline and family.name != RULED:
+                truncated = True
+                continue
+            if not self.affords(family, left):
+                continue
+            left = max(0.0, left - max(work, family.least(self.problem)))
+            self.report(Progress(family.name, step, len(steps), self.best_loss))
+            self.attempt(family, work)
+            if step + 1 < len(steps) and self.stopping.is_optimal(self.found):
+                break
+        return truncated
 
-    def affords(self, family: Family, purse: float) -> bool:
+    def affords(self, family: Family, left: float) -> bool:
         """Tell whether what is left covers a family's shortest search, and note where it does not.
 
         What comes first is not asked, unless the workload's own rows may be measured, nor the
         family that the rule of products stands on.
         """
-        price = self.price(family)
+        price = family.least(self.problem)
         first = not (self.found or self.serves_itself)
-        if first or family.name == RULED or price <= purse:
+        if first or family.name == RULED or price <= left:
             return True
         note = f"takes about {price:.2g} s at least, more than is left of the limit"
         self.tried.append(Candidate(family.name, float("inf"), 0.0, note))
@@ -138,14 +131,7 @@ class Portfolio:
     @property
     def serves_itself(self) -> bool:
         """Whether the workload's own rows are a strategy of known loss, whatever is found."""
-        return self.may_stop_early and own_loss(self.problem) < float("inf")
-
-    def is_far_below(self, family: Family) -> bool:
-        """Tell whether what is known is too good for a family that stays near the Identity."""
-        most, merging = family.largest_far, self.problem.merging
-        if most is None or merging is None or merging.n_groups <= most or not self.may_stop_early:
-            return False
-        return self.problem.is_total and self.best_loss < FAR * self.problem.merged_total
+        return self.is_auto and own_loss(self.problem) < float("inf")
 
     def add_own_rows(self) -> None:
         """Add the workload itself; where an evaluation takes long, by the loss of plain noise.
@@ -153,7 +139,7 @@ class Portfolio:
         Least squares over all rows only lowers it, by as much as rows depend on others.
         """
         workload = self.problem.workload
-        if evaluation_seconds(self.problem, workload.shape[0]) <= CREDIT * self.limit:
+        if evaluation_seconds(self.problem, workload.shape[0]) <= CERTIFYING * self.limit:
             self.attempt(OWN_ROWS, 0.0)
             return
         sensitivity, loss = self.problem.own_sensitivity, own_loss(self.problem)
@@ -171,23 +157,23 @@ class Portfolio:
         Rows of plain paths have their local minimum at the Identity, which long searches over
         many cells leave only where weighted tables leave it at once.
         """
-        merging = self.problem.merging
-        if self.problem.norm == "l2" or merging is None or merging.n_groups <= MANY_CELLS:
+        problem, merging = self.problem, self.problem.merging
+        asked = problem.norm == "l1" and problem.is_total
+        if not asked or not isinstance(problem.workload, RowKronecker):
             return False
-        known = self.problem.ordered or self.problem.ranges
-        if not self.problem.is_total or known is not None:
-            return False  # those have families of their own
+        if merging is None or merging.n_groups <= MANY_CELLS or problem.ordered or problem.ranges:
+            return False  # ordered cells have families of their own
         trials = [family for family in self.families if family.name in TRIALS]
-        if len(trials) < 2 or not isinstance(self.problem.workload, RowKronecker):
+        if len(trials) < 2:
             return False
         for family in trials:
             self.attempt(family, TRIAL_WORK)
-        if self.best_loss < self.problem.merged_total * (1 - GAIN):
-            self.found.clear()
-            self.tried.clear()
-            return False
-        self.tried.sort(key=lambda candidate: candidate.loss)
-        return True
+        if self.best_loss >= problem.merged_total * (1 - GAIN):
+            self.tried.sort(key=lambda candidate: candidate.loss)
+            return True
+        self.found.clear()
+        self.tried.clear()
+        return False
 
     @cached_property
     def stopping(self) -> Stopping:
@@ -208,17 +194,10 @@ class Portfolio:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
         fresh = tuple(family for family in self.families if not family.polishes)
         polishers = tuple(family for family in self.families if family.polishes)
-        late = (self.polishing_share if fresh else 1.0) if polishers else 0.0
+        late = (POLISHING_SHARE if fresh else 1.0) if polishers else 0.0
         for group, part in ((fresh, 1 - late), (polishers, late)):
-            for family, share in zip(group, shares_of(group, self.problem.norm), strict=True):
+            for family, share in zip(group, shares_of(group), strict=True):
                 yield family, self.limit * part * share
-
-    @property
-    def polishing_share(self) -> float:
-        """Part of the work for polishing: less where its steps over all entries are slow."""
-        merging = self.problem.merging
-        small = merging is not None and merging.n_groups <= QUICKLY_POLISHED
-        return POLISHING_SHARE if small else POLISHING_SHARE_OF_LARGE
 
     def attempt(self, family: Family, work: float) -> None:
         """Let one family search; a failure for size or rank becomes a note."""
@@ -228,7 +207,8 @@ class Portfolio:
             matrices = tuple(strategy.matrix for strategy in ordered)
             starts = matrices if family.space == "domain" else self.averaged(matrices)
             drawn = np.random.default_rng([*family.name.encode(), self.seed])  # whatever ran
-            search = Search(starts, drawn, work, self.select_part, self.limit)
+            known = self.best_loss if self.is_auto and self.problem.is_total else float("inf")
+            search = Search(starts, drawn, work, self.select_part, self.limit, known)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
@@ -242,7 +222,12 @@ class Portfolio:
         kept = None if is_dense(strategy.matrix) else strategy.matrix
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
-    def select_part(self, workload: Operator, work: float) -> Operator:
+    def select_part(
+        self,
+        workload: Operator,
+        work: float,
+        method: str | Family | Sequence[str | Family] = "auto",
+    ) -> Operator:
         """Return the best strategy found for a part of the workload, such as one factor.
 
         With the randomness that a search for the part alone begins with. The largest errors of a
@@ -251,8 +236,9 @@ class Portfolio:
         whole = isinstance(self.problem.workload, Kronecker) and self.problem.aim.groups is None
         objective = self.problem.aim.objective if whole else "total"
         problem = Problem.of(workload, self.problem.norm, objective)
-        able, own = requested_families("auto", problem), deepcopy(self.first_generator)
-        return Portfolio(problem, able, own, work, lambda event: None, True).run().matrix
+        able, own = requested_families(method, problem), deepcopy(self.first_generator)
+        quiet, is_auto = (lambda event: None), method == "auto"
+        return Portfolio(problem, able, own, work, quiet, is_auto).run().matrix
 
     def problem_of(self, family: Family) -> Problem:
         """Return the problem, or one of total error near it where a family knows no other."""

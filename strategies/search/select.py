@@ -7,13 +7,8 @@ from reprlib import repr as short
 
 import numpy as np
 
-from strategies.bounds.climbs import LARGEST, climbable_rows, joint_update_seconds
-from strategies.bounds.prefix_weights import long_prefix_rows
 from strategies.methods.family import Family
-from strategies.methods.gaussian_optimal import least_seconds
 from strategies.methods.kronecker_selections import searched_factors
-from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
-from strategies.methods.paths.path_optimal import good_seconds
 from strategies.methods.registry import requested_families
 from strategies.operators import Kronecker, Norm, memory_cap
 from strategies.operators.base.threads import one_thread
@@ -27,17 +22,8 @@ from strategies.search.progress import Report, reporting
 DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated
 DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
-DEFAULT_PATHS = 20.0
-"""Most seconds that the optimum for paths and Gaussian noise may take it to."""
-DEFAULT_PER_ORDERED_CELL = 4e-3
-"""The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
-DEFAULT_PER_CELL_OF_RANGES = 2e-3
-DEFAULT_ORDERED = 28.0
-WORST_UPDATES = 16
-"""Updates of the weights that the default allows for the largest error and Gaussian noise."""
-DEFAULT_WORST = 24.0
-"""Most seconds that they, and the optimum for the total over many cells, may take it to."""
-BEFORE = 1.4  # that optimum's own price and what comes before it, as a multiple of the first
+DEFAULT_MOST = 24.0
+"""Most seconds that a family which takes long to be good may take it to."""
 
 
 def select(
@@ -76,13 +62,13 @@ def select(
         For "max": a label for every row; errors are summed within a group, and the worst group
         counts.
     time_limit : float, optional
-        Seconds to spend, on one core of the reference machine; 6 by default, more over
-        thousands of ordered cells, for the largest error with Gaussian noise over more than a
-        thousand cells, and for each further factor of a Kronecker product, 4 over domains too
-        large to enumerate. It is turned into fixed numbers of iterations: it sets the amount of
-        work, and no clock decides the result. A family whose shortest search is dearer than what
-        is left is not tried, and `Strategy.candidates` says so. Should the portfolio take ten
-        times as long, it starts no further family and the strategy says ``truncated``.
+        Seconds to spend, on one core of the reference machine; by default 6, or 4 over domains too
+        large to enumerate, more where a family asks for it (`Family.good`), up to 24, and for each
+        further factor of a Kronecker product. It is turned into fixed numbers of iterations: it
+        sets the amount of work, and no clock decides the result. A family whose shortest search is
+        dearer than what is left is not tried, and `Strategy.candidates` says so. Should the
+        portfolio take ten times as long, it starts no further family and the strategy says
+        ``truncated``.
     memory_limit : int, optional
         Bytes that one array may take, 2 GiB when not given.
     progress : bool or callable, optional
@@ -115,38 +101,26 @@ def select(
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm, objective, weights, groups).with_attributes()
         able = requested_families(method, problem)
-        limit = default_limit(problem) if given is None else given
+        limit = default_limit(problem, able) if given is None else given
         with reporting(progress) as report, one_thread():
             found = Portfolio(problem, able, generator, limit, report, method == "auto").run()
     return out_of_unit(found, problem.power)
 
 
-def default_limit(problem: Problem) -> float:
-    """Return the seconds of work for a problem when the user names none."""
+def default_limit(problem: Problem, able: Sequence[Family] | None = None) -> float:
+    """Return the seconds of work of families, or of "auto", when the user names none.
+
+    What the family that takes longest to be good asks for; for products, what each factor would
+    get alone.
+    """
     if isinstance(problem.workload, Kronecker) and problem.aim.groups is None:
-        factors = searched_factors(problem.workload)  # they get what each would get alone
+        factors = searched_factors(problem.workload)
         alone = [Problem.of(one, problem.norm, problem.aim.objective) for one in factors]
         return max((len(alone) * default_limit(one) for one in alone), default=DEFAULT_TIME_LIMIT)
-    paths = min(DEFAULT_PATHS, BEFORE * good_seconds(problem))
-    if problem.merging is None:
-        return max(DEFAULT_BEYOND_CELLS, paths)
-    if paths > DEFAULT_TIME_LIMIT:
-        return paths
-    rows = climbable_rows(problem) if problem.norm == "l2" else None
-    if rows is not None and long_prefix_rows(problem) is None:
-        climb = WORST_UPDATES * joint_update_seconds(rows)
-        return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, climb))
-    large = problem.ranges is not None and problem.ranges.n > LARGEST
-    if problem.ordered is None and not large and problem.norm == "l2" and problem.is_total:
-        return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, BEFORE * least_seconds(problem)))
-    ordered = problem.ordered or problem.ranges
-    if ordered is None:
-        return DEFAULT_TIME_LIMIT
-    n = min(ordered.n, LARGEST_DENSE)
-    if problem.norm == "l2":
-        return max(DEFAULT_TIME_LIMIT, 0.0 if problem.ordered else DENSE_SECONDS * n**3)
-    each = DEFAULT_PER_ORDERED_CELL if problem.ordered else DEFAULT_PER_CELL_OF_RANGES
-    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, each * n))
+    usual = DEFAULT_TIME_LIMIT if problem.merging is not None else DEFAULT_BEYOND_CELLS
+    families = requested_families("auto", problem) if able is None else able
+    asked = max(family.good(problem) for family in families)
+    return max(usual, min(DEFAULT_MOST, asked))
 
 
 def checked_time_limit(seconds: float) -> float:

@@ -7,7 +7,7 @@ the sum form measures what they have in common (`strategies.bounds.unions.joint_
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.unions.joint_tables import joint_design, least_seconds, problem_tables
 from strategies.bounds.unions.pinched_union import problem_union
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, factory
 from strategies.operators import Operator, TableStack
 from strategies.problem.problem import Problem
 
@@ -38,6 +38,7 @@ def applies(problem: Problem) -> bool:
     return problem_tables(problem) is not None
 
 
+@factory
 def joint_tables() -> Family:
     """Measure overlapping tables by dense rows and answer on all together: Gaussian noise."""
     return Family(
@@ -49,6 +50,3 @@ def joint_tables() -> Family:
         share=4.0,
         least=least_seconds,
     )
-
-
-FAMILY = joint_tables()

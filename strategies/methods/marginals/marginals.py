@@ -13,11 +13,11 @@ ResidualPlanner (2023), the same algebra for Gaussian noise.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
-from strategies.methods.marginals import product_marginals
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory
 from strategies.methods.marginals.algebra import expanded_energies, set_cells
 from strategies.methods.marginals.candidates import (
     candidate_sets,
@@ -26,7 +26,8 @@ from strategies.methods.marginals.candidates import (
     largest_table,
 )
 from strategies.methods.marginals.optimiser import Weighted, optimise
-from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
+from strategies.methods.marginals.product_marginals import has_all_sets
+from strategies.methods.marginals.worst import optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.base.recovery import PRODUCTS
@@ -45,38 +46,46 @@ EXPANDED_SECONDS = 1e-8
 COMPONENT_SECONDS = 5e-5  # seconds of the shortest search for each component
 
 
-def marginals(problem: Problem, search: Search) -> Operator:
+def best_tables(
+    problem: Problem, search: Search, attribute_sets: Sequence[Sequence[int]] | None = None
+) -> Operator:
     """Return the best weighted marginals found for a workload over a product domain.
 
-    Raises ValueError if the workload shows no product structure.
+    Raises ValueError if the workload shows no product structure, or is not answered by the tables
+    that are given.
     """
-    if not problem.is_total:
-        rows = row_energies(problem)
-        if rows is not None:
-            return worst_marginals(rows, problem, search)
+    rows = None if problem.is_total else row_energies(problem)
     energies = expanded_energies(problem.workload, problem.energies)
+    energies = energies if rows is None else rows.energies
     if energies is None:
         raise ValueError(
             f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
             f"operator with sizes. Give the workload as RowKronecker, or use another family."
         )
-    candidates = candidate_sets(energies, most_candidates(energies, search), work=search.work)
-    designs = group_designs(energies) if problem.norm == "l1" else []
-    candidates = distinct(np.concatenate([candidates, *designs]))
+    designs: list[Bools] = []
+    if attribute_sets is not None:
+        candidates = given_sets(attribute_sets, len(energies.sizes))
+    else:
+        most = most_candidates(energies, search)
+        candidates = candidate_sets(energies, most, work=search.work)
+        designs = group_designs(energies) if problem.norm == "l1" else []
+        candidates = distinct(np.concatenate([candidates, *designs]))
     starts = known_starts(search.starts, energies, candidates, designs)
-    found = optimise(energies, candidates, problem.norm, search.generator, search.work, starts)
+    given = candidates, problem.norm, search.generator, search.work, starts
+    found = optimise(energies, *given) if rows is None else optimise_worst(rows, *given)
     return as_marginals(found, energies.sizes)
 
 
-def worst_marginals(rows: RowEnergies, problem: Problem, search: Search) -> Operator:
-    """Return the best weighted marginals found for the worst row or group of a workload."""
-    limit = most_candidates(rows.energies, search)
-    candidates = candidate_sets(rows.energies, limit, work=search.work)
-    designs = group_designs(rows.energies) if problem.norm == "l1" else []
-    candidates = distinct(np.concatenate([candidates, *designs]))
-    starts = known_starts(search.starts, rows.energies, candidates, designs)
-    found = optimise_worst(rows, candidates, problem.norm, search.generator, search.work, starts)
-    return as_marginals(found, rows.energies.sizes)
+def given_sets(attribute_sets: Sequence[Sequence[int]], d: int) -> Bools:
+    """Return the tables that a user allows, every set of d attributes once."""
+    table = np.zeros((len(attribute_sets), d), dtype=bool)
+    for row, chosen in zip(table, attribute_sets, strict=True):
+        if not all(0 <= i < d for i in chosen):
+            raise ValueError(
+                f"attribute_sets has {tuple(chosen)}: expected attributes 0 to {d - 1}."
+            )
+        row[list(chosen)] = True
+    return distinct(table)
 
 
 def most_candidates(energies: Energies, search: Search) -> int:
@@ -170,14 +179,37 @@ def applies(problem: Problem) -> bool:
     return bool((fixed @ logs).max(initial=0.0) <= np.log2(largest_table()))
 
 
-FAMILY = Family(
-    "marginals",
-    "domain",
-    BOTH_NORMS,
-    applies,
-    marginals,
-    share=2.0,
-    least=least_seconds,
-    objectives=BOTH_OBJECTIVES,
-    beaten=product_marginals.has_all_sets,
-)
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: `product_marginals` has every set of few attributes."""
+    return not (problem.norm == "l1" and has_all_sets(problem))
+
+
+@factory
+def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Family:
+    """Measure weighted tables of attribute sets: product domains of any size.
+
+    Parameters
+    ----------
+    attribute_sets : sequence of sequences of int, optional
+        The tables that may be measured, such as ``[(0, 1), (1, 2)]``; their weights are found.
+        By default all of up to 16 attributes, and generated ones of more.
+
+    Raises
+    ------
+    ValueError
+        If no table is given. While it searches, if a set holds an attribute that the workload does
+        not have, or the tables do not determine the workload.
+    """
+    if attribute_sets is not None and not len(attribute_sets):
+        raise ValueError("attribute_sets is empty: expected at least one table to measure.")
+    return Family(
+        "marginals",
+        "domain",
+        BOTH_NORMS,
+        applies,
+        partial(best_tables, attribute_sets=attribute_sets),
+        share=2.0,
+        least=least_seconds,
+        worthwhile=is_worthwhile,
+        objectives=BOTH_OBJECTIVES,
+    )

@@ -15,13 +15,13 @@ from strategies.bounds.unions.pinched_union import (
     rows_fit,
     table_design,
 )
-from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, factory
 from strategies.operators import Dense, ObliqueResiduals, Operator
 from strategies.operators.tables.code_differences import differences
 from strategies.problem.problem import Problem
 
 
-def oblique_residuals(problem: Problem, search: Search) -> Operator:
+def oblique_sets(problem: Problem, search: Search) -> Operator:
     """Return all sets below a table, with the frames and weights of a search.
 
     Raises ValueError if the workload is no union of Kronecker products.
@@ -62,12 +62,15 @@ def applies(problem: Problem) -> bool:
     return problem.is_total or rows_fit(problem, union)
 
 
-FAMILY = Family(
-    "oblique_residuals",
-    "domain",
-    frozenset({"l2"}),
-    applies,
-    oblique_residuals,
-    share=4.0,
-    objectives=BOTH_OBJECTIVES,
-)
+@factory
+def oblique_residuals() -> Family:
+    """Measure the parts of tables along the best directions: unions of products, Gaussian noise."""
+    return Family(
+        "oblique_residuals",
+        "domain",
+        frozenset({"l2"}),
+        applies,
+        oblique_sets,
+        share=4.0,
+        objectives=BOTH_OBJECTIVES,
+    )

@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.bounds.unions.pinched_union import frames_fit, problem_union
 from strategies.methods.descents.descent import minimise
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, factory
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells
 from strategies.methods.marginals.product_losses import (
     Point,
@@ -361,15 +361,12 @@ def has_all_sets(problem: Problem) -> bool:
     return union is not None and union.count <= ALL_SETS
 
 
+@factory
 def product_marginals() -> Family:
-    """Return the family of product marginals, for unions of Kronecker products.
+    """Measure tables with a p-Identity along each attribute: unions of products, Laplace noise.
 
-    Tables over sets of attributes with a p-Identity along each attribute, answered by least
-    squares over all of them: the best known strategies for Laplace noise where unions have ordered
-    attributes.
-
-    >>> product_marginals().name
-    'product_marginals'
+    Answers are by least squares over all tables: the best known strategies where unions have
+    ordered attributes.
     """
     return Family(
         "product_marginals",
@@ -379,6 +376,3 @@ def product_marginals() -> Family:
         product_marginals_search,
         share=4.0,
     )
-
-
-FAMILY = product_marginals()

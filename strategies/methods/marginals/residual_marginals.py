@@ -17,7 +17,7 @@ loss functions (ResidualPlanner, 2023). Written from the formulas.
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search, factory
 from strategies.methods.marginals.algebra import expanded_energies, set_cells
 from strategies.methods.marginals.candidates import largest_table
 from strategies.methods.marginals.marginals import applies, expansion_seconds
@@ -26,7 +26,7 @@ from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 
 
-def residual_marginals(problem: Problem, search: Search) -> Operator:
+def weighted_components(problem: Problem, search: Search) -> Operator:
     """Return every component that the workload reaches, with the best weights.
 
     Raises ValueError if the workload shows no product structure.
@@ -72,12 +72,15 @@ def is_served(problem: Problem) -> bool:
     return problem.workload.sizes is not None and bool(few)
 
 
-FAMILY = Family(
-    "residual_marginals",
-    "domain",
-    BOTH_NORMS,
-    is_served,
-    residual_marginals,
-    share=0.0,
-    least=expansion_seconds,
-)
+@factory
+def residual_marginals() -> Family:
+    """Measure every component of tables by itself: product domains of any size."""
+    return Family(
+        "residual_marginals",
+        "domain",
+        BOTH_NORMS,
+        is_served,
+        weighted_components,
+        share=0.0,
+        least=expansion_seconds,
+    )

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.bounds.climbs import moment_seconds
-from strategies.methods.family import BOTH_NORMS, FEW_CELLS, Family, Search
+from strategies.methods.family import BOTH_NORMS, FEW_CELLS, Family, Search, factory
 from strategies.methods.ordered.ordered_cells import range_strategy
 from strategies.operators import Array, Identity, Kronecker, Norm, Operator, RowScaled, Sparse, fits
 from strategies.operators.base.arrays import Bools, Longs
@@ -61,7 +61,7 @@ class Axis:
         return matrix.sensitivity(norm) ** 2 * row_errors(self.rows, matrix)[self.number]
 
 
-def boxes(problem: Problem, search: Search) -> Operator:
+def product_of_turns(problem: Problem, search: Search) -> Operator:
     """Return the best product of strategies over the attributes; the Identity at worst.
 
     Raises ValueError if the workload's rows are no products of masks.
@@ -124,6 +124,9 @@ def least_seconds(problem: Problem) -> float:
     return sum(1e-2 + 2.0 * moment_seconds(n, n) for n in problem.workload.sizes or ())
 
 
-FAMILY = Family(
-    "boxes", "domain", BOTH_NORMS, applies, boxes, share=4.0, share_for_l2=1.0, least=least_seconds
-)
+@factory
+def boxes() -> Family:
+    """Measure one product for boxes on a grid: the attributes take turns, others as weights."""
+    return Family(
+        "boxes", "domain", BOTH_NORMS, applies, product_of_turns, share=2.0, least=least_seconds
+    )

@@ -12,6 +12,7 @@ are added; leaving their columns out at the end lowers no answer's precision.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -25,6 +26,41 @@ BRANCHINGS = tuple(range(2, 17))  # children of a node that are tried
 ITERATIONS = 200
 MOST_WEIGHTED = 12
 """Trees whose weights are descended."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellGram:
+    """A Gram of which every entry is known."""
+
+    array: Array  # (n, n)
+
+    @property
+    def n(self) -> int:
+        """Number of cells."""
+        return len(self.array)
+
+    @property
+    def diagonal(self) -> Array:
+        """Squared norms of the workload's columns."""
+        return np.asarray(self.array.diagonal())
+
+    @cached_property
+    def corners(self) -> Array:
+        """Sums over the first i rows and j columns, (n + 1, n + 1)."""
+        sums = np.zeros((self.n + 1,) * 2)
+        np.cumsum(np.cumsum(self.array, axis=0), axis=1, out=sums[1:, 1:])
+        return sums
+
+    def block_trace(self, size: int) -> float:
+        """Return ``tr(G P_k)``: the sums over blocks of cells on the diagonal, over k."""
+        first = np.arange(0, self.n, size)
+        last = np.minimum(first + size, self.n)
+        apart = self.corners[first, last] + self.corners[last, first]
+        blocks = self.corners[last, last] + self.corners[first, first] - apart
+        return float(blocks.sum() / size)
+
+
+Grams = OrderedGram | Ranges | CellGram
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +86,12 @@ class Hierarchy:
         return with_rows(np.full(n, self.weights[0]), rows)
 
 
-def block_traces(gram: OrderedGram | Ranges, sizes: tuple[int, ...]) -> Array:
+def block_traces(gram: Grams, sizes: tuple[int, ...]) -> Array:
     """Return ``tr(G P_k)`` for every block size: sums over blocks, over their cells."""
     if isinstance(gram, Ranges):
         return np.array([range_block_trace(gram, size) for size in sizes])
+    if isinstance(gram, CellGram):
+        return np.array([gram.block_trace(size) for size in sizes])
     traces = []
     for size in sizes:
         blocks = -(-gram.n // size)
@@ -82,7 +120,7 @@ def tree_sizes(n: int, branching: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def equal_loss(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -> float:
+def equal_loss(gram: Grams, sizes: tuple[int, ...], norm: Norm) -> float:
     """Return the loss of equal weights on all levels."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     levels = len(sizes)
@@ -90,7 +128,7 @@ def equal_loss(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -
     return float(cost * np.sum(shares / np.cumsum(np.asarray(sizes, dtype=np.float64))))
 
 
-def weighted_hierarchy(gram: OrderedGram | Ranges, sizes: tuple[int, ...], norm: Norm) -> Hierarchy:
+def weighted_hierarchy(gram: Grams, sizes: tuple[int, ...], norm: Norm) -> Hierarchy:
     """Return a tree with weights descended from equal ones, and never worse than those."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     lengths = np.asarray(sizes, dtype=np.float64)
@@ -139,7 +177,7 @@ def equal_trees(n: int) -> list[Operator]:
     ]
 
 
-def best_hierarchy(gram: OrderedGram | Ranges, norm: Norm) -> Hierarchy:
+def best_hierarchy(gram: Grams, norm: Norm) -> Hierarchy:
     """Return the best weighted tree of 2 to 16 children a node, never above an equal one.
 
     Weights are descended from equal ones in the trees that are best with those.

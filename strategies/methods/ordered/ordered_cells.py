@@ -15,7 +15,7 @@ from strategies.bounds.ordered_dual import (
     fitted_dual,
     steps_within,
 )
-from strategies.methods.family import BOTH_NORMS, Family, Search, has_many_ranges
+from strategies.methods.family import BOTH_NORMS, Family, Search, factory, has_many_ranges
 from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
@@ -31,6 +31,8 @@ LARGEST_DENSE = 8192
 """Cells up to which a strategy for ranges and Gaussian noise may be a dense matrix."""
 DENSE_SECONDS = 1.5e-11
 """Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
+CELL_SECONDS = 4e-3
+"""Seconds of a good search for rows over windows, for every cell; half as many for ranges."""
 TRACE_SECONDS = 1.5e-8
 """Seconds of the reference machine for each of n² to evaluate rows over windows."""
 ENTRY_SECONDS = 1e-8
@@ -43,7 +45,7 @@ FEWEST_WINDOWED = 8
 """Cells from which rows over windows are tried."""
 
 
-def ordered_cells(problem: Problem, search: Search) -> Operator:
+def ordered_strategy(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found over the ordered merged cells.
 
     Raises ValueError if the merged cells are not ordered.
@@ -125,6 +127,27 @@ def least_seconds(problem: Problem) -> float:
     return ENTRY_SECONDS * float(ranges.n) * ranges.shape[0]
 
 
-FAMILY = Family(
-    "ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0, least=least_seconds
-)
+def good_seconds(problem: Problem) -> float:
+    """Return the seconds of a search that ends near the best: more for more cells."""
+    known = problem.ordered or problem.ranges
+    if known is None:
+        return 0.0
+    n = min(known.n, LARGEST_DENSE)
+    if problem.norm == "l2":
+        return DENSE_SECONDS * float(n) ** 3
+    return (CELL_SECONDS if problem.ordered else CELL_SECONDS / 2) * n
+
+
+@factory
+def ordered_cells() -> Family:
+    """Measure blocks of ordered cells, or their optimum: prefix sums and ranges."""
+    return Family(
+        "ordered_cells",
+        "merged",
+        BOTH_NORMS,
+        applies,
+        ordered_strategy,
+        share=4.0,
+        least=least_seconds,
+        good=good_seconds,
+    )

@@ -40,7 +40,7 @@ near-optimal noise generation for streaming differential privacy (2024), streams
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -55,7 +55,14 @@ from strategies.bounds.ordered_dual import (
 from strategies.bounds.ordered_dual import bands as total_bands
 from strategies.bounds.prefix_weights import PrefixRows, prefix_bands, prefix_dual, prefix_rows
 from strategies.methods.descents.descent import minimise
-from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import (
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    checked_count,
+    factory,
+    nowhere,
+)
 from strategies.operators import (
     Array,
     Kronecker,
@@ -74,8 +81,9 @@ DESCENT_SECONDS = 2e-6  # for each cell, of a Toeplitz matrix and its gradient
 MOST_EVALUATIONS = 100
 
 
+@factory
 def prefix_factorisation(bands: int = BANDS) -> Family:
-    """Return the family of optimal factorisations of ordered cells that stream with few numbers.
+    """Measure the optimum of ordered cells by sums that stream in few numbers: Gaussian noise.
 
     Parameters
     ----------
@@ -92,11 +100,13 @@ def prefix_factorisation(bands: int = BANDS) -> Family:
     >>> found.matrix, round(found.certified_ratio, 3)
     (Semiseparable(64 x 64), 1.0)
     """
-    return _prefix_factorisation(checked_bands(bands))
+    checked_count("bands", bands, 1, "numbers that a stream keeps")
+    return _family("prefix_factorisation", is_ordered, partial(optimum, bands=bands))
 
 
+@factory
 def toeplitz(bands: int | None = None) -> Family:
-    """Return the family of Toeplitz factorisations of prefix sums.
+    """Measure Toeplitz rows of few bands, which stream: prefix sums, Gaussian noise.
 
     Parameters
     ----------
@@ -112,26 +122,8 @@ def toeplitz(bands: int | None = None) -> Family:
     >>> round(found.loss, 4)
     5.7066
     """
-    return _toeplitz(None if bands is None else checked_bands(bands))
-
-
-def checked_bands(bands: object) -> int:
-    """Return a number of bands, or refuse."""
-    if isinstance(bands, bool) or not isinstance(bands, int | np.integer) or bands < 1:
-        raise ValueError(f"bands={bands!r}: expected a positive integer.")
-    return int(bands)
-
-
-@lru_cache
-def _prefix_factorisation(bands: int) -> Family:
-    name = "prefix_factorisation" + ("" if bands == BANDS else f"({bands})")
-    return _family(name, is_ordered, partial(optimum, bands=bands))
-
-
-@lru_cache
-def _toeplitz(bands: int | None) -> Family:
-    name = "toeplitz" + ("" if bands is None else f"({bands})")
-    return _family(name, is_stream, partial(filtered, bands=bands))
+    checked_count("bands", bands, 1, "numbers that a stream keeps")
+    return _family("toeplitz", is_stream, partial(filtered, bands=bands))
 
 
 def _family(
@@ -161,7 +153,15 @@ def _family(
     def applies(problem: Problem) -> bool:
         return serves(problem) or any(map(serves, factor_problems(problem)))
 
-    return Family(name, "domain", frozenset({"l2"}), applies, search, objectives=BOTH_OBJECTIVES)
+    return Family(
+        name,
+        "domain",
+        frozenset({"l2"}),
+        applies,
+        search,
+        worthwhile=nowhere,
+        objectives=BOTH_OBJECTIVES,
+    )
 
 
 def factor_problems(problem: Problem) -> list[Problem]:
@@ -290,7 +290,3 @@ def cholesky_generators(entries: Array, factors: Array) -> Array:
             before *= factors[j]
             before *= factors[j][:, None]
     return generators
-
-
-PREFIX_FACTORISATION = prefix_factorisation()
-TOEPLITZ = toeplitz()

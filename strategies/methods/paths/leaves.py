@@ -9,7 +9,7 @@ once. Leaves that no query visits are left out, and a path in c trees is one row
 import numpy as np
 from scipy import sparse
 
-from strategies.methods.family import Family, Search, evaluation_seconds
+from strategies.methods.family import Family, Search, evaluation_seconds, factory
 from strategies.operators import Array, Operator, Product, RowKronecker, RowScaled, Scaled
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
@@ -30,7 +30,7 @@ def combined_paths(workload: Operator) -> RowKronecker | None:
     return workload if combined and isinstance(workload, RowKronecker) else None
 
 
-def leaves(problem: Problem, search: Search) -> Operator:
+def visited_leaves(problem: Problem, search: Search) -> Operator:
     """Return the visited leaves, each with the root of its number of trees as weight.
 
     Raises ValueError if the workload's rows are no combinations of paths.
@@ -70,6 +70,15 @@ def least_seconds(problem: Problem) -> float:
     return 0.0 if paths is None else evaluation_seconds(problem, paths.shape[0])
 
 
-FAMILY = Family(
-    "leaves", "domain", frozenset({"l2"}), applies, leaves, share=0.0, least=least_seconds
-)
+@factory
+def leaves() -> Family:
+    """Measure the leaves that test records visit: batch prediction, Gaussian noise."""
+    return Family(
+        "leaves",
+        "domain",
+        frozenset({"l2"}),
+        applies,
+        visited_leaves,
+        share=0.0,
+        least=least_seconds,
+    )

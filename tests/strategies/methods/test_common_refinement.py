@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
+import strategies
 from strategies import evaluate
 from strategies.methods.common_refinement import (
-    FAMILY,
     BoxLoss,
     membership,
     pivoted_cholesky,
@@ -26,6 +26,8 @@ from strategies.methods.refinement_groups import (
 from strategies.operators import Product, RowKronecker, RowScaled, Sparse
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
+
+FAMILY = strategies.common_refinement()
 
 
 def forest(sizes, trees, depth, seed, dropped=0.0):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+import strategies
 from strategies import evaluate
 from strategies.bounds.path_patterns import distinct_paths
 from strategies.methods.family import Search
 from strategies.methods.kronecker_p_identity import (
-    FAMILY,
     PairLoss,
     alternate,
     descend,
@@ -18,6 +18,8 @@ from strategies.methods.kronecker_p_identity import (
 from strategies.operators import Dense, Identity, Kronecker, Product, RowKronecker
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
+
+FAMILY = strategies.kronecker_p_identity()
 
 
 def products_of_prefixes(*sizes):

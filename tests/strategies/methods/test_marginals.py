@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
+import strategies
 from strategies import evaluate
 from strategies.methods.family import Search
 from strategies.methods.marginals.algebra import (
@@ -19,11 +20,13 @@ from strategies.methods.marginals.algebra import (
     superset_sum,
 )
 from strategies.methods.marginals.candidates import candidate_sets
-from strategies.methods.marginals.marginals import FAMILY, known_starts
+from strategies.methods.marginals.marginals import known_starts
 from strategies.methods.marginals.optimiser import log_loss, optimise
 from strategies.operators import Dense, Identity, Marginals, Product, RowKronecker, Sparse
 from strategies.operators.masks.energies import structure_energies
 from strategies.problem.problem import Problem
+
+FAMILY = strategies.marginals()
 
 
 def workload_energies(workload):

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import strategies
 from strategies import examples, select
 from strategies.bounds.dual_weights import ascend, certified_bound
 from strategies.bounds.ordered_dual import assess_ordered, bands, climb_ordered, ordered_bound
 from strategies.methods.family import Search
 from strategies.methods.ordered.hierarchy import best_hierarchy, equal_loss, tree_sizes
-from strategies.methods.ordered.ordered_cells import FAMILY
 from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windows import WindowLoss, Windows
 from strategies.operators import (
@@ -27,6 +27,8 @@ from strategies.operators import (
 )
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.problem import Problem
+
+FAMILY = strategies.ordered_cells()
 
 WORKLOADS = {"prefix sums": examples.prefix_sums, "ranges": examples.all_ranges}
 NORMS: tuple[Norm, ...] = ("l1", "l2")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import strategies
 from strategies import evaluate, select
 from strategies.bounds.ordered_dual import fitted_dual, fitted_gram, ranges_bound
 from strategies.methods.family import Search
@@ -13,13 +14,14 @@ from strategies.methods.ordered.hierarchy import (
     equal_trees,
     trees,
 )
-from strategies.methods.ordered.ordered_cells import FAMILY
 from strategies.methods.ordered.windowed import Descent
 from strategies.methods.ordered.windows import RangeLoss, Windows
 from strategies.operators import Dense, Ranges
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.ordered.ranges import ranges_error
 from strategies.problem.problem import Problem
+
+FAMILY = strategies.ordered_cells()
 
 
 def some_ranges(n, q, seed=0, longest=None):

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import strategies
 from strategies import evaluate, examples, select
 from strategies.bounds.dual_weights import ascend, certified_bound
 from strategies.bounds.lower_bound import algebra_bound, rows_bound
 from strategies.methods.family import Search
-from strategies.methods.marginals.residual_marginals import FAMILY, best_residuals
+from strategies.methods.marginals.residual_marginals import best_residuals
 from strategies.operators import (
     AllRanges,
     Dense,
@@ -33,6 +34,8 @@ from strategies.operators import (
 )
 from strategies.operators.masks.energies import gram_energies, structure_energies
 from strategies.problem.problem import Problem
+
+FAMILY = strategies.residual_marginals()
 
 SIZES = (3, 2, 4)
 TOTAL = [Dense(np.ones((1, n))) for n in SIZES]

@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from strategies import evaluate, examples, select
-from strategies.methods import free_entries, gaussian_optimal, p_identity, row_space
+from strategies import (
+    evaluate,
+    examples,
+    free_entries,
+    gaussian_optimal,
+    p_identity,
+    row_space,
+    select,
+)
 from strategies.methods.family import Family, Search
 from strategies.methods.free_entries import direct_loss
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
@@ -17,10 +24,10 @@ from strategies.search.assessment import assess
 FAMILIES = {
     family.name: family
     for family in (
-        p_identity.FAMILY,
-        row_space.FAMILY,
-        free_entries.FAMILY,
-        gaussian_optimal.FAMILY,
+        p_identity(),
+        row_space(),
+        free_entries(),
+        gaussian_optimal(),
     )
 }
 NEVER_ABOVE_IDENTITY = {"p_identity"}
@@ -109,7 +116,7 @@ def test_targets_on_ranges() -> None:
 def test_far_starts_beat_the_identity_where_rank_is_low() -> None:
     problem = Problem.of(prediction((4, 4, 3), 150, 6, 3))
     assert problem.merging is not None
-    found = searched(p_identity.FAMILY, problem, work=1.0)
+    found = searched(p_identity(), problem, work=1.0)
     strategy = assess(problem, problem.merging.invert(found), "p_identity")
     assert strategy.loss < 0.95 * problem.merged_total
 
@@ -118,7 +125,7 @@ def test_row_space_wins_at_low_rank() -> None:
     random = np.random.default_rng(5)
     problem = Problem.of(random.random((4, 2)) @ random.random((2, 60)))
     assert problem.merging is not None
-    found = searched(row_space.FAMILY, problem)
+    found = searched(row_space(), problem)
     assert found.shape[0] <= 4
     strategy = assess(problem, problem.merging.invert(found), "row_space")
     assert strategy.loss < 0.3 * problem.merged_total
@@ -132,7 +139,7 @@ def test_polishing_improves_marginals() -> None:
     start = Marginals((4, 4, 4), [(0, 1), (0, 2), (1, 2)], [0.3, 0.34, 0.36])
     dense = start.to_dense()
     search = Search((start,), np.random.default_rng(0), 2.0)
-    found = free_entries.FAMILY.search(problem, search)
+    found = free_entries().search(problem, search)
     assert direct_loss(factor, found.to_dense()) < direct_loss(factor, dense)
     assert direct_loss(factor, np.ones((1, 64))) == float("inf")
 
@@ -140,5 +147,5 @@ def test_polishing_improves_marginals() -> None:
 def test_polishing_returns_the_start_without_work() -> None:
     problem = Problem.of(np.tri(5))
     start = Dense(np.tri(5))
-    found = free_entries.FAMILY.search(problem, Search((start,), np.random.default_rng(0), 1e-9))
+    found = free_entries().search(problem, Search((start,), np.random.default_rng(0), 1e-9))
     assert np.array_equal(found.to_dense(), start.to_dense())

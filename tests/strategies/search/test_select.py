@@ -14,7 +14,7 @@ import pytest
 import strategies
 from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
 from strategies.methods.family import BOTH_NORMS
-from strategies.methods.registry import FAMILIES, shares_of
+from strategies.methods.registry import FAMILIES, requested_families, shares_of
 from strategies.operators import (
     Dense,
     Identity,
@@ -26,6 +26,7 @@ from strategies.operators import (
 from strategies.problem.problem import Problem
 from strategies.search import portfolio as portfolio_module
 from strategies.search.portfolio import Portfolio
+from strategies.search.select import DEFAULT_MOST, DEFAULT_TIME_LIMIT, default_limit
 
 NORMS = ("l1", "l2")
 
@@ -92,9 +93,15 @@ def test_every_family_alone(family: Family, norm: str) -> None:
 
 
 def test_names() -> None:
-    assert strategies.families() == tuple(family.name for family in FAMILIES)
-    assert len(set(strategies.families())) == len(FAMILIES)
-    assert {"identity", "workload_itself"} <= set(strategies.families())
+    names = strategies.families()
+    assert list(names) == [family.name for family in FAMILIES]
+    assert {"identity", "workload_itself", "tree", "wavelet"} <= set(names)
+    lines = repr(names).splitlines()
+    for line, (name, purpose) in zip(lines, names.items(), strict=True):
+        assert line.startswith(name)
+        assert line.endswith(purpose)
+        assert 20 < len(purpose) <= 100
+        assert purpose.endswith(".")
 
 
 def test_a_family_of_ones_own() -> None:
@@ -115,13 +122,18 @@ def test_a_family_of_ones_own() -> None:
 
 
 def test_a_family_says_what_it_is_worth(problem: Problem) -> None:
-    early = family_that(lambda problem, search: Identity(2), share=6.0, largest_for_l1=1)
+    gaussian = family_that(
+        lambda problem, search: Identity(2), share=6.0, worthwhile=lambda one: one.norm == "l2"
+    )
     marginals = next(family for family in FAMILIES if family.name == "marginals")
-    assert shares_of((early, marginals)) == (0.75, 0.25)
+    assert shares_of((gaussian, marginals)) == (0.75, 0.25)
     assert shares_of((FAMILIES[0],)) == (1.0,)  # alone it gets everything, whatever its share
-    assert not early.is_worthwhile(problem)  # rank 2
-    assert early.is_worthwhile(replace(problem, norm="l2"))
-    assert replace(early, largest_for_l1=2).is_worthwhile(problem)
+    assert not gaussian.worthwhile(problem)
+    assert gaussian.worthwhile(replace(problem, norm="l2"))
+    assert GOOD.worthwhile(problem)
+    names = {family.name for family in requested_families("auto", problem)}
+    assert {"identity", "p_identity"} <= names
+    assert not {"tree", "levels", "wavelet"} & names  # which are never the best
 
 
 @pytest.mark.parametrize(
@@ -203,6 +215,33 @@ def test_polishers_run_last_and_from_the_best(problem: Problem) -> None:
     assert second.shape == (2, 2)
     run(problem, family_that(polish, polishes=True))
     assert seen[1] == ()
+
+
+def test_what_is_left_decides_whether_a_family_starts(problem: Problem) -> None:
+    """Two that take six tenths of the limit at least: the second is left out, and it is said."""
+    dear = family_that(lambda problem, search: Identity(2), least=lambda problem: 0.6)
+    found = run(problem, GOOD, dear, dear, GOOD, limit=1.0)
+    notes = [one.note for one in found.candidates]
+    assert sum("more than is left" in note for note in notes) == 1
+    assert len(run(problem, dear, dear, limit=2.0).candidates) == 2
+    assert not any(one.note for one in run(problem, dear, dear, limit=2.0).candidates)
+
+
+def test_the_default_limit_is_what_the_families_ask_for(problem: Problem) -> None:
+    patient = family_that(lambda problem, search: Identity(2), good=lambda problem: 9.0)
+    endless = replace(patient, good=lambda problem: 1e9)
+    assert default_limit(problem, (GOOD, patient)) == 9.0
+    assert default_limit(problem, (GOOD,)) == DEFAULT_TIME_LIMIT
+    assert default_limit(problem, (endless, patient)) == DEFAULT_MOST
+    few, many = (Problem.of(examples.prefix_sums(n)) for n in (16, 4096))
+    assert default_limit(few) == DEFAULT_TIME_LIMIT < default_limit(many) <= DEFAULT_MOST
+
+
+def test_over_many_cells_p_identity_gives_way_to_what_is_far_better() -> None:
+    random = np.random.default_rng(0)
+    problem = Problem.of((random.random((20, 1001)) < 0.5) * random.normal(size=1001))
+    known = Search(best=0.4 * problem.merged_total, work=1e9)
+    assert isinstance(strategies.p_identity().search(problem, known), Identity)
 
 
 def test_wall_time_stops_a_portfolio_and_it_says_so(

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from strategies import evaluate, examples, select
+from strategies import evaluate, examples, kronecker_p_identity, select
 from strategies.bounds import climbs
 from strategies.methods.family import Search
-from strategies.methods.kronecker_p_identity import FAMILY as KRONECKER_P_IDENTITY
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.registry import requested_families
 from strategies.operators import (
@@ -106,8 +105,9 @@ def test_a_sum_over_all_cells_has_no_product_of_p_identities() -> None:
     """It has no attribute that varies; found by random workloads."""
     total = as_operator(Marginals((4, 3, 3), [()], [1.0]))
     problem = Problem.of(total, "l1", "max", [0.5], [0])
-    if KRONECKER_P_IDENTITY.applies(problem):
-        found = KRONECKER_P_IDENTITY.search(problem, Search(work=0.1))
+    family = kronecker_p_identity()
+    if family.applies(problem):
+        found = family.search(problem, Search(work=0.1))
         assert isinstance(found, Identity)
     best = select(total, "l1", objective="max", weights=[0.5], groups=[0], random_state=0)
     assert best.loss == pytest.approx(0.5)
