@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from math import prod
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -196,14 +197,21 @@ def line_energies(form: Operator) -> Energies | None:
     """Return the energies of an explicit matrix whose columns are the codes of one attribute.
 
     They are those of its mean column and of the rest. ``WᵀW = aI + bJ`` is looked for where the
-    entries are integers, so that equality means what it says.
+    entries are integers, so that equality means what it says. A union asks for its factors' once
+    a block: what was found is kept as long as the matrix.
     """
-    if form.sizes is not None and len(form.sizes) > 1:
-        return None
-    n = form.shape[1]
-    sums = form.matmat(np.ones(n))
-    mean, whole = float(sums @ sums) / n, float(form.row_squares().sum())
-    return split_energies(mean, whole, n, _is_even(form))
+    if form not in _LINES:
+        known = None
+        if form.sizes is None or len(form.sizes) == 1:
+            n = form.shape[1]
+            sums = form.matmat(np.ones(n))
+            mean, whole = float(sums @ sums) / n, float(form.row_squares().sum())
+            known = split_energies(mean, whole, n, _is_even(form))
+        _LINES[form] = known
+    return _LINES[form]
+
+
+_LINES: WeakKeyDictionary[Operator, Energies | None] = WeakKeyDictionary()
 
 
 def line_gram_energies(gram: Array, sizes: tuple[int, ...] | None) -> Energies | None:
