@@ -81,9 +81,14 @@ def with_attributes(workload: Operator) -> Operator:
 
 
 def rows_of_products(workload: Operator) -> Operator | None:
-    """Return stacked Kronecker products of one 0/1 row each as rows of masks, else None."""
+    """Return stacked Kronecker products of one 0/1 row each as rows of masks, else None.
+
+    No more of them than there are attributes stay a union of tables, which has families of its own.
+    """
     blocks = kronecker_blocks(workload) if isinstance(workload, Stack) else None
     if not blocks or any(block.shape[0] > 1 for _, block in blocks):
+        return None
+    if len(blocks) <= len(blocks[0][1].factors):
         return None
     parts = [[factor.to_dense()[0] for factor in block.factors] for _, block in blocks]
     if len({tuple(map(len, part)) for part in parts}) > 1:

@@ -4,8 +4,12 @@ from mrf_matrix.estimators.prediction.vote_book import FittedPrediction
 from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
-from mrf_matrix.reports.release_report import report_of_releases, root_mean
+from mrf_matrix.reports.privacy_report import (
+    Measurement,
+    PrivacyReport,
+    report_of_releases,
+    root_mean,
+)
 
 
 def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:

@@ -17,8 +17,7 @@ from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public, grown_publicly
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
-from mrf_matrix.reports.privacy_report import Measurement
-from mrf_matrix.reports.release_report import report_of_releases
+from mrf_matrix.reports.privacy_report import Measurement, report_of_releases
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 

@@ -8,8 +8,12 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
-from mrf_matrix.reports.release_report import report_of_releases, root_mean
+from mrf_matrix.reports.privacy_report import (
+    Measurement,
+    PrivacyReport,
+    report_of_releases,
+    root_mean,
+)
 
 
 def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """A forest whose few trees vote by product and know their noise: one release, no tuning."""
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from typing import Self
 
 from mrf_matrix.base.checks import public_records, structure_generator
@@ -15,14 +16,14 @@ from mrf_matrix.estimators.shared.spending import Prepared
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.planning.blocks.block_design import BlockChoice
-from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
+from mrf_matrix.planning.blocks.block_part import BlockPart, only_blocks, tables_of
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.posterior import product_posterior
-from mrf_matrix.reports.release_report import posterior_report
+from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport, report_of_releases
 
 FITTED = (
     "domain_",
@@ -162,3 +163,23 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
         known = self.n_records
         reckoned = "hundreds to ten thousand" if known is None else f"the public number of {known}"
         return f"blocks were chosen by the domain alone, for {reckoned} records"
+
+
+def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: float) -> PrivacyReport:
+    """Return the report of the release; every figure comes from the release itself.
+
+    `chosen`: how the blocks were chosen, in words; `delta`: that of the claim, or 0.
+    """
+    leaf, used = plan.weights[0], sum(map(len, plan.blocks))
+    tables = f"tables of {len(plan.blocks)} blocks of {used} attributes, and class totals"
+    report = report_of_releases(
+        [release], [Measurement.of(release, tables, weight=leaf)], delta,
+        expected_rms_per_leaf=sqrt(release.variance) / (leaf * float(release.scale)),
+        notes=(
+            chosen,
+            "labels and probabilities are posteriors under a model: they have no expected error "
+            "known without data",
+        ),
+    )  # fmt: skip
+    paid = plan.forest.is_data_dependent
+    return report.with_structure_that_was_paid_for() if paid else report

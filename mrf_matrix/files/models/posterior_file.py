@@ -19,7 +19,10 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
-from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.estimators.training.posterior_forest import (
+    PosteriorForestClassifier,
+    posterior_report,
+)
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.measured_once import release_and_domain, same_mechanism
 from mrf_matrix.files.models.report import report_of
@@ -27,7 +30,6 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockPart, weighted_blocks
-from mrf_matrix.reports.release_report import posterior_report
 
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
 POSTERIOR_VERSION = 3

@@ -24,8 +24,8 @@ from mrf_matrix.reports.privacy_report import (
     STRUCTURE,
     Measurement,
     PrivacyReport,
+    root_mean,
 )
-from mrf_matrix.reports.release_report import root_mean
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.voting.leaf_noise import LeafNoise
 

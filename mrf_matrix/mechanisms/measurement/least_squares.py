@@ -100,8 +100,9 @@ def _gram_solve(factors: Factors, right: Array) -> Array:
     if factors.triangle.ndim == 1:
         inner = inner / (factors.triangle**2)[:, None]
     else:
-        half = linalg.solve_triangular(factors.triangle, inner, trans="T")
-        inner = linalg.solve_triangular(factors.triangle, half)
+        lower = factors.is_lower
+        half = linalg.solve_triangular(factors.triangle, inner, trans="T", lower=lower)
+        inner = linalg.solve_triangular(factors.triangle, half, lower=lower)
     return np.asarray(inner if factors.basis is None else factors.basis @ inner)
 
 

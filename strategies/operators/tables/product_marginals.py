@@ -18,8 +18,7 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.sparse.csgraph import connected_components
+from scipy import linalg
 
 from strategies.operators.base.arrays import Array, Bools, Longs, as_columns
 from strategies.operators.base.memory import check_allocation
@@ -207,10 +206,13 @@ def coarser_classes(one: Longs, two: Longs) -> Longs:
     >>> coarser_classes(np.array([0, 0, 1, 2]), np.array([0, 1, 2, 2])).tolist()
     [0, 0, 1, 1]
     """
-    shape = int(one.max()) + 1, int(two.max()) + 1
-    meets = sparse.coo_array((np.ones(len(one)), (one, two)), shape=shape)
-    whole = sparse.block_array([[None, meets], [meets.T, None]])
-    return np.asarray(connected_components(whole, directed=False)[1][one], dtype=np.int64)
+    lowest, known = np.arange(int(one.max()) + 1), None
+    while known is None or (lowest != known).any():  # until no class meets a lower number
+        known, met = lowest, np.full(int(two.max()) + 1, len(lowest))
+        np.minimum.at(met, two, known[one])
+        lowest = known.copy()
+        np.minimum.at(lowest, one, met[two])
+    return np.unique(lowest[one], return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,8 +314,8 @@ class JointMarginals(Stack):
     --------
     >>> fine = ProductMarginals([np.eye(4), np.ones((1, 2))], [(0,)], [1.0])
     >>> coarse = ProductMarginals([[[1, 1, 0, 0], [0, 0, 1, 1]], np.eye(2)], [(0, 1)], [1.0])
-    >>> float(JointMarginals([fine, coarse]).error_trace(Kronecker([Dense(np.eye(4)[:1]),
-    ...     Dense(np.ones((1, 2)))])).round(4))
+    >>> row = Kronecker([Dense(np.eye(4)[:1]), Dense(np.ones((1, 2)))])
+    >>> round(JointMarginals([fine, coarse]).error_trace(row), 4)
     0.75
     """
 

@@ -67,7 +67,7 @@ def test_budgets_and_lists_are_plain_numbers_too(tmp_path, text):
 ABSURD = {
     "ensembles": (("--n-ensembles", 10**9), "--n-ensembles 1000000000: expected at most 10000"),
     "queries": (("--mode", "prediction", "--queries", 10**9), "--queries 1000000000: expected"),
-    "trees": (("--n-trees", 10**9), "n_trees"),
+    "trees": (("--n-trees", 10**9), "--n-trees"),
     "features": (("--max-features", 10**9), "--max-features 1000000000: expected at most 6"),
     "target": (("--target-rms", "1e-300"), "--target-rms: expected"),
     "budget": (("--epsilon", "1e-300"), "epsilon=1e-300: noise of scale above"),

@@ -134,7 +134,7 @@ def test_covariances_of_all_codes_are_never_made(case):
     X, y = people()
     X["x"] = np.random.default_rng(1).integers(0, 3000, N)
     del X["age"]
-    with memory_cap(20_000_000):
+    with memory_cap(40_000_000):
         assert forest(domain, case).fit(X, y).predict_proba(X).shape == (N, 2)
 
 

@@ -201,7 +201,7 @@ def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monke
 
 @pytest.mark.parametrize(
     ("sizes", "cap", "named"),
-    [((40, 3, 3), (COVARIANCES - 1) * 16 * 41**2, "covariances"), ([4] * 20, 10**6, "cuts")],
+    [((400, 3, 3), (COVARIANCES - 1) * 16 * 401**2, "covariances"), ([4] * 20, 10**6, "cuts")],
     ids=["of the tables", "of the tree"],
 )
 def test_what_does_not_fit_in_memory_is_refused_before_the_charge(sizes, cap, named):

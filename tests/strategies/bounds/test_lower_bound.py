@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
-from strategies.bounds import lower_bound as lower_bound_module
 from strategies.bounds.climbs import steps_within, uniform_bound, update_seconds
 from strategies.bounds.dual_weights import (
     ascend,
@@ -136,7 +135,7 @@ def test_uniform_weights_are_the_svd_bound() -> None:
 def test_many_cells_keep_uniform_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = np.vstack([np.tri(9), np.arange(9) % 2])
     climbed = lower_bound(Problem.of(workload))
-    monkeypatch.setattr(lower_bound_module, "LARGEST", 8)
+    monkeypatch.setattr("strategies.bounds.path_climb.LARGEST", 8)
     uniform = lower_bound(Problem.of(workload))
     assert uniform == uniform_bound(workload.T @ workload)
     assert uniform == pytest.approx(np.linalg.norm(workload, ord="nuc") ** 2 / 9, rel=1e-6)

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from strategies import evaluate, select
+from strategies import boxes, evaluate, select
 from strategies.methods.family import Search
-from strategies.methods.ordered import boxes
 from strategies.operators import (
     Dense,
     Kronecker,
@@ -88,7 +87,7 @@ def test_weights_of_rows_and_attributes_that_are_left():
     weighted = RowScaled(np.sqrt(often), rows)
     repeated = rows.take_rows(np.repeat(np.arange(60), often))
     search = Search(select=lambda workload, work: select(workload, "l2", random_state=0).matrix)
-    one, other = (boxes.boxes(Problem.of(W, "l2"), search) for W in (weighted, repeated))
+    one, other = (boxes().search(Problem.of(W, "l2"), search) for W in (weighted, repeated))
     assert_allclose(evaluate(weighted, one, "l2").loss, evaluate(repeated, other, "l2").loss)
 
 
@@ -114,13 +113,13 @@ def test_one_row_that_is_no_box_shows_none():
 
 def test_boxes_serve_rows_that_fix_most_attributes():
     """Paths of few attributes of many have families of their own; sums of paths are no boxes."""
-    assert boxes.applies(Problem.of(grid(SIZES, 200)))
+    assert boxes().applies(Problem.of(grid(SIZES, 200)))
     masks = [np.ones((40, 8), dtype=bool) for _ in range(4)]
     masks[0][:20], masks[1][20:] = ranges(8, 20, np.random.default_rng(0)), False
     masks[1][20:, 0] = True
-    assert not boxes.applies(Problem.of(RowKronecker.from_masks(masks)))
+    assert not boxes().applies(Problem.of(RowKronecker.from_masks(masks)))
     with pytest.raises(ValueError, match="no rows that are products of masks"):
-        boxes.boxes(Problem.of(np.random.default_rng(0).normal(size=(3, 600))), Search())
+        boxes().search(Problem.of(np.random.default_rng(0).normal(size=(3, 600))), Search())
 
 
 def test_sparse_columns_in_rows_of_a_grid():

@@ -76,8 +76,7 @@ def test_between_the_bound_and_a_little_above_the_optimum(workload: TableStack) 
 def test_all_pairs_of_five_attributes(name: str, known: float) -> None:
     """Within .5 % of what was known, over 10^5 cells, and near the bound."""
     workload = TableStack([10] * 5, PAIRS, [pair_rows(10)[name]] * len(PAIRS))
-    found = select(workload, "l2", random_state=0)
-    assert found.method == "joint_tables"
+    found = select(workload, "l2", "joint_tables", random_state=0)
     assert found.loss <= 1.005 * known
     assert found.certified_ratio <= 1.05
 

@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -84,6 +84,7 @@ def test_the_largest_error_does_not_depend_on_how_rows_are_given(
     assert found.lower_bound == pytest.approx(known.lower_bound, rel=1e-6)
 
 
+@settings(max_examples=8)
 @given(st.integers(2, 9), st.integers(0, 50), st.booleans())
 def test_weights_and_groups_of_prefix_sums_have_a_bound_below_every_loss(
     n: int, seed: int, grouped: bool
