@@ -28,7 +28,7 @@ FEW = 64  # bands up to which products and solutions go band by band, by FFT bey
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Semiseparable(Operator):
-    """``A_ij = Σ_m g_im t_(i-1),m ... t_jm`` for ``i >= j``, else 0: b terms, each over n cells.
+    """``A_ij = Σ_m g_im t_(i-1),m ⋯ t_jm`` for ``i >= j``, else 0: b terms, each over n cells.
 
     Term m is ``diag(g_m)`` times the inverse of a matrix of two bands. So a product and a solution
     go cell by cell with b numbers between cells, whatever n is:
