@@ -3,10 +3,10 @@ r"""The plan of a tree of labels: public cuts, and draws of a tree with the labe
 Where records outweigh noise by little, what is legible is which class is largest in a few cells.
 All trees of two to four cuts a record, and all labels of their cells, are the options of one
 exponential mechanism whose score is the number of records that are right: the whole budget chooses
-the tree, and the same budget its labels. Where there is more to read, the draw is
-a first round, for a small share of the budget, and below each of its cells another tree is drawn
-with the labels of its own cells. A further share pays for noisy class counts of the cells, which
-tell how sure each label is.
+the tree, and the same budget its labels. Where there is more to read, the draw is a first round,
+for a small share of the budget, and below each of its cells another tree is drawn with the labels
+of its own cells. A further share pays for noisy class counts of the cells, which tell how sure each
+label is.
 """
 
 from dataclasses import dataclass

@@ -176,7 +176,7 @@ def _of_tables(posterior: PooledPosterior) -> TablesPosterior:
 
 
 def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
-    """Yield the terms of a pool's tables as they count, over the codes that are asked for."""
+    """Yield the terms of a pool's tables as they count."""
     for term in terms(_of_tables(posterior), one, other):
         yield _weighed(term, posterior.weights[1])
 

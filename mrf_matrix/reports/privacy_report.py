@@ -30,7 +30,7 @@ DERIVED = {
 """What `PrivacyReport.to_dict` works out from the claim and the measurements."""
 
 CHOICE_LAW = "exponential mechanism"
-"""How the law of every choice begins: the second of labels of cells that nothing chose."""
+"""How the law of every choice begins."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def taken(name, sizes, n_classes, n_records):
     model = fitted(sizes, n_classes, codes, **trees)
     held, (plan, started) = 1024 * (getrusage(RUSAGE_SELF).ru_maxrss - before), plans[0]
     seconds = time.process_time() - started
-    if name == "PooledForestClassifier":  # whose parts are checked one after the other
+    if name == "PooledForestClassifier":  # the first check seen here is that of a part
         plan = model.plan_
     return peak_bytes(plan), held, release_seconds(plan), seconds
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Self
 
-import mrf_matrix.planning.plans.sequence_cost  # noqa: F401 -- rules of what such plans take
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off

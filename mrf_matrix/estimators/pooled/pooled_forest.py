@@ -28,6 +28,7 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.signal import weighed
 from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
@@ -184,6 +185,7 @@ class PooledForestClassifier(
         domain = given().domain if will_be_read_off(self.domain) else required_domain(self.domain)
         stream = noise_stream(self.noise, bill.noise_state)
         tree, tables = self._parts(domain.n_classes, stream, bill.ledger)
+        check_cost(self._plan(domain))  # of both at once, which are prepared one by one
         with weighed(lambda: self._plan(domain)), parts_of(bill.spending, charged=is_charged()):
             drawing = tree._prepared(given)
             measuring = tables._prepared(given)

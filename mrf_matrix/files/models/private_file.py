@@ -127,16 +127,12 @@ def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
     for one in list_of(data, "choices", MOST_CHOICES):
         described = object_of(one, "choices", CHOICE_KEYS, ("kind",))
         kind = one_word("choices: kind", described.get("kind", USUAL_KIND), BEFORE_A_FOREST)
-        found.append(_step(kind, described, forest, "choices"))
+        words = line_of_text(described["measured"], "choices: measured", 200)
+        budget = budget_of(described["budget"])
+        if type(budget) is not type(forest.spent):
+            raise FieldError("choices: expected a budget of the forest's kind.")
+        found.append(ResidualStep(kind, words, budget, forest.privacy_report_.neighboring))
     return tuple(found)
-
-
-def _step(kind: Kind, described: JsonObject, forest: ReleasedForest, name: str) -> ResidualStep:
-    words = line_of_text(described["measured"], f"{name}: measured", 200)
-    budget = budget_of(described["budget"])
-    if type(budget) is not type(forest.spent):
-        raise FieldError(f"{name}: expected a budget of the forest's kind.")
-    return ResidualStep(kind, words, budget, forest.privacy_report_.neighboring)
 
 
 def _screened(

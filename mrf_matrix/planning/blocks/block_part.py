@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
-from mrf_matrix.planning.blocks.block_design import COVARIANCES as COVARIANCES
 from mrf_matrix.planning.blocks.block_design import (
     BlockChoice,
     BlockDesign,
@@ -100,12 +98,11 @@ class BlockPart(PlanPart):
         return replace(self, weights=weights, mechanism=mechanism)
 
     @property
-    def fitted_tables(self) -> list[tuple[int, int]]:
-        """Cells, and terms a class, of each block's model: its codes and an intercept."""
+    def fitted_blocks(self) -> list[list[int]]:
+        """Codes of the attributes of each block, whose posterior is fitted."""
         if isinstance(self.workload, Marginals):  # naive Bayes, which fits none
             return []
-        fans = [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
-        return [(prod(one), sum(one) + 1) for one in fans]
+        return [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
 
 
 def _by_row(weights: tuple[int, int], rows: int) -> Array:

@@ -8,13 +8,14 @@ strategy is not part of it. Nothing is allocated.
 
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
-from math import prod
+from math import ceil, prod
 from typing import Any, NamedTuple
 
 from mrf_matrix.forests import Forest
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES
-from mrf_matrix.planning.blocks.block_design import COVARIANCES
+from mrf_matrix.planning.blocks.block_design import block_arrays
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.prices import (
@@ -28,10 +29,16 @@ from mrf_matrix.planning.plans.prices import (
     NEWTON_CLASS,
     NEWTON_STEP,
     NEWTON_STEPS,
+    SCORED,
     SOLVED,
     START,
     SUMMED,
+    VISIT,
+    VISITED,
+    WEIGHED,
 )
+from mrf_matrix.residual import ResidualPlan
+from mrf_matrix.residual.sequence import largest_pair
 from strategies.operators import (
     Grouping,
     Identity,
@@ -55,6 +62,9 @@ from strategies.operators.base.recovery import LONGEST, is_explicit
 ANSWERS_HELD, CODES_HELD = 4, 3
 """How often a fit holds the answers, and the codes of occupied cells, at once. Source: peaks of
 whole fits."""
+EFFECTS_HELD, SCORES_HELD, COUNTS_HELD = 30, 10, 14
+"""How often a fit holds, at once: arrays of the size of a covariance in a visit of a residual
+forest; scores; counts above cuts. Source: peaks of whole fits."""
 
 
 @singledispatch
@@ -63,7 +73,9 @@ def release_seconds(plan: object) -> float:
 
     Raises TypeError if it is no plan.
     """
-    raise TypeError(f"plan is of type {type(plan).__name__}: expected a plan, of any kind.")
+    raise TypeError(
+        f"plan is of type {type(plan).__name__}: expected a plan, of a forest or of its tables."
+    )
 
 
 @release_seconds.register
@@ -80,17 +92,15 @@ def _(plan: PlannedErrors) -> float:
         seconds += MET * occupied * packed_bytes(matrix)
         seconds += COMPILED * part.workload.shape[0]
         seconds += algebra_seconds(part, n_classes)
-        seconds += posterior_seconds(part.fitted_tables, n_classes)
+        seconds += posterior_seconds(part.fitted_blocks, n_classes)
     return seconds
 
 
-def posterior_seconds(tables: Sequence[tuple[int, int]], n_classes: int) -> float:
-    """Return the seconds of fitting the posterior of blocks of so many cells and terms a class."""
-    each = (
-        NEWTON_CLASS + (SOLVED * float(cells + terms) + SUMMED) * terms**2
-        for cells, terms in tables
-    )
-    return NEWTON_STEPS * (NEWTON_STEP * len(tables) + n_classes * sum(each))
+def posterior_seconds(blocks: Sequence[Sequence[int]], n_classes: int) -> float:
+    """Return the seconds of fitting the posterior of blocks, given as their attributes' codes."""
+    sides = ((float(prod(block)), 1.0 + sum(block)) for block in blocks)
+    each = (NEWTON_CLASS + (SOLVED * (cells + terms) + SUMMED) * terms**2 for cells, terms in sides)
+    return NEWTON_STEPS * (NEWTON_STEP * len(blocks) + n_classes * sum(each))
 
 
 def column_entries(matrix: Operator) -> float:
@@ -103,8 +113,8 @@ def column_entries(matrix: Operator) -> float:
         return sum(column_entries(block) for block in matrix.blocks)
     if isinstance(matrix, Marginals):
         return float(len(matrix.weights))
-    if isinstance(matrix, ObliqueResiduals | ProductMarginals):
-        return float(matrix.shape[0])
+    if isinstance(matrix, ProductMarginals):
+        return float(matrix.shape[0])  # at most: its tables are met in turn
     return matrix.entries / matrix.shape[1]
 
 
@@ -169,13 +179,16 @@ def array_sizes(plan: object) -> Sizes:
 
     Raises TypeError if it is no plan.
     """
-    raise TypeError(f"plan is of type {type(plan).__name__}: expected a plan, of any kind.")
+    raise TypeError(
+        f"plan is of type {type(plan).__name__}: expected a plan, of a forest or of its tables."
+    )
 
 
 def peak_bytes(plan: object) -> int:
     """Return the bytes that a fit of a plan of any kind is expected to hold at its peak.
 
-    The sum of `array_sizes`, from public numbers alone, the stated number of records among them.
+    The sum of `array_sizes`, from public numbers alone, the stated number of records among them;
+    of a private forest, of the plan of the forest that it takes (``mrf-matrix plan`` tells it).
     Beside it stand the interpreter with its libraries (about 200 MB), the records as they were
     given, and the search for a strategy, which is over by then.
 
@@ -201,8 +214,9 @@ def check_cost(plan: object, time_limit: float = 0.0) -> None:
 
     Raises MemoryCapError: it names the largest array, or the seconds, and a remedy.
     """
-    if (peak := peak_bytes(plan)) > (cap := current_cap()):
-        largest = array_sizes(plan)[0]
+    sizes = array_sizes(plan)
+    if (peak := sum(one.nbytes for one in sizes)) > (cap := current_cap()):
+        largest = sizes[0]
         lengths = " x ".join(map(str, largest.shape))
         raise MemoryCapError(
             f"A fit needs {readable_bytes(peak)} at its peak, above the memory cap of "
@@ -214,8 +228,7 @@ def check_cost(plan: object, time_limit: float = 0.0) -> None:
         raise MemoryCapError(
             f"A fit is expected to take {seconds:,.0f} s once it is paid for: expected at most "
             f"{most:g} s. Take fewer or coarser attributes, fewer trees or less depth"
-            + f", or allow it with time_limit={seconds:.0f}."
-            * searches
+            + (f", or allow it with time_limit={ceil(seconds)}." if searches else ".")
         )
 
 
@@ -241,15 +254,12 @@ def _(plan: PlannedErrors) -> Sizes:
 
 def _posterior_arrays(part: PlanPart, k: int) -> list[tuple[str, tuple[int, ...]]]:
     """Return what fitting the models of blocks takes: one after the other, each one is kept."""
-    if not part.fitted_tables:
+    if not part.fitted_blocks:
         return []
-    cells, order = map(max, zip(*part.fitted_tables, strict=True))
-    kept = sum(terms**2 for _, terms in part.fitted_tables)
-    return [
-        ("covariances of a block's effects, largest", (COVARIANCES, k, order, order)),
-        ("covariances of the effects of all blocks", (k, kept)),
-        ("components of a block, largest", (cells, k)),
-    ]
+    each = [block_arrays(block, tuple(range(len(block))), k) for block in part.fitted_blocks]
+    largest = [(f"{what}, largest block", max(one[what] for one in each)) for what in each[0]]
+    kept = sum((1 + sum(block)) ** 2 for block in part.fitted_blocks)
+    return [*largest, ("covariances of the effects of all blocks", (k, kept))]
 
 
 def largest_first(found: Iterable[ArraySize]) -> Sizes:
@@ -276,3 +286,55 @@ def check_forest(forest: Forest) -> None:
         (MASKS_HELD, forest.n_leaves, codes),
         1,
     )
+
+
+# Residual forests and trees of labels ------------------------------------------------------------
+
+
+@release_seconds.register
+def _(plan: ResidualPlan) -> float:
+    """Return the seconds of visits: their linear algebra, and a pass over the records."""
+    sizes, columns = sorted(plan.domain.sizes, reverse=True), plan.first.visits[0].n_columns
+    visits = [*sizes, *(size for one in plan.passes for size in sizes[: len(one.visits)])]
+    if plan.pairs is not None:
+        visits += [largest_pair(plan.n_classes)] * len(plan.pairs.residuals)
+    records = len(visits) * float(plan.n_records or 0)
+    draws = 0 if plan.budget.is_infinite else plan.most_measurements
+    each = sum(VISIT + VISITED * float(size) ** 3 for size in visits)
+    return START + columns * (each + SCORED * records) + GAUSSIAN_DRAW * draws
+
+
+@release_seconds.register
+def _(plan: LabelPlan) -> float:
+    """Return the seconds of weighing all trees, and of counting the records above cuts."""
+    seconds = START
+    for one in plan.rounds:
+        trees = float(len(plan.cuts_of(one))) ** one.depth
+        seconds += trees * (WEIGHED * plan.n_classes + MULTIPLIED * (plan.n_records or 0))
+    return seconds
+
+
+@array_sizes.register
+def _(plan: ResidualPlan) -> tuple[ArraySize, ...]:
+    sizes, columns = plan.domain.sizes, plan.first.visits[0].n_columns
+    largest = max(sizes)
+    found = [
+        ArraySize("covariances of the effects of one attribute", (EFFECTS_HELD, largest, largest)),
+        ArraySize("covariances of the effects of all", (1 + columns, sum(n * n for n in sizes))),
+    ]
+    if plan.n_records is not None:
+        held = 2 * len(sizes) + SCORES_HELD * columns
+        found.append(ArraySize("codes and scores of the records", (plan.n_records, held)))
+    return largest_first(found)
+
+
+@array_sizes.register
+def _(plan: LabelPlan) -> tuple[ArraySize, ...]:
+    found = []
+    for one in plan.rounds:
+        cuts = (COUNTS_HELD, *(len(plan.cuts_of(one)),) * one.depth, plan.n_classes)
+        found.append(ArraySize("counts above several cuts at once", cuts))
+    if plan.n_records is not None:
+        held = plan.n_records, plan.n_classes + len(plan.attributes)
+        found.append(ArraySize("occupied cells, at most", held))
+    return largest_first(found)

@@ -224,8 +224,8 @@ class PlanPart:
         return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
 
     @property
-    def fitted_tables(self) -> list[tuple[int, int]]:
-        """Cells, and terms a class, of the models fitted after the release; none in general."""
+    def fitted_blocks(self) -> list[list[int]]:
+        """Codes of the attributes of each block that is fitted after the release; none here."""
         return []
 
     def summary(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-import mrf_matrix.planning.plans.sequence_cost  # noqa: F401 -- rules of what such plans take
 from mrf_matrix.base.checks import public_records, structure_generator, whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, as_domain

@@ -8,7 +8,12 @@ from math import isfinite
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.labels.depth import label_signal
-from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
+from mrf_matrix.planning.plans.cost import (
+    ArraySize,
+    array_sizes,
+    largest_first,
+    release_seconds,
+)
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.residual.sequence import ResidualPlan
 from mrf_matrix.residual.settings import Budget
@@ -74,7 +79,7 @@ class PooledPlan:
 
 @array_sizes.register
 def _(plan: PooledPlan) -> tuple[ArraySize, ...]:
-    return array_sizes(plan.tree) + array_sizes(plan.tables)
+    return largest_first(array_sizes(plan.tree) + array_sizes(plan.tables))
 
 
 @release_seconds.register

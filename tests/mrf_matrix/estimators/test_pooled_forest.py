@@ -27,7 +27,7 @@ from mrf_matrix.estimators.shared.spending import Bill
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.planning.blocks.block_part import COVARIANCES
+from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.study import effect, explained, importance

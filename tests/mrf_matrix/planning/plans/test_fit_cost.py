@@ -1,6 +1,7 @@
 """What a fit takes is known of every kind of plan, and asked before anything is paid."""
 
 import json
+import re
 import tracemalloc
 
 import numpy as np
@@ -11,6 +12,7 @@ from mrf_matrix import (
     Domain,
     LabelTreeClassifier,
     MatrixForestClassifier,
+    MultinomialMatrixForestClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
     PrivacyLedger,
@@ -108,9 +110,30 @@ def test_more_time_is_allowed_by_who_asks_for_it(monkeypatch):
     monkeypatch.setattr(cost, "LONGEST", 1e-9)
     domain = Domain.from_sizes((3, 3), 2)
     model = MatrixForestClassifier(domain, **TREES)
-    with pytest.raises(MemoryCapError, match="allow it with time_limit="):
+    with pytest.raises(MemoryCapError, match="allow it with time_limit=") as refused:
         model.fit(*records((3, 3), 2, 20))
-    model.set_params(time_limit=1000).fit(*records((3, 3), 2, 20))
+    told = re.search(r"time_limit=(\d+)\.$", str(refused.value))
+    model.set_params(time_limit=float(told[1])).fit(*records((3, 3), 2, 20))
+
+
+def test_what_is_half_paid_is_not_refused_for_its_time(monkeypatch):
+    """The trees of two stages are chosen by then: nothing but memory may stop their leaves."""
+    monkeypatch.setattr(cost, "LONGEST", 1e-9)
+    model = MultinomialMatrixForestClassifier(Domain.from_sizes((3, 3), 2), **TREES)
+    assert model.fit(*records((3, 3), 2, 20)).leaf_values_.shape[1] == 2
+
+
+def test_both_parts_of_a_pool_are_held_at_once():
+    sizes, k, n = SHAPES[PooledForestClassifier]
+    of = planned(PooledForestClassifier, sizes, k, n)
+    ledger = PrivacyLedger(epsilon=1)
+    model = classifier(PooledForestClassifier, of.domain, n, ledger=ledger)
+    whole, parts = peak_bytes(of), [peak_bytes(one) for one in (of.tree, of.tables)]
+    assert whole == sum(parts)
+    assert whole > max(parts)
+    with memory_cap(whole - 1), pytest.raises(MemoryCapError, match="memory cap"):
+        model.fit(*records(sizes, k, 20))
+    assert not ledger.charges
 
 
 def test_what_is_no_plan_is_refused():
