@@ -261,7 +261,8 @@ def test_what_is_not_declared_is_refused_with_a_hint_and_nothing_is_spent(
     ):
         with pytest.raises(DomainError, match=words) as caught:
             call()
-        assert not any(one in str(caught.value) for one in ("39", "é"))
+        said = str(caught.value).replace(str(path), "")  # the folder may be called 39
+        assert not any(one in said for one in ("39", "é"))
     assert not ledger.charges
 
 
