@@ -24,7 +24,9 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def shared_dir() -> Path:
     """Return the folder of reference data beside the checkout; skip where there is none."""
     if not SHARED.is_dir():
-        pytest.skip("the papers' reference data is not beside this checkout")
+        pytest.skip(
+            "needs the papers' data sets and reference forests: ../shared/data, ../shared/workloads"
+        )
     return SHARED
 
 

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from mrf_matrix import Attribute, Domain, load_dataset
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data"
+needs_csv_files = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="needs the CSV files of ../shared/data"
+)
 SMALL = ("car", "balance_scale", "iris", "heart", "tic_tac_toe")
 LARGE = ("chess_krvskp", "mushroom", "nursery", "adult", "a9a")
 NAMES = SMALL + LARGE

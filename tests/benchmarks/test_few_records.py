@@ -13,9 +13,8 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-import pytest
 from fresh_sets import FRESH
-from rival_data import FOLDER, split
+from rival_data import needs_csv_files, split
 from rival_sets import ALL, load_set
 from several_sets import NAMES
 from test_private import NO_TREES, changed
@@ -71,7 +70,7 @@ def show(names: list[str], changes: dict[str, dict[str, Any]], splits: int, delt
             print(f"| {n} | {change} | {' | '.join(told)} |", flush=True)
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+@needs_csv_files
 def test_trees_beside_tables_gain_where_records_are_few_and_budgets_large(benchmark):
     def right() -> float:
         fits = [fitted_figures(one_set("digits"), 4, 700, s)[0] for s in range(3)]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from binary_sets import LARGE, SMALL, binary
-from rival_data import FOLDER, RivalData, split
+from rival_data import RivalData, needs_csv_files, split
 from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
@@ -283,7 +283,7 @@ def print_ablations(sets: list[RivalData], splits: int) -> None:
         print(f"| {name} | {told} |", flush=True)
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+@needs_csv_files
 def test_trees_of_labels_gain_where_there_is_little_data(benchmark):
     data = [binary(name) for name in ("banknote", "pendigits", "letter")]
 
@@ -296,7 +296,7 @@ def test_trees_of_labels_gain_where_there_is_little_data(benchmark):
     assert ours[:4].mean() > theirs[:4].mean() + 0.02
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+@needs_csv_files
 @pytest.mark.parametrize("name", ["mushroom", "chess_krvskp"])
 def test_screening_gains_where_few_attributes_tell(benchmark, name):
     data = binary(name)

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import pytest
 from binary_sets import binary, coded_set
-from rival_data import FOLDER, RivalData, split
+from rival_data import RivalData, needs_csv_files, split
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
@@ -154,7 +153,7 @@ def test_the_plan_gains_where_a_class_is_rare(benchmark):
     assert asked > ranked("private forest, classes taken as even")
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+@needs_csv_files
 def test_thinned_sets_have_their_share():
     labels = thinned("wilt", 0, 0.03).labels
     assert abs(labels.mean() - 0.03) < 1e-3

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from binary_sets import LARGE, SMALL, binary
-from rival_data import FOLDER, RivalData, split
+from rival_data import RivalData, needs_csv_files, split
 from several_sets import NAMES as SEVERAL
 from several_sets import several
 from sklearn.metrics import log_loss, roc_auc_score
@@ -223,10 +223,9 @@ def ablations(names: list[str], splits: int, most: int | None) -> None:
             print(line([title, *cells]), flush=True)
 
 
+@needs_csv_files
 @pytest.mark.parametrize("name", ["mushroom", "phishing_websites"])
 def test_residual_forest_leads_where_its_gate_opens(benchmark, name):
-    if not FOLDER.is_dir():
-        pytest.skip("the data sets are not beside this checkout")
     ours = benchmark.pedantic(measured, args=(name, residual, 2), rounds=1)
     theirs = measured(name, posterior, 2)
     data = binary(name)

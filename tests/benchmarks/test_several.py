@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fresh_sets import FRESH_SEVERAL
-from rival_data import FOLDER, RivalData, split
+from rival_data import RivalData, needs_csv_files, split
 from rival_runs import domain_of_codes
 from rival_sets import SEVERAL, load_set
 from several_sets import NAMES, several
@@ -82,7 +82,7 @@ def means(names: tuple[str, ...], splits: int, delta: float) -> np.ndarray:
     return np.nanmean(np.array(found), axis=(0, 2))
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+@needs_csv_files
 @pytest.mark.parametrize("signal", [700, 2000])
 def test_a_second_round_and_pools_gain_where_classes_are_many(benchmark, signal):
     def right() -> float:

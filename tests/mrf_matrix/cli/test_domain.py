@@ -127,7 +127,8 @@ def test_check_tells_all_problems_at_once_and_no_value(folder):
     for column in ("'age'", "'code'", "'smoker'", "'outcome'"):
         assert column in found.output
     assert all("keep it from others" in one.output for one in (fine, found))
-    assert not any(word in found.output for word in ("secret1", "maybe", "perhaps", "500", "p1"))
+    said = found.output.replace(str(folder), "")  # the folder may be called 500
+    assert not any(word in said for word in ("secret1", "maybe", "perhaps", "500", "p1"))
     data = json.loads((folder / "d.json").read_text())
     data["attributes"][0] = {"name": "age", "edges": [3, 1]}
     data["attributes"][2] = {"name": "smoker", "colour": "red"}

@@ -68,7 +68,11 @@ def test_estimates_are_least_squares(name, budget):
         assert np.allclose(reconstruct(release, form), reconstruct(release, workload))
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+NO_INTEGERS = {"deficient reals", "wide", "lifted deficient", "weighted paths", "marginals"}
+"""Row spaces of which no workload of integers is known."""
+
+
+@pytest.mark.parametrize("name", [one for one in STRATEGIES if one not in NO_INTEGERS])
 def test_without_noise_integer_workloads_are_exact(name):
     strategy = STRATEGIES[name]
     data = counts()
@@ -78,10 +82,9 @@ def test_without_noise_integer_workloads_are_exact(name):
         workload = RNG.integers(0, 3, (9, 6))
     elif "lifted" in name and "deficient" not in name:
         workload = RNG.integers(0, 3, (9, 4)) @ GROUPS.to_dense().astype(int)
-    elif np.array_equal(matrix, np.rint(matrix)):
-        workload = RNG.integers(0, 3, (9, len(matrix))) @ matrix.astype(int)
     else:
-        pytest.skip("no workload of integers in this row space is known")
+        assert np.array_equal(matrix, np.rint(matrix))
+        workload = RNG.integers(0, 3, (9, len(matrix))) @ matrix.astype(int)
     table = data.answers(Identity(6, SIZES))
     assert np.array_equal(reconstruct(release, workload), workload @ table)
 

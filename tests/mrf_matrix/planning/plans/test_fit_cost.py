@@ -66,6 +66,7 @@ def records(sizes, n_classes, n):
     return codes, generator.integers(n_classes, size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SHAPES)
 def test_a_fit_holds_what_was_foretold(kind):
     sizes, k, n = SHAPES[kind]
@@ -98,10 +99,12 @@ def test_what_would_not_fit_or_end_is_refused_before_the_charge(kind, monkeypatc
     sizes, k, n = SHAPES[kind]
     domain, ledger = Domain.from_sizes(sizes, k), PrivacyLedger(epsilon=1)
     model = classifier(kind, domain, n, ledger=ledger)
-    with memory_cap(2**20), pytest.raises(MemoryCapError, match=r"(?s)memory cap.*fewer"):
+    needed = peak_bytes(planned(kind, sizes, k, n))
+    with memory_cap(needed - 1), pytest.raises(MemoryCapError, match=r"(?s)memory cap.*fewer"):
         model.fit(*records(sizes, k, 20))
     monkeypatch.setattr(cost, "LONGEST", 1e-9)
-    with pytest.raises(MemoryCapError, match=r"once it is paid for.*fewer trees or less depth"):
+    told = r"once it is paid for.*fewer trees or less depth"
+    with memory_cap(needed * 5 // 4), pytest.raises(MemoryCapError, match=told):
         model.fit(*records(sizes, k, 20))
     assert not ledger.charges
 
