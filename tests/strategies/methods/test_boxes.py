@@ -53,7 +53,7 @@ FORMS = {
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_boxes_have_one_result(norm):
-    rows = grid(SIZES, 200)
+    rows = grid(SIZES, 100)
     found = {name: select(form(rows), norm, "boxes", random_state=0, time_limit=0.3)
              for name, form in FORMS.items()}  # fmt: skip
     losses = [one.loss / (9 if name == "of one number" else 1) for name, one in found.items()]

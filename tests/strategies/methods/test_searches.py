@@ -60,7 +60,7 @@ WORKLOADS = {
 }
 
 
-def searched(family: Family, problem: Problem, seed: int = 0, work: float = 0.4) -> Operator:
+def searched(family: Family, problem: Problem, seed: int = 0, work: float = 0.1) -> Operator:
     starts = (Identity(problem.merging.n_groups),) if problem.merging is not None else ()
     return family.search(problem, Search(starts, np.random.default_rng(seed), work))
 

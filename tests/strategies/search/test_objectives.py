@@ -114,6 +114,7 @@ def test_repeated_rows_do_not_change_the_worst_error() -> None:
 LAPLACE_TARGETS = [(examples.prefix_sums(64), 15.4), (examples.binary_tree(64), 15.4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workload", "target"), LAPLACE_TARGETS)
 def test_the_worst_row_under_laplace_noise(workload, target: float) -> None:
     found = select(workload, "l1", objective="max", random_state=0, time_limit=4.0)
@@ -172,7 +173,7 @@ def test_families_of_structures_serve_the_worst_row(name: str, norm: str, asked:
     weights = rng.uniform(0.5, 2.0, q) if asked == "weights" else None
     groups = rng.integers(0, 3, q) if asked == "groups" else None
     given = {"weights": weights, "groups": groups}
-    found = select(workload, norm, objective="max", random_state=0, time_limit=0.4, **given)
+    found = select(workload, norm, objective="max", random_state=0, time_limit=0.2, **given)
     each = np.ones(q) if weights is None else weights
     labels = np.arange(q) if groups is None else groups
     dense = workload.to_dense(), found.matrix.to_dense()

@@ -82,13 +82,13 @@ def test_every_family_alone(family: Family, norm: str) -> None:
         with pytest.raises(ValueError, match="cannot serve"):
             select(workload, norm, method=family.name)
         return
-    strategy = select(workload, norm, method=family.name, random_state=0, time_limit=1.0)
+    strategy = select(workload, norm, method=family.name, random_state=0, time_limit=0.2)
     assert strategy.method == family.name
     assert [candidate.family for candidate in strategy.candidates] == [family.name]
     assert strategy.lower_bound <= strategy.loss
     twin = evaluate(workload.to_dense(), strategy.matrix.to_dense(), norm)
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
-    again = select(workload, norm, method=family.name, random_state=0, time_limit=1.0)
+    again = select(workload, norm, method=family.name, random_state=0, time_limit=0.2)
     assert again.loss == strategy.loss
 
 
@@ -339,6 +339,7 @@ def test_progress_is_imported_only_when_shown() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "laplace", "gaussian"),
     [
@@ -355,6 +356,7 @@ def test_the_literature(workload: Operator, laplace: float, gaussian: float) -> 
     assert optimum.certified_ratio <= 1.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ensemble", ["_e0", "_e1"])
 def test_published_paths(shared_dir: Path, ensemble: str) -> None:
     """Never above the best published template on Heart's ensembles, and certified for "l2"."""
