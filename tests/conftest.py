@@ -1,5 +1,6 @@
 """Fixtures every part of the suite may use."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,13 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("quick"), max_examples=500)
 settings.load_profile("quick")  # pytest's option --hypothesis-profile comes after
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector off what was collected: it would walk all of it, each time."""
+    gc.collect()
+    gc.freeze()
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
