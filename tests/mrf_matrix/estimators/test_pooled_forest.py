@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import (
     Attribute,
@@ -40,12 +39,6 @@ GENERATOR = np.random.default_rng(0)
 N = 600
 X = GENERATOR.integers(0, SIZES, size=(N, 5))
 Y = (GENERATOR.random(N) < np.where(X[:, 0] + X[:, 1] > 1, 0.8, 0.3)).astype(int)
-
-
-@parametrize_with_checks([PooledForestClassifier("from_data", epsilon=INFINITE, random_state=0)])
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def pooled(domain=DOMAIN, **changes):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import (
     Domain,
@@ -27,12 +26,6 @@ from mrf_matrix.planning import private_plan
 from mrf_matrix.residual.sequence import MOST_CODES
 
 INFINITE = float("inf")
-
-
-@parametrize_with_checks([PrivateForestClassifier("from_data", epsilon=INFINITE, random_state=0)])
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def domain_of(d, k=2):

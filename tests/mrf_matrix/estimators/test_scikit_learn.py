@@ -37,23 +37,33 @@ def made(name, **changes):
     return classifier.set_params(**{k: v for k, v in (FAST | changes).items() if k in known})
 
 
-SECONDS_EACH = {"ResidualForestClassifier", "PooledForestClassifier"}
+SECONDS_EACH = {"ResidualForestClassifier", "PooledForestClassifier", "LabelTreeClassifier"}
+VARIANTS = [
+    ("BatchPredictionClassifier", {"keep_records_in_pickle": True}),
+    ("SubsampleAggregateClassifier", {"keep_records_in_pickle": True, "voting": "hard"}),
+    ("FederatedForestClassifier", {"mode": "collaborative", "n_clients": 2}),
+    ("FederatedForestClassifier", {"mode": "ncff", "n_clients": 2}),
+]
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n in SECONDS_EACH)) for n in CLASSIFIERS],
+    ("name", "changes"),
+    [
+        *(pytest.param(n, {}, marks=[pytest.mark.slow] * (n in SECONDS_EACH)) for n in CLASSIFIERS),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in VARIANTS),
+    ],
 )
-def test_every_classifier_keeps_the_conventions(name):
+def test_every_classifier_keeps_the_conventions(name, changes):
+    exceptions = {} if "keep_records_in_pickle" in changes else EXCEPTIONS.get(name, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = check_estimator(
-            made(name), expected_failed_checks=EXCEPTIONS.get(name, {}), on_fail=None
+            made(name, **changes), expected_failed_checks=exceptions, on_fail=None
         )
     failed = {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
     assert not failed
     excused = {one["check_name"] for one in found if one["status"] == "xfail"}
-    assert excused == set(EXCEPTIONS.get(name, {}))
+    assert excused == set(exceptions)
 
 
 ALONE = Domain(

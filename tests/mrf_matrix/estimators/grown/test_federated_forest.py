@@ -1,13 +1,10 @@
 """The published forests of several parties: what they learn, and that they say what they are."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils.estimator_checks import check_estimator
 
 from mrf_matrix import FederatedForestClassifier, path_matrix, plan
 from mrf_matrix.compilation import leaf_counts
@@ -23,19 +20,6 @@ def digits():
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     return X[order[:900]], y[order[:900]], X[order[900:]], y[order[900:]]
-
-
-@pytest.mark.parametrize("mode", ["collaborative", "ncff"])
-def test_scikit_learn_accepts_it(mode):
-    model = clone(SMALL).set_params(mode=mode, n_clients=2, n_trees=6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        failed = [
-            (result["check_name"], result["exception"])
-            for result in check_estimator(model, on_fail=None)
-            if result["status"] == "failed"
-        ]
-    assert not failed
 
 
 def test_it_says_that_it_is_not_private_wherever_it_prints():

@@ -81,7 +81,6 @@ def test_iris_is_learned_from_raw_values(classifier, iris):
 @pytest.mark.parametrize(
     "classifier",
     [
-        MultinomialForestClassifier(n_trees=10, min_points=2, random_state=0),
         BreimanForestClassifier(n_trees=10, min_points=2, random_state=0),
         ComparisonForestClassifier(n_trees=10, supervised=True, random_state=0),
     ],

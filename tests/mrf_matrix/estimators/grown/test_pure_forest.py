@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, load_dataset
 from mrf_matrix.estimators import (
@@ -28,14 +27,6 @@ from mrf_matrix.forests import (
 )
 
 MODELS = [PureForestClassifier, SimplifiedBreimanForestClassifier]
-
-
-@parametrize_with_checks(
-    [model("from_data", n_trees=20, n_leaves=40, random_state=0) for model in MODELS]
-)
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

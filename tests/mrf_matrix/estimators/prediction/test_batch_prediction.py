@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import (
     BatchPredictionClassifier,
@@ -26,25 +25,6 @@ from strategies.operators import RowScaled
 INFINITE = float("inf")
 DRAWS = 4000
 SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
-
-
-@parametrize_with_checks(
-    [
-        BatchPredictionClassifier(
-            "from_data",
-            epsilon=INFINITE,
-            n_trees=24,
-            max_depth=4,
-            splits="binary",
-            time_limit=0.01,
-            keep_records_in_pickle=True,  # the checks pickle it
-            random_state=0,
-        )
-    ]
-)
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Domain, SubsampleAggregateClassifier, load_dataset
 from mrf_matrix.error.vote_noise import HARD_SQUARED
@@ -17,27 +16,6 @@ from mrf_matrix.voting.voting import leaf_labels
 INFINITE = float("inf")
 DRAWS = 4000
 SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
-
-
-@parametrize_with_checks(
-    [
-        SubsampleAggregateClassifier(
-            "from_data",
-            epsilon=INFINITE,
-            n_trees=2,
-            max_depth=6,
-            splits="binary",
-            voting=voting,
-            time_limit=0.01,
-            keep_records_in_pickle=True,  # the checks pickle it
-            random_state=0,
-        )
-        for voting in ("weight", "hard")
-    ]
-)
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

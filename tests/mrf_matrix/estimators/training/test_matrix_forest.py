@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
 from mrf_matrix.base.checks import structure_generator
@@ -16,27 +15,6 @@ from mrf_matrix.planning.kinds.kind import one_leaf_each
 from mrf_matrix.planning.plans import part
 
 INFINITE = float("inf")
-
-EXPECTED_FAILURES: dict[str, str] = {}
-
-
-@parametrize_with_checks(
-    [
-        MatrixForestClassifier(
-            "from_data",
-            epsilon=INFINITE,
-            n_trees=16,
-            max_depth=2,
-            splits="binary",
-            time_limit=0.1,
-            random_state=0,
-        )
-    ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import (
     Attribute,
@@ -30,16 +29,6 @@ from mrf_matrix.planning.plans import part
 from mrf_matrix.posterior import ProductPosterior, main_effects
 
 INFINITE = float("inf")
-EXPECTED_FAILURES: dict[str, str] = {}
-
-
-@parametrize_with_checks(
-    [PosteriorForestClassifier("from_data", epsilon=INFINITE, random_state=0)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
