@@ -90,8 +90,8 @@ def simulated(strategy, workload, budget, neighboring, noise, releases=RELEASES)
 
 AMOUNTS = [{"epsilon": 0.3}, {"epsilon": 2.0}, {"rho": 0.05}, {"rho": 1.0}]
 SIMULATED = [
-    *product(["identity", "workload itself"], AMOUNTS, NEIGHBORING),
-    *product(sorted(CASES.keys() - {"identity", "workload itself"}), AMOUNTS[1:3], ["add_remove"]),
+    *product(["identity", "workload itself"], AMOUNTS[1:3], NEIGHBORING),
+    *product(sorted(CASES.keys() - {"identity", "workload itself"}), AMOUNTS[2:3], ["add_remove"]),
     ("reals", {"rho": 0.05}, "replace_one"),
 ]
 

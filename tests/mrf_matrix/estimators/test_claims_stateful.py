@@ -487,6 +487,7 @@ class Sequences(RuleBasedStateMachine):
                 assert account.refutes(statement, getattr(report, "budget", None)) is None
 
 
+@pytest.mark.slow
 def test_no_sequence_of_calls_yields_a_claim_below_the_loss(monkeypatch, tmp_path):
     Sequences.watch, Sequences.folder = Watch(monkeypatch), str(tmp_path)
     run_state_machine_as_test(

@@ -61,6 +61,7 @@ def arguments(draw, kind, *, wrong=False):
             "n_ensembles": draw(st.integers(1, 2)),
             "max_features": draw(st.sampled_from([None, 2])),
             "strategy": draw(st.sampled_from(CHEAP if kind.is_disjoint else CELLS)),
+            "time_limit": 0.05,
         }
         faults += TREES_WRONG
         if drawn["n_ensembles"] == 2 and draw(st.booleans()):

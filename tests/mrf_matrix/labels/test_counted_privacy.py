@@ -129,6 +129,7 @@ def test_noise_of_counts_says_them_at_most_so_often(neighboring):
         assert ratios.max() == pytest.approx(distance / float(noise.scale))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 4])
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
 @pytest.mark.parametrize("rho", [Fraction(1, 500), Fraction(1, 10)])

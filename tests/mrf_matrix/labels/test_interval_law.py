@@ -94,6 +94,7 @@ def test_as_many_truths_are_below_and_above_as_the_level_says(k, level):
     assert tails(k, level, widths / 2).min() > 6, "the negative control"
 
 
+@pytest.mark.slow
 def test_one_width_for_both_sides_or_less_noise_than_there_is_fails():
     """The negative controls: too few below, so that sure labels are withheld, or too many."""
     below, above = tails(2, 0.8, one_width(2, 0.8))
@@ -113,6 +114,7 @@ def test_labels_that_are_given_lead_as_often_as_the_level_says_or_more(k, level)
     assert right[~given].mean() < (1 + level) / 2, "what is withheld is not sure"
 
 
+@pytest.mark.slow
 def test_one_width_for_both_sides_withholds_labels_that_are_sure():
     shares, evidence = drawn(2)
     given, before = (margins(evidence) > widths(2, 0.95)[0] for widths in (widths_of, one_width))

@@ -130,6 +130,7 @@ def test_the_rate_of_one_record_more_does_not_cover_one_in_anothers_place():
     assert not is_within(plan, LARGE.exact * Fraction(3, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rho", [Fraction(1, 500), Fraction(1, 10)])
 def test_zcdp_bounds_every_moment(rho, neighboring):
@@ -137,6 +138,7 @@ def test_zcdp_bounds_every_moment(rho, neighboring):
     assert max(largest_divergences(plan, ORDERS).values()) <= float(rho) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
 def test_a_larger_rate_exceeds_every_moment(neighboring):
     plan = plan_of(ZCDP(Fraction(1, 500)), neighboring)

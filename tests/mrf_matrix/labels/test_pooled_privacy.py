@@ -133,6 +133,7 @@ def test_a_part_that_takes_the_whole_budget_exceeds_it(counted, neighboring, whi
     assert is_within(parts, LARGE.exact * Fraction(3, 2)) == (len(which) == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [(), ("tree", "tables")], ids=["shared", "both the whole"])
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
 @pytest.mark.parametrize("rho", [Fraction(1, 500), Fraction(1, 10)])

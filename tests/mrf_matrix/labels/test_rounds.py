@@ -148,7 +148,7 @@ def test_what_is_drawn_has_this_law():
     rules = rules_of(plan, first, Bits(np.random.default_rng(0)))
     places = {cut: place for place, cut in enumerate(plan.cuts)}
     seen: Counter[tuple[object, ...]] = Counter()
-    for _ in range(3000):
+    for _ in range(1500):
         tree, of_cells = grown_tree(plan, CODES, counts, first, rules)
         expected = np.zeros_like(of_cells)
         np.add.at(expected, tree.cells(CODES), counts)
@@ -163,7 +163,7 @@ def test_what_is_drawn_has_this_law():
         for high in product(range(K), repeat=2)
     ]
     observed = np.array([seen.get(one, 0) for one in options])
-    assert observed.sum() == 3000
+    assert observed.sum() == 1500
     assert agreement(observed, law(plan, TABLES[-1])) > 1e-4
     other = in_rounds(PureDP(1), shares=(Fraction(4, 5), Fraction(1, 5)))
     assert agreement(observed, law(other, TABLES[-1])) < 1e-4, "the control: shares swapped"

@@ -124,7 +124,7 @@ def test_intervals_hold_over_releases(epsilon, rare):
     truth_of = {name: one.value for name, one in exact.figures.items()}
     law = DiscreteLaplace.calibrated(1, 1, PureDP(epsilon).exact)
     noise = np.random.default_rng(1)
-    trials, held, narrow = 150, dict.fromkeys(truth_of, 0), dict.fromkeys(truth_of, 0)
+    trials, held, narrow = 100, dict.fromkeys(truth_of, 0), dict.fromkeys(truth_of, 0)
     for _ in range(trials):
         noisy = exact.release.values + law.research((exact.grid.n_rows, 2), noise)
         for name, one in figures(noisy, law, exact.grid, 0.9).items():

@@ -41,6 +41,7 @@ def test_units_too_many_are_told_before_any_is_estimated_from(monkeypatch):
         coefficients._by_units(workload, matrix)
 
 
+@pytest.mark.slow
 def test_marginals_of_many_cells_need_no_units(monkeypatch):
     domain = Domain.from_sizes([12, 12, 12, 12], n_classes=2)
     made = plan(domain, epsilon=1, strategy="marginals", **{**TREES, "max_depth": 4})
@@ -109,6 +110,7 @@ def test_a_fit_knows_the_votes_that_its_plan_promised(alone):
     assert (model.vote_intervals(codes[:5])[1] > 1.9 * np.sqrt(2 * promised)).all()
 
 
+@pytest.mark.slow
 def test_shipped_sets_are_planned_where_rows_stand_alone():
     """Thirteen attributes and 128 trees: 32 768 rows that nothing may be factorised for."""
     made = plan(load_dataset("wine").domain, epsilon=1, n_records=178, time_limit=1)
@@ -118,6 +120,7 @@ def test_shipped_sets_are_planned_where_rows_stand_alone():
     assert figures["seconds"] < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 20])
 def test_whether_a_plan_can_be_computed_does_not_depend_on_the_budget(epsilon):
     domain = Domain.from_sizes([4] * 15, n_classes=2)
