@@ -124,7 +124,7 @@ def test_the_bound_is_nearly_reached(neighboring, counted):
 
 @pytest.mark.parametrize("which", [("tree",), ("tables",), ("tree", "tables")], ids=" and ".join)
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
-@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("counted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_part_that_takes_the_whole_budget_exceeds_it(counted, neighboring, which):
     """The negative control: neither is free beside the other; both are twice the budget."""
     parts = of_whole_budget(parts_of(LARGE, neighboring, counted=counted), which)

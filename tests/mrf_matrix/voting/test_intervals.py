@@ -25,7 +25,7 @@ def test_intervals_cover_the_margin_without_noise(budget, kind):
     strategy = {"strategy": "identity"} if kind == "matrix" else {"strategy": "auto"}
     true = fitted(epsilon=float("inf"), allocation=kind, **strategy)._votes(CAR.codes)
     covered, halved, level = [], [], 0.8
-    for seed in range(5):
+    for seed in range(3):
         model = fitted(noise="research", noise_state=seed, allocation=kind, **(strategy | budget))
         votes = model._votes(CAR.codes)
         first, second = np.argsort(-votes, axis=1, kind="stable")[:, :2].T

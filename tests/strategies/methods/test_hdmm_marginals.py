@@ -42,6 +42,7 @@ def hdmm_marginals(sizes: tuple[int, ...], sets: list[tuple[int, ...]], starts: 
     return float(np.exp(min(one.fun for one in found)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "order"), [((2,) * 6, 2), ((2,) * 7, 3), ((5, 8, 3, 7, 6), 2), ((2, 9, 2, 9), 3)]
 )

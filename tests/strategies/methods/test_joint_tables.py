@@ -72,6 +72,7 @@ def test_between_the_bound_and_a_little_above_the_optimum(workload: TableStack) 
     assert found.loss == pytest.approx(again.loss, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "known"), [("|x - y| <= t", 1382.36), ("n^2 at random", 168_727)])
 def test_all_pairs_of_five_attributes(name: str, known: float) -> None:
     """Within .5 % of what was known, over 10^5 cells, and near the bound."""
@@ -132,6 +133,7 @@ def test_products_are_tables_too() -> None:
     assert oblique.lower_bound <= joint.loss <= 1.005 * oblique.loss
 
 
+@pytest.mark.slow
 def test_more_cells_than_can_be_counted() -> None:
     """Thirty attributes: a certificate, errors by row that add up, an estimate without noise."""
     sizes = [4] * 30

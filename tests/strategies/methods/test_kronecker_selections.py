@@ -103,6 +103,7 @@ def test_a_partition_refuses_what_its_blocks_do_not_span() -> None:
         error_trace(workload, matrix)
 
 
+@pytest.mark.slow
 def test_census_like_counts() -> None:
     workload = examples.census_like(ages=10, regions=2)
     assert isinstance(workload.blocks[0], Kronecker)

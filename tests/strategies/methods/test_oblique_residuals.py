@@ -215,6 +215,7 @@ def dense_largest(rows: np.ndarray, steps: int = 400) -> float:
     return float(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_largest_errors_are_between_their_bound_and_the_optimum(seed: int) -> None:
     check_largest(np.random.default_rng(seed))

@@ -148,6 +148,7 @@ def test_many_queries_over_few_paths():
     assert found.certified_ratio < 1.03
 
 
+@pytest.mark.slow
 def test_queries_of_leaves_keep_their_optimum():
     domain = Domain.from_sizes((10,) * 12)
     forest = RandomTrees(n_trees=4, max_depth=3, splits="binary").grow(domain, random_state=0)

@@ -57,6 +57,7 @@ def test_the_largest_error_is_the_dense_optimum(n: int) -> None:
     assert value(brute_errors(np.tri(n), found.matrix), "max") == pytest.approx(found.loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 1024])
 def test_the_largest_error_of_long_prefix_sums_is_certified(n: int) -> None:
     found = select(examples.prefix_sums(n), "l2", objective="max", random_state=0)
@@ -69,6 +70,7 @@ def known() -> strategies.Strategy:
     return select(PrefixSums(260), "l2", objective="max", random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["shuffled", "flipped", "repeated"])
 def test_the_largest_error_does_not_depend_on_how_rows_are_given(
     form: str, known: strategies.Strategy
@@ -172,6 +174,7 @@ def test_the_noise_of_a_stream_is_drawn_as_it_goes(family: strategies.Family) ->
     assert_allclose(matrix.least_squares(noise), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_many_cells_are_selected_where_dense_forms_are_refused() -> None:
     n = 9000
     with strategies.memory_cap(2**23):  # an eightieth of dense entries

@@ -275,6 +275,7 @@ def test_memory_limit() -> None:
     assert "p_identity" not in {candidate.family for candidate in strategy.candidates}
 
 
+@pytest.mark.slow
 def test_domains_too_large_to_enumerate() -> None:
     workload = paths((2,) * 30, 50, 0)
     began = time.perf_counter()

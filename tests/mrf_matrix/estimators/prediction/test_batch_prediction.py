@@ -165,7 +165,7 @@ def answering_workload(forest, queries):
 @pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"epsilon": None, "rho": 0.2}])
 @pytest.mark.parametrize("changes", ENSEMBLES[:2])
 def test_expected_vote_error_is_the_simulated(records, queries, budget, neighboring, changes):
-    model = small(**budget, neighboring=neighboring, time_limit=0.2, strategy="auto", **changes)
+    model = small(**budget, neighboring=neighboring, time_limit=0.05, strategy="auto", **changes)
     before = model.plan(queries)
     model.fit(*records)
     plan = model.plan(np.unique(queries, axis=0))

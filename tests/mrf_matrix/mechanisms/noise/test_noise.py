@@ -106,7 +106,7 @@ def test_theta_series_meet():
 @pytest.mark.parametrize("scale", [Fraction(3, 4), Fraction(6)])
 def test_exact_sampler_has_the_exact_law(kind, scale):
     law = kind(scale)
-    assert p_value(exact_draws(law, 60_000), law) > REJECT
+    assert p_value(exact_draws(law, 30_000), law) > REJECT
 
 
 @pytest.mark.parametrize("kind", LAWS)
