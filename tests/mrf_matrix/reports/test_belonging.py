@@ -33,10 +33,11 @@ DOMAIN = Domain.from_sizes([3] * 4, n_classes=2)
 HASH, OTHER = sha256(b"this").hexdigest(), sha256(b"other").hexdigest()
 NO_CHARGE = "The ledger on this page has no charge for what this model rests on"
 SMALL = {"n_trees": 2, "max_depth": 1}
+PLAIN = SMALL | {"strategy": "identity"}
 KINDS = {
-    "matrix": lambda **by: MatrixForestClassifier(DOMAIN, epsilon=1, **SMALL, **by),
+    "matrix": lambda **by: MatrixForestClassifier(DOMAIN, epsilon=1, **PLAIN, **by),
     "ensembles": lambda **by: MatrixForestClassifier(
-        DOMAIN, epsilon=1, **SMALL, n_ensembles=2, max_features=2, **by
+        DOMAIN, epsilon=1, **PLAIN, n_ensembles=2, max_features=2, **by
     ),
     "posterior": lambda **by: PosteriorForestClassifier(DOMAIN, epsilon=1, **by),
     "replaced": lambda **by: PosteriorForestClassifier(
@@ -179,12 +180,18 @@ def test_a_charge_that_claims_less_cannot_have_paid(budget, noise):
 def test_a_structure_that_is_in_no_ledger_is_warned_of():
     grown = MultinomialForestClassifier(DOMAIN, epsilon=50, **SMALL).fit(X, Y)
     ledger = PrivacyLedger(epsilon=99)
-    model = MatrixForestClassifier(DOMAIN, epsilon=1, forest=grown.forest_).fit(X, Y)
+    model = MatrixForestClassifier(
+        DOMAIN, epsilon=1, strategy="identity", forest=grown.forest_
+    ).fit(X, Y)
     (said,) = model_report(model, ledger=ledger).warnings
     assert "PureDP(epsilon=50) for MultinomialForestClassifier.fit" in said
-    paid = MatrixForestClassifier(DOMAIN, epsilon=1, forest=grown.forest_, ledger=ledger).fit(X, Y)
+    paid = MatrixForestClassifier(
+        DOMAIN, epsilon=1, strategy="identity", forest=grown.forest_, ledger=ledger
+    ).fit(X, Y)
     assert ledger.spent == 51, "what it rests on is charged too, once"
-    MatrixForestClassifier(DOMAIN, epsilon=1, forest=grown.forest_, ledger=ledger).fit(X, Y)
+    MatrixForestClassifier(
+        DOMAIN, epsilon=1, strategy="identity", forest=grown.forest_, ledger=ledger
+    ).fit(X, Y)
     assert ledger.spent == 52
     assert model_report(paid, ledger=ledger).warnings == ()
 

@@ -149,7 +149,9 @@ def test_bins_of_dates_and_numbers_are_told_from_end_to_end():
 
 
 TELLING = {
-    "matrix": lambda **n: fitted(MatrixForestClassifier, n_trees=2, max_depth=1, **n),
+    "matrix": lambda **n: fitted(
+        MatrixForestClassifier, n_trees=2, max_depth=1, strategy="identity", **n
+    ),
     "posterior": lambda **n: fitted(PosteriorForestClassifier, **n),
     "residual": lambda **n: fitted(ResidualForestClassifier, **n),
     "private": lambda **n: fitted(PrivateForestClassifier, **n),
