@@ -26,7 +26,7 @@ from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import measure
 from mrf_matrix.mechanisms.measurement import mechanism
 
-RUNS = 300
+RUNS = 500
 FAILURE = 1e-3
 EPSILON = 1.0
 DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
