@@ -60,13 +60,16 @@ class Parts:
 
     search: Search
     work: float  # allowance of one selection
-    known: dict[tuple[str, bytes], Operator] = field(default_factory=dict, init=False)
+    known: dict[tuple[Family | str, bytes], Operator] = field(default_factory=dict, init=False)
 
     def best(self, gram: Array, workload: Operator, method: Family | None = None) -> Operator:
-        """Return the strategy for a part with a Gram ``WᵀW``, by any family or a given one."""
-        key = (method.name if method else "auto", gram.tobytes())
+        """Return the strategy for a part with a Gram ``WᵀW``, by any family or a given one.
+
+        A family is itself, whatever its name: two may be called the same.
+        """
+        key = method or "auto", gram.tobytes()
         if key not in self.known:
-            self.known[key] = self.search.select(workload, self.work, method or "auto")
+            self.known[key] = self.search.select(workload, self.work, key[0])
         return self.known[key]
 
 

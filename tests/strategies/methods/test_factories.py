@@ -120,6 +120,19 @@ def test_families_of_factors(name: str, norm: str) -> None:
         assert found.loss == pytest.approx(tree * 10)  # of the Identity on prefix sums over 4
 
 
+def test_families_of_one_name_are_two_families() -> None:
+    """Factors are equal and names are: what each family finds is still its own."""
+    both = frozenset({"l1", "l2"})
+    found = [Identity(4), Dense(np.tri(4))]
+    mine = [
+        Family("mine", "merged", both, lambda problem: True, lambda *_, one=one: one)
+        for one in found
+    ]
+    chosen = select(Kronecker([PREFIX(4)] * 2), method=strategies.kronecker(*mine))
+    for factor, expected in zip(chosen.matrix.factors, found, strict=True):
+        assert np.array_equal(factor.to_dense(), expected.to_dense())
+
+
 def test_a_factor_of_a_gram_is_served_too() -> None:
     prefixes = np.tril(np.ones((8, 8)))
     workload = Kronecker([Gram(prefixes.T @ prefixes), Dense(np.ones((1, 3)))])
