@@ -185,16 +185,21 @@ def rows_seconds(parted: Partition) -> float:
 def applies(problem: Problem) -> bool:
     """Tell whether the workload is a union of Kronecker products over the same small factors."""
     blocks = kronecker_blocks(problem.workload)
-    known = problem.energies
-    if not blocks or (known is not None and known.is_invariant):
-        return False  # marginals have a closed form
+    if not blocks:
+        return False
     widths = {tuple(factor.shape[1] for factor in block.factors) for _, block in blocks}
     several = len(widths) == 1 and len(blocks[0][1].factors) > 1
     return several and all(fits((n, n), 64) for n in max(widths))
 
 
 def is_worthwhile(problem: Problem) -> bool:
-    """Tell whether to run unasked: not where product marginals end below for Laplace noise."""
+    """Tell whether to run unasked: not where product marginals end below for Laplace noise.
+
+    Nor on marginals, which have a closed form.
+    """
+    known = problem.energies
+    if known is not None and known.is_invariant:
+        return False
     return not (problem.norm == "l1" and problem.is_total and is_best(problem))
 
 

@@ -106,17 +106,22 @@ def product_rows(workload: Operator) -> tuple[Sequence[Bools], Array] | None:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether rows are products that fix most attributes, over many cells."""
-    known, merging = problem.energies, problem.merging
-    if merging is not None and merging.n_groups <= FEW_CELLS:
-        return False  # every entry is descended on
-    if known is not None and known.is_invariant:
-        return False  # marginals have a closed form
+    """Tell whether rows are products of masks over several attributes."""
     found = product_rows(problem.workload)
-    if found is None or not all(fits((mask.shape[1],) * 2, 64) for mask in found[0]):
+    return found is not None and all(fits((mask.shape[1],) * 2, 64) for mask in found[0])
+
+
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: over many cells, where rows fix most attributes.
+
+    Over few cells every entry is descended on, and marginals have a closed form.
+    """
+    known, merging = problem.energies, problem.merging
+    few = merging is not None and merging.n_groups <= FEW_CELLS
+    if few or (known is not None and known.is_invariant):
         return False
-    fixed = np.mean([~mask.all(axis=1) for mask in found[0]])
-    return bool(fixed > FIXED)
+    found = product_rows(problem.workload)
+    return found is not None and np.mean([~mask.all(axis=1) for mask in found[0]]) > FIXED
 
 
 def least_seconds(problem: Problem) -> float:
@@ -128,5 +133,12 @@ def least_seconds(problem: Problem) -> float:
 def boxes() -> Family:
     """Measure one product for boxes on a grid: the attributes take turns, others as weights."""
     return Family(
-        "boxes", "domain", BOTH_NORMS, applies, product_of_turns, share=2.0, least=least_seconds
+        "boxes",
+        "domain",
+        BOTH_NORMS,
+        applies,
+        product_of_turns,
+        share=2.0,
+        least=least_seconds,
+        worthwhile=is_worthwhile,
     )

@@ -9,7 +9,7 @@ import pytest
 import strategies
 from strategies import Family, evaluate, examples, select
 from strategies.methods.registry import FAMILIES
-from strategies.operators import Dense, Gram, Identity, Kronecker, RowKronecker, Stack
+from strategies.operators import Dense, Gram, Identity, Kronecker, RowKronecker, Stack, as_operator
 
 PREFIX = examples.prefix_sums
 TABLE = Path(__file__).parents[3] / "docs" / "strategies.md"
@@ -131,6 +131,27 @@ def test_families_of_one_name_are_two_families() -> None:
     chosen = select(Kronecker([PREFIX(4)] * 2), method=strategies.kronecker(*mine))
     for factor, expected in zip(chosen.matrix.factors, found, strict=True):
         assert np.array_equal(factor.to_dense(), expected.to_dense())
+
+
+ONES = Dense(np.ones((1, 4)))
+LEFT_OUT: dict[str, object] = {
+    "kronecker_selections": Stack([Kronecker([Identity(4), ONES]), Kronecker([ONES, Identity(4)])]),
+    "boxes": RowKronecker.from_masks(
+        [np.repeat(np.tri(4, dtype=bool), 4, axis=0), np.tile(np.tri(4, dtype=bool), (4, 1))]
+    ),
+    "ordered_cells": np.vstack([np.eye(20), np.arange(20) < 6, np.ones((1, 20))]),
+    "joint_tables": Stack([Kronecker([PREFIX(4), ONES]), Kronecker([ONES, PREFIX(4)])]),
+}
+"""What "auto" leaves to others, though the family can serve it."""
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_a_family_asked_for_by_name_serves_what_it_can(name: str) -> None:
+    given = {"norm": "l2", "random_state": 0, "time_limit": 0.2}
+    found = select(LEFT_OUT[name], method=name, **given)
+    rows = as_operator(LEFT_OUT[name]).to_dense()
+    assert evaluate(rows, found.matrix.to_dense(), "l2").loss == pytest.approx(found.loss)
+    assert name not in {one.family for one in select(LEFT_OUT[name], **given).candidates}
 
 
 def test_a_factor_of_a_gram_is_served_too() -> None:
