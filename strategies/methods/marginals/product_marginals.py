@@ -279,8 +279,11 @@ def grouped_forms(union: TableUnion, whole: ProductLosses) -> Forms | None:
     """Return forms of two groups of tables, where one of them joins codes that others tell apart.
 
     Groups over fewer attributes alone bring nothing: sets of attributes are in one form already.
+    None are looked for where every table tells the same codes apart.
     """
-    groups = two_groups(union)
+    owned = zip(union.kinds, whole.owner, strict=True)
+    alike = all(k.classes.max() + 1 == whole.classes[o].count for kinds, o in owned for k in kinds)
+    groups = None if alike else two_groups(union)
     if groups is None:
         return None
     forms = ProductLosses(union, groups[0]), ProductLosses(union, groups[1])
