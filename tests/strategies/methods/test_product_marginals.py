@@ -178,6 +178,13 @@ def test_published_union_is_far_below_a_part_of_the_budget_each() -> None:
     assert found.loss <= 12_720
 
 
+def test_long_attributes_have_a_price() -> None:
+    """A descent of the fewest evaluations took seconds, whatever the limit."""
+    found = select(ways([PrefixSums(400), Identity(3)], [1, 2]), "l1", time_limit=0.1)
+    (one,) = (one for one in found.candidates if one.family == "product_marginals")
+    assert "more than is left of the limit" in one.note
+
+
 def test_groups_are_found_and_answered_jointly() -> None:
     wide = np.kron(np.eye(6), np.ones((1, 4)))
     late = np.repeat(LATE, 5, axis=1)
