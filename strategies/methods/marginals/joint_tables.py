@@ -52,5 +52,6 @@ def joint_tables() -> Family:
         dense_tables,
         share=4.0,
         least=least_seconds,
+        good=least_seconds,
         worthwhile=is_worthwhile,
     )
