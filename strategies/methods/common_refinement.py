@@ -173,7 +173,7 @@ def refined_partitions(problem: Problem, search: Search) -> Operator:
 def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
     """Join greedily, then again with randomised gains as the allowance admits; keep the best."""
     assert rows.groups is not None
-    parts = partitions_of(rows.masks, rows.groups, row_weights(rows))
+    parts = partitions_of(rows.masks, rows.groups, rows.squares)
     parts = [part for part in parts if part.weights.sum() > 0]
     start = Joiner.of(parts)
     boxes = sum(len(part) for part in parts)
@@ -184,13 +184,6 @@ def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
         trial = joined_groups(start, norm, room, search.generator, 0.3)
         best = min(best, trial, key=lambda found: law_sum(found, norm))
     return best
-
-
-def row_weights(rows: MaskRows) -> Array:
-    """Return the squared workload coefficients on every inner row."""
-    if rows.mix is None:
-        return np.ones(len(rows.masks[0]))
-    return np.asarray(rows.mix.multiply(rows.mix).sum(axis=0), dtype=np.float64).ravel()
 
 
 def applies(problem: Problem) -> bool:

@@ -98,11 +98,9 @@ def product_rows(workload: Operator) -> tuple[Sequence[Bools], Array] | None:
     rows = mask_rows(workload)
     if rows is None or len(rows.masks) < 2:
         return None
-    if rows.mix is None:
-        return rows.masks, np.ones(len(rows.masks[0]))
-    if np.diff(rows.mix.indptr).max(initial=0) > 1:
+    if rows.mix is not None and np.diff(rows.mix.indptr).max(initial=0) > 1:
         return None
-    return rows.masks, np.asarray((rows.mix.multiply(rows.mix)).sum(axis=0)).ravel()
+    return rows.masks, rows.squares
 
 
 def applies(problem: Problem) -> bool:

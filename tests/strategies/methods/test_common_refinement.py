@@ -12,7 +12,6 @@ from strategies.methods.common_refinement import (
     BoxLoss,
     membership,
     pivoted_cholesky,
-    row_weights,
 )
 from strategies.methods.family import Search
 from strategies.methods.refinement_groups import (
@@ -58,7 +57,7 @@ SIZES = (2, 3, 2, 2)
 
 def parts_of(workload):
     rows = mask_rows(workload)
-    return rows, partitions_of(rows.masks, rows.groups, row_weights(rows))
+    return rows, partitions_of(rows.masks, rows.groups, rows.squares)
 
 
 def search_of(seed, work=0.3):
