@@ -31,6 +31,7 @@ from strategies.methods.marginals.worst import optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.base.recovery import PRODUCTS
+from strategies.operators.base.validation import attribute_set
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
 from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
@@ -80,11 +81,7 @@ def given_sets(attribute_sets: Sequence[Sequence[int]], d: int) -> Bools:
     """Return the tables that a user allows, every set of d attributes once."""
     table = np.zeros((len(attribute_sets), d), dtype=bool)
     for row, chosen in zip(table, attribute_sets, strict=True):
-        if not all(0 <= i < d for i in chosen):
-            raise ValueError(
-                f"attribute_sets has {tuple(chosen)}: expected attributes 0 to {d - 1}."
-            )
-        row[list(chosen)] = True
+        row[list(attribute_set(chosen, d))] = True
     return distinct(table)
 
 
@@ -197,17 +194,18 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
     Raises
     ------
     ValueError
-        If no table is given. While it searches, if a set holds an attribute that the workload does
-        not have, or the tables do not determine the workload.
+        If no table is given. While it searches, if a set holds an attribute twice or one that the
+        workload does not have, or the tables do not determine the workload.
     """
-    if attribute_sets is not None and not len(attribute_sets):
+    given = None if attribute_sets is None else tuple(map(tuple, attribute_sets))
+    if given is not None and not given:
         raise ValueError("attribute_sets is empty: expected at least one table to measure.")
     return Family(
         "marginals",
         "domain",
         BOTH_NORMS,
         applies,
-        partial(best_tables, attribute_sets=attribute_sets),
+        partial(best_tables, attribute_sets=given),
         share=2.0,
         least=least_seconds,
         worthwhile=is_worthwhile,

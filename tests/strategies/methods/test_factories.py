@@ -77,6 +77,17 @@ def test_rows_of_a_kronecker_p_identity_are_counted() -> None:
     assert [factor.shape[0] for factor in found.matrix.factors] == [34, 18]
 
 
+def test_options_are_what_they_were_when_given() -> None:
+    """What a caller does to a list afterwards changes no family."""
+    weights, sets = [1.0, 2.0], [[0, 1]]
+    families = strategies.levels(weights=weights), strategies.marginals(attribute_sets=sets)
+    workloads = PREFIX(16), examples.marginals((2, 3), 1)
+    asked = list(zip(workloads, families, strict=True))
+    before = [select(one, method=family, random_state=0).loss for one, family in asked]
+    weights[1], sets[0][1] = 9.0, 0
+    assert [select(one, method=family, random_state=0).loss for one, family in asked] == before
+
+
 def test_rows_as_they_are_lose_what_their_noise_loses() -> None:
     workload = np.repeat(np.eye(3), [1, 8, 1], axis=0)
     plain = select(workload, method=strategies.workload_itself(weighted=False))
@@ -184,7 +195,19 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
             examples.marginals((2, 3), 1), method=strategies.marginals(attribute_sets=[(0, 2)])
         ),
         ValueError,
-        "attributes 0 to 1",
+        "distinct attribute numbers from 0 to 1",
+    ),
+    "an attribute twice": (
+        lambda: select(
+            examples.marginals((2, 3), 1), method=strategies.marginals(attribute_sets=[(0, 0)])
+        ),
+        ValueError,
+        "distinct attribute numbers",
+    ),
+    "no noise in common": (
+        lambda: strategies.kronecker(strategies.toeplitz(), strategies.row_space()),
+        ValueError,
+        r"kronecker\(toeplitz, row_space\): expected families for one noise",
     ),
     "too few tables": (
         lambda: select(
