@@ -76,11 +76,6 @@ class WeightedRows:
     matrix: Array  # (m', g): the weighted rows, those of negligible weight left out
 
 
-def weighted_rows(candidates: Candidates, weights: Array, iterations: int) -> Array:
-    """Return the weighted rows where `descended_weights` ends, pruned (m', g)."""
-    return descended_weights(candidates, weights, iterations).matrix
-
-
 def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
     """Return weights and weighted rows after every round of a number of iterations, pruned.
 

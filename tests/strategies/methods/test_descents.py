@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
 
 from strategies.methods.descents.descent import minimise, minimise_sparse, step_seconds
-from strategies.methods.descents.row_weights import Candidates, weighted_rows, weights_value
+from strategies.methods.descents.row_weights import Candidates, descended_weights, weights_value
 from strategies.methods.descents.unit_columns import (
     descend,
     descend_columns,
@@ -153,7 +153,7 @@ def test_weights_of_independent_rows_are_optimal(norm: str) -> None:
     # disjoint rows: every column meets its own cell and the total, a convex problem
     rows = np.diag([1.0, 2.0, 3.0])
     factor = np.diag([1.0, 4.0, 3.0])
-    found = weighted_rows(Candidates(rows, factor, norm), np.ones(3), 100)
+    found = descended_weights(Candidates(rows, factor, norm), np.ones(3), 100).matrix
     # each column alone: all columns tight, whatever the norm
     best = float(np.sum(np.diagonal(factor) ** 2))
     assert brute_loss(factor, found, 1 if norm == "l1" else 2) == pytest.approx(best, rel=1e-3)
@@ -162,9 +162,9 @@ def test_weights_of_independent_rows_are_optimal(norm: str) -> None:
 def test_weights_leave_useless_rows_out() -> None:
     rows = np.concatenate([np.ones((1, 5)), np.eye(5)])
     total = factor_of_rows(np.ones((1, 5)))
-    found = weighted_rows(Candidates(rows, total, "l1"), np.ones(6), 100)
+    found = descended_weights(Candidates(rows, total, "l1"), np.ones(6), 100).matrix
     assert brute_loss(np.ones((1, 5)), found) < 1.01
-    cells = weighted_rows(Candidates(rows, np.eye(5), "l1"), np.ones(6), 100)
+    cells = descended_weights(Candidates(rows, np.eye(5), "l1"), np.ones(6), 100).matrix
     assert brute_loss(np.eye(5), cells) < 5.05
 
 
