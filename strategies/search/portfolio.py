@@ -152,10 +152,10 @@ class Portfolio:
         self.tried.append(Candidate(name, loss, 0.0, "every row by its own answer", workload))
 
     def promises_nothing(self) -> bool:
-        """Tell whether a short trial of marginals shows that paths over many cells end there.
+        """Tell whether short trials show that paths over many cells end at the Identity.
 
         Rows of plain paths have their local minimum at the Identity, which long searches over
-        many cells leave only where weighted tables leave it at once.
+        many cells leave only where weighted tables, or boxes, leave it at once.
         """
         problem, merging = self.problem, self.problem.merging
         asked = problem.norm == "l1" and problem.is_total
