@@ -145,11 +145,12 @@ def test_families_of_one_name_are_two_families() -> None:
 
 
 ONES = Dense(np.ones((1, 4)))
+GRID = RowKronecker.from_masks(
+    [np.repeat(np.tri(4, dtype=bool), 4, axis=0), np.tile(np.tri(4, dtype=bool), (4, 1))]
+)
 LEFT_OUT: dict[str, object] = {
     "kronecker_selections": Stack([Kronecker([Identity(4), ONES]), Kronecker([ONES, Identity(4)])]),
-    "boxes": RowKronecker.from_masks(
-        [np.repeat(np.tri(4, dtype=bool), 4, axis=0), np.tile(np.tri(4, dtype=bool), (4, 1))]
-    ),
+    "boxes": GRID,
     "ordered_cells": np.vstack([np.eye(20), np.arange(20) < 6, np.ones((1, 20))]),
     "joint_tables": Stack([Kronecker([PREFIX(4), ONES]), Kronecker([ONES, PREFIX(4)])]),
 }
