@@ -10,18 +10,16 @@ import strategies
 from strategies import evaluate
 from strategies.methods.common_refinement import (
     BoxLoss,
-    membership,
-    pivoted_cholesky,
-)
-from strategies.methods.family import Search
-from strategies.methods.refinement_groups import (
     Joiner,
     joined_groups,
     law_sum,
+    membership,
     overlaps,
     partitions_of,
+    pivoted_cholesky,
     refine,
 )
+from strategies.methods.family import Search
 from strategies.operators import Product, RowKronecker, RowScaled, Sparse
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
