@@ -347,7 +347,7 @@ def least_seconds(problem: Problem) -> float:
         union.sizes[i] ** 2 * (6 * ROWS * union.sizes[i] ** 0.5 + 5 * len(union.kinds[i]) + 17)
         for i in ends
     )
-    return BRIEFS * FEWEST * (2e-4 + 1.5e-4 * len(ends) + 4.5e-10 * squares)
+    return float(BRIEFS * FEWEST * (2e-4 + 1.5e-4 * len(ends) + 4.5e-10 * squares))
 
 
 def applies(problem: Problem) -> bool:

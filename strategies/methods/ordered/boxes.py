@@ -119,7 +119,7 @@ def is_worthwhile(problem: Problem) -> bool:
     if few or (known is not None and known.is_invariant):
         return False
     found = product_rows(problem.workload)
-    return found is not None and np.mean([~mask.all(axis=1) for mask in found[0]]) > FIXED
+    return found is not None and bool(np.mean([~one.all(axis=1) for one in found[0]]) > FIXED)
 
 
 def least_seconds(problem: Problem) -> float:
