@@ -32,7 +32,6 @@ ALL_SETS = 6  # attributes up to which every set of them may be measured
 JITTERS = 0.0, 0.08, 0.16, 0.24  # spread of the noise, in logarithms, of several greedy designs
 MOST_MERGED = 400  # tables up to which pairs of them are joined
 TRIES = 8  # designs at every spread but none
-KEPT = 3  # designs that are followed further
 LEAST_ROOT = 0.05  # of a set that a design does not name, beside its largest
 FAINT_ROOT = 0.15  # of a set that is no table, at first
 MOST_TABLES = 64  # that are dealt into groups
@@ -122,8 +121,8 @@ def improved_by_designs(
         place = {one.tobytes(): root for one, root in zip(sets, roots / roots.max(), strict=True)}
         first = [max(LEAST_ROOT, place.get(one.tobytes(), 0.0)) for one in every]
         ends.append(descend((form,), Start((every,), np.r_[first, sides]), steps // 6))
-    for one in sorted(ends, key=lambda end: end[0])[:KEPT]:
-        found = descend((form,), one[1], steps)
+    if ends:
+        found = descend((form,), min(ends, key=lambda end: end[0])[1], steps)
         level, start = min((level, start), found, key=lambda end: end[0])
     return level, start
 
