@@ -22,10 +22,9 @@ from strategies.methods.gaussian_optimal import gaussian_optimal
 from strategies.methods.kronecker_p_identity import kronecker_p_identity
 from strategies.methods.kronecker_selections import kronecker, kronecker_selections
 from strategies.methods.marginals.joint_tables import joint_tables
-from strategies.methods.marginals.marginals import marginals
+from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.oblique_residuals import oblique_residuals
 from strategies.methods.marginals.product_marginals import product_marginals
-from strategies.methods.marginals.residual_marginals import residual_marginals
 from strategies.methods.ordered.boxes import boxes
 from strategies.methods.ordered.ordered_cells import ordered_cells
 from strategies.methods.ordered.streams import prefix_factorisation, toeplitz

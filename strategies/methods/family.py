@@ -39,11 +39,16 @@ def has_many_ranges(problem: Problem) -> bool:
     return ranges.n > MANY_CELLS or longer * MANY_RANGES > ranges.n
 
 
-def is_unordered(problem: Problem, cells: int = 64) -> bool:
+BEFORE = 1.4  # a whole search that ends near the best, as a multiple of its shortest climb
+
+
+def is_unordered(problem: Problem, cells: int = 64, rank: int | None = None) -> bool:
     """Tell whether no order of more than some cells is known, which `ordered_cells` serves better.
 
-    For Laplace noise, many ranges are one too.
+    For Laplace noise, many ranges are one too, and workloads above a rank where one is given.
     """
+    if rank is not None and problem.norm == "l1" and largest_rank(problem) > rank:
+        return False
     ordered = problem.ordered
     if ordered is not None and ordered.n > cells:
         return False

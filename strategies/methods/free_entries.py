@@ -1,11 +1,10 @@
-"""Strategies found by others, with every entry set free.
+"""Strategies found by others, and the workload's rows beside the cells, with every entry set free.
 
 A start of full column rank descends over all matrices with columns of L1 norm 1
 (`strategies.methods.descents.unit_columns`). A start of lower rank, such as marginals,
-keeps to few dimensions: its rows descend beside identity rows of a few thousandths of its weight
-(`strategies.methods.descents.unit_columns`), which keep the systems regular and move the row
-space only as far as it pays; they are left out at the end where the rows alone determine the
-workload.
+keeps to few dimensions: its rows descend beside identity rows of at most a three-thousandth of
+their weight, which keep the systems regular and move the row space only as far as it pays; they
+are left out at the end where the loss is less without them.
 """
 
 from collections.abc import Iterator

@@ -20,6 +20,7 @@ from strategies.bounds.ordered_dual import NODES
 from strategies.bounds.path_climb import has_weighable_cells
 from strategies.bounds.prefix_weights import long_prefix_rows, prefix_dual
 from strategies.methods.family import (
+    BEFORE,
     BOTH_NORMS,
     BOTH_OBJECTIVES,
     Family,
@@ -28,17 +29,15 @@ from strategies.methods.family import (
     evaluation_seconds,
     factory,
     is_unordered,
-    largest_rank,
 )
 from strategies.methods.ordered.streams import prefix_root
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
-LARGEST_START = 500  # rank up to which it is a start for Laplace noise
+LARGEST_START = 500  # rank up to which it is a start for Laplace noise, seldom good above
 MOST_OF_ALL = 0.7  # of the whole search's work for Gaussian noise, where nothing is better
 WORST_UPDATES = 16  # of the weights of rows and cells, for the largest error
-BEFORE = 1.4  # the whole search for the total, as a multiple of its shortest climb
 BRIEFLY = 0.6
 """Share of the prices of climbs, which are cautious, that the shortest one takes."""
 
@@ -97,12 +96,6 @@ def good_seconds(problem: Problem) -> float:
     return BEFORE * least_seconds(problem) if problem.is_total else 0.0
 
 
-def is_worthwhile(problem: Problem) -> bool:
-    """Tell whether to run unasked: for Laplace noise it is a start, seldom good at high rank."""
-    few = problem.norm == "l2" or largest_rank(problem) <= LARGEST_START
-    return few and is_unordered(problem)
-
-
 @factory
 def gaussian_optimal() -> Family:
     """Measure the certified optimum for Gaussian noise: few enough cells for a spectrum."""
@@ -115,6 +108,6 @@ def gaussian_optimal() -> Family:
         share=0.5,
         least=least_seconds,
         good=good_seconds,
-        worthwhile=is_worthwhile,
+        worthwhile=lambda problem: is_unordered(problem, rank=LARGEST_START),
         objectives=BOTH_OBJECTIVES,
     )

@@ -31,7 +31,6 @@ from strategies.methods.family import (
 )
 from strategies.methods.marginals.product_marginals import is_best
 from strategies.operators import (
-    Array,
     Gram,
     Identity,
     Kronecker,
@@ -60,13 +59,20 @@ class Parts:
 
     search: Search
     work: float  # allowance of one selection
-    known: dict[tuple[str, bytes], Operator] = field(default_factory=dict, init=False)
+    known: dict[tuple[Family | str, bytes | int], Operator] = field(
+        default_factory=dict, init=False
+    )
 
-    def best(self, gram: Array, workload: Operator, method: Family | None = None) -> Operator:
-        """Return the strategy for a part with a Gram ``WᵀW``, by any family or a given one."""
-        key = (method.name if method else "auto", gram.tobytes())
+    def best(self, workload: Operator, method: Family | None = None) -> Operator:
+        """Return the strategy for a part, known by its Gram, by any family or a given one.
+
+        A family is itself, whatever its name: two may be called the same.
+        """
+        n = workload.shape[1]
+        part = workload.gram_dense().tobytes() if fits((n, n), 16) else id(workload)
+        key = method or "auto", part
         if key not in self.known:
-            self.known[key] = self.search.select(workload, self.work, method or "auto")
+            self.known[key] = self.search.select(workload, self.work, key[0])
         return self.known[key]
 
 
@@ -101,11 +107,9 @@ def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
 
     Where the limit is long, different factors share it.
     """
-    grams = [factor.gram_dense() for factor in workload.factors]
     shared = search.limit / max(1, len(searched_factors(workload)))
     parts = Parts(search, max(shared, min(search.limit, BRIEF)))
-    pairs = zip(grams, workload.factors, strict=True)
-    return Kronecker([parts.best(gram, factor) for gram, factor in pairs])
+    return Kronecker([parts.best(factor) for factor in workload.factors])
 
 
 def factors_by(problem: Problem, search: Search, methods: tuple[Family, ...]) -> Operator:
@@ -121,7 +125,7 @@ def factors_by(problem: Problem, search: Search, methods: tuple[Family, ...]) ->
     if len(blocks) > 1:
         return product_for_all(blocks, search, every)
     parts, pairs = Parts(search, search.work / count), zip(blocks[0][1].factors, every, strict=True)
-    return Kronecker([parts.best(factor.gram_dense(), factor, one) for factor, one in pairs])
+    return Kronecker([parts.best(factor, one) for factor, one in pairs])
 
 
 def searched_factors(workload: Kronecker) -> list[Operator]:
@@ -147,7 +151,7 @@ def product_for_all(
             others = squares * np.delete(errors, i, axis=1).prod(axis=1)
             whole = np.sum([c * row[i] for c, row in zip(others, grams, strict=True)], axis=0)
             gram = Gram(whole / np.trace(whole))
-            chosen[i] = found = parts.best(gram.array, gram, methods[i] if methods else None)
+            chosen[i] = found = parts.best(gram, methods[i] if methods else None)
             errors[:, i] = [error_trace(block.factors[i], found) for _, block in blocks]
     return Kronecker(chosen)
 
@@ -182,16 +186,21 @@ def rows_seconds(parted: Partition) -> float:
 def applies(problem: Problem) -> bool:
     """Tell whether the workload is a union of Kronecker products over the same small factors."""
     blocks = kronecker_blocks(problem.workload)
-    known = problem.energies
-    if not blocks or (known is not None and known.is_invariant):
-        return False  # marginals have a closed form
+    if not blocks:
+        return False
     widths = {tuple(factor.shape[1] for factor in block.factors) for _, block in blocks}
     several = len(widths) == 1 and len(blocks[0][1].factors) > 1
     return several and all(fits((n, n), 64) for n in max(widths))
 
 
 def is_worthwhile(problem: Problem) -> bool:
-    """Tell whether to run unasked: not where product marginals end below for Laplace noise."""
+    """Tell whether to run unasked: not where product marginals end below for Laplace noise.
+
+    Nor on marginals, which have a closed form.
+    """
+    known = problem.energies
+    if known is not None and known.is_invariant:
+        return False
     return not (problem.norm == "l1" and problem.is_total and is_best(problem))
 
 
@@ -228,7 +237,8 @@ def kronecker(*methods: Family) -> Family:
     Raises
     ------
     ValueError
-        If no family is given, or, while it searches, if their number is not the factors'.
+        If no family is given, or they have no noise or no objective in common, or, while it
+        searches, if their number is not the factors'.
     TypeError
         If something is no `Family`.
 
@@ -248,12 +258,17 @@ def kronecker(*methods: Family) -> Family:
             raise TypeError(
                 f"methods has {one!r}: expected families, such as strategies.p_identity(p=4)."
             )
+    name = f"kronecker({', '.join(one.name for one in methods)})"
+    norms = frozenset.intersection(*(one.norms for one in methods))
+    objectives = frozenset.intersection(*(one.objectives for one in methods))
+    if not norms or not objectives:
+        raise ValueError(f"{name}: expected families for one noise and one objective.")
     return Family(
-        f"kronecker({', '.join(one.name for one in methods)})",
+        name,
         "domain",
-        frozenset.intersection(*(one.norms for one in methods)),
+        norms,
         applies,
         partial(factors_by, methods=methods),
-        objectives=frozenset.intersection(*(one.objectives for one in methods)),
+        objectives=objectives,
         purpose="Measure the product of what given families find for the factors.",
     )

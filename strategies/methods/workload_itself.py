@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy
 from scipy import sparse
 
+from strategies.methods.descents.descent import minimise
 from strategies.methods.family import (
     BOTH_NORMS,
     Family,
@@ -26,7 +26,6 @@ from strategies.methods.family import (
     evaluation_seconds,
     factory,
     is_unordered,
-    largest_rank,
 )
 from strategies.operators import (
     Array,
@@ -48,7 +47,7 @@ from strategies.problem.problem import Problem
 TABLE_SECONDS = 5e-5  # seconds of an evaluation for every table
 LARGEST_ROW_GRAM = 3000
 """Distinct rows up to which a domain too large to enumerate is served through row Grams."""
-LARGEST_RANK = 1000  # for Laplace noise, where nobody asks for it
+LARGEST_RANK = 1000  # for Laplace noise, where nobody asks for it: it seldom wins above
 MOST_ENTRIES = 4 * 10**6  # entries of dense rows that are compared and weighed one by one
 SHARPNESS = (4.0, 16.0, 64.0, 256.0)
 """Exponents of the p-norm that stands in for the largest column sum, round by round."""
@@ -139,15 +138,14 @@ def optimised_weights(distinct: DistinctRows, norm: Norm, work: float) -> Array:
     iterations = int(min(200.0, work * 1e8 / max(stored, 1) / len(SHARPNESS)))
     logs = np.log(balanced_weights(distinct.counts, norm))
     for sharpness in SHARPNESS if iterations > 0 else ():
-        found = scipy.optimize.minimize(
+        value = partial(
             smoothed_loss,
-            logs,
-            args=(powers, distinct.counts, 1 if norm == "l1" else 2, sharpness),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": iterations},
+            powers=powers,
+            counts=distinct.counts,
+            power=1 if norm == "l1" else 2,
+            sharpness=sharpness,
         )
-        logs = found.x
+        logs, _ = minimise(value, logs, iterations)
     return np.asarray(np.exp(logs - logs.max()))
 
 
@@ -180,12 +178,6 @@ def least_seconds(problem: Problem) -> float:
     return evaluation_seconds(problem, rows if merging is None else min(rows, 2 * merging.n_groups))
 
 
-def is_worthwhile(problem: Problem) -> bool:
-    """Tell whether to run unasked: for Laplace noise it seldom wins at high rank."""
-    few = problem.norm == "l2" or largest_rank(problem) <= LARGEST_RANK
-    return few and is_unordered(problem)
-
-
 @factory
 def workload_itself(*, weighted: bool = True) -> Family:
     """Measure the workload's own distinct rows, each with its own weight.
@@ -204,5 +196,5 @@ def workload_itself(*, weighted: bool = True) -> Family:
         partial(own_rows, weighted=weighted),
         share=0.5,
         least=least_seconds,
-        worthwhile=is_worthwhile,
+        worthwhile=lambda problem: is_unordered(problem, rank=LARGEST_RANK),
     )

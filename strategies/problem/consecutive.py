@@ -141,9 +141,11 @@ class EqualValuedRows:
 
     def picked(self, rows: Longs) -> "EqualValuedRows":
         """Return some of the rows."""
-        cells = [self.cells[self.starts[r] : self.starts[r + 1]] for r in rows]
-        starts = np.concatenate([[0], np.cumsum(self.lengths[rows])])
-        return EqualValuedRows(self.n, np.concatenate(cells), starts, self.values[rows])
+        lengths = self.lengths[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        moved = np.repeat(self.starts[rows] - starts[:-1], lengths)
+        cells = self.cells[moved + np.arange(starts[-1])]
+        return EqualValuedRows(self.n, cells, starts, self.values[rows])
 
     def masks(self, sizes: Sequence[int]) -> list[Bools]:
         """Return the codes of each attribute that every row meets, (q, n_i) each."""

@@ -39,7 +39,12 @@ from strategies.operators.base.arrays import Array, Bools, Longs, Real
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import distinct_sets, gram_energies
-from strategies.problem.consecutive import EqualValuedRows, equal_valued_rows, is_plain
+from strategies.problem.consecutive import (
+    ENTRY_BYTES,
+    EqualValuedRows,
+    equal_valued_rows,
+    is_plain,
+)
 
 MOST_ENTRIES = 2**22  # of a matrix of any numbers whose rows are looked at
 PROBES = 16  # rows on which divisors are tried
@@ -59,7 +64,7 @@ def with_attributes(workload: Operator) -> Operator:
     """
     if not is_plain(workload) or workload.shape[1] < 4:
         return rows_of_products(workload) or workload
-    held = equal_valued_rows(workload.compact()) if fits((workload.entries,), 40) else None
+    held = equal_valued_rows(workload.compact()) if fits((workload.entries,), ENTRY_BYTES) else None
     rows = np.empty((0, 0))
     if held is not None:
         held = held.picked(np.flatnonzero(held.lengths))

@@ -101,7 +101,8 @@ def select(
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm, objective, weights, groups).with_attributes()
         able = requested_families(method, problem)
-        limit = default_limit(problem, able) if given is None else given
+        named = None if method == "auto" else able
+        limit = default_limit(problem, named) if given is None else given
         with reporting(progress) as report, one_thread():
             found = Portfolio(problem, able, generator, limit, report, method == "auto").run()
     return out_of_unit(found, problem.power)
@@ -111,13 +112,15 @@ def default_limit(problem: Problem, able: Sequence[Family] | None = None) -> flo
     """Return the seconds of work of families, or of "auto", when the user names none.
 
     What the family that takes longest to be good asks for; for products, what each factor would
-    get alone.
+    get alone, or more where a family that is asked for by name needs it.
     """
+    usual = DEFAULT_TIME_LIMIT if problem.merging is not None else DEFAULT_BEYOND_CELLS
     if isinstance(problem.workload, Kronecker) and problem.aim.groups is None:
         factors = searched_factors(problem.workload)
         alone = [Problem.of(one, problem.norm, problem.aim.objective) for one in factors]
-        return max((len(alone) * default_limit(one) for one in alone), default=DEFAULT_TIME_LIMIT)
-    usual = DEFAULT_TIME_LIMIT if problem.merging is not None else DEFAULT_BEYOND_CELLS
+        usual = max((len(alone) * default_limit(one) for one in alone), default=DEFAULT_TIME_LIMIT)
+        if able is None:
+            return usual
     families = requested_families("auto", problem) if able is None else able
     asked = max(family.good(problem) for family in families)
     return max(usual, min(DEFAULT_MOST, asked))

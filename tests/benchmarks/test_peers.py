@@ -19,20 +19,15 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 from scipy import sparse
-from test_unions import ADULT, CPS, LARGEST, TOTAL, both_ways, ways
+from test_unions import LAPLACE, LARGEST, TOTAL, ways
 
 from strategies import select
 from strategies.examples import census_like
 from strategies.operators import (
-    AllRanges,
-    Grouping,
     Identity,
-    Kronecker,
     Operator,
-    PrefixSums,
     RowKronecker,
     Sparse,
-    Stack,
 )
 
 
@@ -79,36 +74,12 @@ def plain_boxes(n: int, q: int) -> Sparse:
     return Sparse(RowKronecker.from_masks(masks).to_sparse())
 
 
-def crossed(one: Operator, other: Operator) -> Stack:
-    """Return one attribute's rows over all of the other, and the other way round."""
-    sums = Grouping(np.zeros(one.shape[1], dtype=np.int64))
-    return Stack([Kronecker([one, sums]), Kronecker([sums, other])])
-
-
-def cells_and_total() -> Stack:
-    """Return single cells beside prefix sums over one attribute."""
-    total = Grouping(np.zeros(10, dtype=np.int64))
-    both = Kronecker([Identity(10), Identity(25)])
-    return Stack([both, Kronecker([total, PrefixSums(25)])])
-
-
 PLAIN = list(map(Identity, (50, 100, 7, 4, 2)))
 ROWS: dict[str, Row] = {
     **{name: Row(make, peers, "l2") for name, (make, peers, *_) in TOTAL.items()},
     **{f"{name}, largest": Row(make, peers, "l2", "max")
        for name, (make, peers, *_) in LARGEST.items()},
-    "Laplace CPS 1-way": Row(lambda: ways(CPS, [1]), "HDMM 16379"),
-    "Laplace CPS 2-way": Row(lambda: ways(CPS, [2]), "HDMM 9.145e6"),
-    "Laplace CPS 3-way": Row(lambda: ways(CPS, [3]), "HDMM 1.942e8"),
-    "Laplace Adult 1-way": Row(lambda: ways(ADULT, [1]), ""),
-    "Laplace Adult 2-way": Row(lambda: ways(ADULT, [2]), ""),
-    "Laplace PxI, IxP 64": Row(lambda: both_ways(64), "HDMM 266240"),
-    "Laplace RxT, TxR 64": Row(lambda: crossed(AllRanges(64), AllRanges(64)), "HDMM 257603"),
-    "Laplace P4, R4 64": Row(
-        lambda: Stack([Kronecker([PrefixSums(64)] * 4), Kronecker([AllRanges(64)] * 4)]),
-        "HDMM 1.154477e18",
-    ),
-    "Laplace IxI, TxP 10 x 25": Row(cells_and_total, "HDMM 1864"),
+    **{f"{name}, Laplace": Row(make, peers) for name, (make, peers, _) in LAPLACE.items()},
     "Laplace CPS plain 1-way": Row(lambda: ways(PLAIN, [1]), "HDMM 1930.888"),
     "Laplace CPS plain 2-way": Row(lambda: ways(PLAIN, [2]), "HDMM 190457.3"),
     "Laplace CPS plain 3-way": Row(lambda: ways(PLAIN, [3]), "HDMM 1745744"),

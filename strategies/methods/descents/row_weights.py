@@ -1,8 +1,8 @@
 """Weights of given rows for the smallest loss, each its own or one for all rows of a group.
 
-*Each its own*: ``A = diag(w) N`` for candidate rows N,
+*Each its own*, for Laplace noise: ``A = diag(w) N`` for candidate rows N,
 
-    loss = max_i (Σ_j w_j^p |n_ji|^p)^(2/p) · tr F (Nᵀ diag(w²) N)⁻¹ Fᵀ      (p = 1 or 2)
+    loss = max_i (Σ_j w_j |n_ji|)² · tr F (Nᵀ diag(w²) N)⁻¹ Fᵀ
 
 descended over log w, with the maximum over columns replaced by a norm that sharpens round by
 round. Rows that end with a negligible weight are left out.
@@ -10,7 +10,7 @@ round. Rows that end with a negligible weight are left out.
 *Shared*, such as one weight for the nodes of a level of trees: with ``G_l = N_lᵀN_l`` of the rows
 of group l, ``H = WᵀW`` and ``c_l`` the column sums of ``|N_l|^p``,
 
-    loss(w) = max_i (Σ_l w_l^p c_li)^(2/p) · tr H (Σ_l w_l² G_l)⁺ .
+    loss(w) = max_i (Σ_l w_l^p c_li)^(2/p) · tr H (Σ_l w_l² G_l)⁺      (p = 1 or 2).
 """
 
 from collections.abc import Sequence
@@ -37,18 +37,12 @@ class Candidates:
 
     rows: Array  # (m, g): N, of full column rank
     factor: Array  # (r, g): F with ``FᵀF = WᵀW``, or the workload's rows
-    norm: Norm
     errors: ErrorNorm = TOTAL  # what is minimised of the errors of F's rows
-
-    @property
-    def power(self) -> int:
-        """p: 1 for "l1", 2 for "l2"."""
-        return 1 if self.norm == "l1" else 2
 
 
 def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tuple[float, Array]:
     """Return the log of the smoothed loss at weights ``exp(logs)``, and its gradient."""
-    rows, power = candidates.rows, candidates.power
+    rows = candidates.rows
     weights = np.exp(np.clip(logs, LEAST_LOG, LARGEST_LOG))
     weighted = rows * weights[:, None]
     triangle, info = linalg.lapack.dpotrf(weighted.T @ weighted, lower=True, overwrite_a=True)
@@ -58,13 +52,13 @@ def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tupl
     squares = (weighted @ solved) ** 2
     log_error, slopes = candidates.errors.log_value(squares.sum(axis=0))
     pulls = squares @ slopes
-    sums = (np.abs(weighted) ** power).sum(axis=0)
+    sums = np.abs(weighted).sum(axis=0)
     largest = sums.max()
     tops = (sums / largest) ** sharpness
     total = tops.sum()
     column = np.divide(tops, sums, out=np.zeros_like(sums), where=sums > 0) / total
-    value = 2.0 / power * (np.log(largest) + np.log(total) / sharpness) + log_error
-    gradient = 2.0 * (np.abs(weighted) ** power) @ column - 2.0 * pulls
+    value = 2.0 * (np.log(largest) + np.log(total) / sharpness) + log_error
+    gradient = 2.0 * np.abs(weighted) @ column - 2.0 * pulls
     return float(value), np.where((logs > LEAST_LOG) & (logs < LARGEST_LOG), gradient, 0.0)
 
 
@@ -74,11 +68,6 @@ class WeightedRows:
 
     weights: Array  # (m,): of all candidate rows, positive
     matrix: Array  # (m', g): the weighted rows, those of negligible weight left out
-
-
-def weighted_rows(candidates: Candidates, weights: Array, iterations: int) -> Array:
-    """Return the weighted rows where `descended_weights` ends, pruned (m', g)."""
-    return descended_weights(candidates, weights, iterations).matrix
 
 
 def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
@@ -106,8 +95,8 @@ def matrix_loss(candidates: Candidates, matrix: Array) -> float:
     if info != 0:
         return float("inf")
     half = linalg.solve_triangular(triangle, candidates.factor.T, lower=True)
-    largest = (np.abs(matrix) ** candidates.power).sum(axis=0).max() ** (2 / candidates.power)
-    return float(largest * candidates.errors.value(np.einsum("ij,ij->j", half, half)))
+    largest = np.abs(matrix).sum(axis=0).max()
+    return float(largest**2 * candidates.errors.value(np.einsum("ij,ij->j", half, half)))
 
 
 RANK = 1e-10  # share of the largest eigenvalue of H below which one is rounding

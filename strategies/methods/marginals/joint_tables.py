@@ -27,15 +27,18 @@ def dense_tables(problem: Problem, search: Search) -> Operator:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the workload is of several tables, and of products only over many cells.
+    """Tell whether the workload is of several tables of moderate size."""
+    return problem_tables(problem) is not None
 
-    Over few cells the optimum itself, and oblique residuals, serve those.
+
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: not on products over few cells.
+
+    The optimum itself, and oblique residuals, serve those.
     """
     merging = problem.merging
     few = merging is not None and merging.n_groups <= LARGEST
-    if few and problem_union(problem) is not None:
-        return False
-    return problem_tables(problem) is not None
+    return not few or problem_union(problem) is None
 
 
 @factory
@@ -49,4 +52,6 @@ def joint_tables() -> Family:
         dense_tables,
         share=4.0,
         least=least_seconds,
+        good=least_seconds,
+        worthwhile=is_worthwhile,
     )

@@ -1,15 +1,25 @@
-"""Marginals: weighted tables of attribute sets, optimised without anything of the domain's length.
+"""Marginals and residual marginals: tables of attribute sets, without anything of n's length.
 
 ``A = stack of θ_S · (marginal on S)``. The loss needs only the workload's energies on attribute
 sets (`strategies.methods.marginals.algebra`), so domains of any size are served; up to 16
 attributes all sets are candidates, above that generated ones. The full table (the Identity) is
 among the candidates where it fits the memory cap, so the family then never loses to it.
 
+*Residual marginals* measure every component by itself, with weights in closed form. With the
+energies ``w_U = tr(WᵀW E_U)/n`` and ranks ``p_U`` of the components, a strategy with
+``AᵀA = n Σ_U λ_U E_U`` has squared L2 column norm ``Σ_U λ_U p_U`` and error ``Σ_U w_U/λ_U``. So
+``λ_U ∝ sqrt(w_U/p_U)`` is best, with loss ``(Σ_U sqrt(w_U p_U))²``: below any marginals, which are
+of this form. Where ``WᵀW`` lies in the marginals algebra no strategy at all is better for Gaussian
+noise: with y uniform, the nuclear norm bound is the same number.
+
+For Laplace noise a set of weight θ costs ``θ s_U`` and has ``λ_U = θ² κ_U``; the best weights are
+``θ ∝ (w_U/(κ_U s_U))^(1/3)``, with loss ``(Σ_U (w_U s_U²/κ_U)^(1/3))³``.
+
 References
 ----------
 McKenna, Maity, Mazumdar, Miklau: A workload-adaptive mechanism for linear queries under local
 differential privacy (2020) and HDMM (2018), marginals template; Xiao, He, Zhang, Kifer:
-ResidualPlanner (2023), the same algebra for Gaussian noise.
+ResidualPlanner (2023), the same algebra for Gaussian noise. Written from the formulas.
 """
 
 from collections.abc import Sequence
@@ -28,9 +38,10 @@ from strategies.methods.marginals.candidates import (
 from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.methods.marginals.product_marginals import has_all_sets
 from strategies.methods.marginals.worst import optimise_worst, row_energies
-from strategies.operators import Array, Marginals, Operator, fits
+from strategies.operators import Array, Marginals, Norm, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.base.recovery import PRODUCTS
+from strategies.operators.base.validation import attribute_set
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
 from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
@@ -80,11 +91,7 @@ def given_sets(attribute_sets: Sequence[Sequence[int]], d: int) -> Bools:
     """Return the tables that a user allows, every set of d attributes once."""
     table = np.zeros((len(attribute_sets), d), dtype=bool)
     for row, chosen in zip(table, attribute_sets, strict=True):
-        if not all(0 <= i < d for i in chosen):
-            raise ValueError(
-                f"attribute_sets has {tuple(chosen)}: expected attributes 0 to {d - 1}."
-            )
-        row[list(chosen)] = True
+        row[list(attribute_set(chosen, d))] = True
     return distinct(table)
 
 
@@ -180,8 +187,13 @@ def applies(problem: Problem) -> bool:
 
 
 def is_worthwhile(problem: Problem) -> bool:
-    """Tell whether to run unasked: `product_marginals` has every set of few attributes."""
-    return not (problem.norm == "l1" and has_all_sets(problem))
+    """Tell whether to run unasked: `product_marginals` has every set of few attributes.
+
+    For Gaussian noise residual marginals are never above.
+    """
+    if problem.norm == "l1":
+        return not has_all_sets(problem)
+    return not (problem.is_total and is_served(problem))
 
 
 @factory
@@ -197,19 +209,80 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
     Raises
     ------
     ValueError
-        If no table is given. While it searches, if a set holds an attribute that the workload does
-        not have, or the tables do not determine the workload.
+        If no table is given. While it searches, if a set holds an attribute twice or one that the
+        workload does not have, or the tables do not determine the workload.
     """
-    if attribute_sets is not None and not len(attribute_sets):
+    given = None if attribute_sets is None else tuple(map(tuple, attribute_sets))
+    if given is not None and not given:
         raise ValueError("attribute_sets is empty: expected at least one table to measure.")
     return Family(
         "marginals",
         "domain",
         BOTH_NORMS,
         applies,
-        partial(best_tables, attribute_sets=attribute_sets),
+        partial(best_tables, attribute_sets=given),
         share=2.0,
         least=least_seconds,
         worthwhile=is_worthwhile,
         objectives=BOTH_OBJECTIVES,
+    )
+
+
+def weighted_components(problem: Problem, search: Search) -> Operator:
+    """Return every component that the workload reaches, with the best weights.
+
+    Raises ValueError if the workload shows no product structure.
+    """
+    energies = expanded_energies(problem.workload, problem.energies)
+    if energies is None:
+        raise ValueError(
+            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
+            f"operator with sizes."
+        )
+    return best_residuals(energies, problem.norm)
+
+
+def best_residuals(energies: Energies, norm: Norm) -> ObliqueResiduals:
+    """Return the components of a workload with the weights θ of least loss, sensitivity 1."""
+    sets = [tuple(map(int, np.flatnonzero(row))) for row in energies.sets]
+    plain = ObliqueResiduals.of_codes(energies.sizes, sets, [1] * len(sets))
+    scales = plain.eigenvalues(energies.sets)
+    if norm == "l2":
+        values = np.sqrt(energies.values / energies.ranks)
+        weights = np.sqrt(values / scales / (values @ energies.ranks))
+    else:
+        costs = np.array([float(one) for one in plain.set_norms("l1")])
+        weights = np.cbrt(energies.values / (scales * costs))
+        weights /= weights @ costs
+    return plain.with_weights(weights.tolist())
+
+
+def is_served(problem: Problem) -> bool:
+    """Tell whether the workload's components are known, and their tables fit in memory.
+
+    In the algebra the components' ranks add up to the workload's, so their tables take about the
+    room of its own answers, whatever that is; the weights take none.
+    """
+    known = problem.energies
+    if known is None:
+        return (problem.norm == "l2" or problem.merging is None) and applies(problem)
+    if not fits((max(known.sizes),) * 2, 16):  # differences of codes
+        return False
+    if known.is_invariant:
+        return True
+    few = set_cells(known.sets, known.sizes).sum() <= largest_table()
+    return problem.workload.sizes is not None and bool(few)
+
+
+@factory
+def residual_marginals() -> Family:
+    """Measure every component of tables by itself: product domains of any size."""
+    return Family(
+        "residual_marginals",
+        "domain",
+        BOTH_NORMS,
+        is_served,
+        weighted_components,
+        share=0.0,
+        least=expansion_seconds,
     )

@@ -13,7 +13,6 @@ squares over all tables answers the table T with Grams ``G_i`` with the error
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import combinations
 
 import numpy as np
 from scipy import sparse
@@ -152,33 +151,28 @@ class ProductLosses:
         self.tables = np.flatnonzero(fits)  # all that the classes allow
         self.kind = np.stack([p[kind[fits, i]] for i, p in enumerate(places)], axis=1)
         self.squares = union.weights[fits] ** 2
-        self._number_pairs()
+        self._number_pairs(fits)
 
     @property
     def count(self) -> int:
         """Number of attributes."""
         return len(self.owner)
 
-    def _number_pairs(self) -> None:
+    def _number_pairs(self, fits: Bools) -> None:
         """List the sets below every table, and the logarithms that each pair of them sums."""
         own = self.kind > 0
-        below = [
-            (t, s)
-            for t, row in enumerate(own)
-            for k in range(int(row.sum()) + 1)
-            for s in combinations(np.flatnonzero(row).tolist(), k)
-        ]
-        sets = {s: n for n, s in enumerate(dict.fromkeys(s for _, s in below))}
-        self.of_table = np.array([t for t, _ in below])
-        self.of_set = np.array([sets[s] for _, s in below])
-        self.below = np.array([[i in s for i in range(self.count)] for s in sets], dtype=bool)
+        of_set, of_table = self.union.pairs
+        kept = fits[of_table]
+        used, self.of_set = np.unique(of_set[kept], return_inverse=True)
+        self.of_table = (np.cumsum(fits) - 1)[of_table[kept]]
+        self.below = self.union.in_set[used]
         inside = self.below[self.of_set]
         first = np.cumsum([0, *(len(one.grams) for one in self.classes)])
         code = first[np.array(self.owner)] + self.kind[self.of_table]  # (pairs, attributes)
         outside = own[self.of_table] & ~inside
         pairs = np.concatenate([np.nonzero(inside)[0], np.nonzero(outside)[0]])
         codes = np.concatenate([code[inside], first[-1] + code[outside]])
-        shape = len(below), 2 * int(first[-1])
+        shape = len(code), 2 * int(first[-1])
         self.sums = sparse.csr_array((np.ones(len(pairs)), (pairs, codes)), shape=shape)
         self.summed = sparse.csr_array(self.sums.T)
         self.first = first

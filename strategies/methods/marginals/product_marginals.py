@@ -17,6 +17,7 @@ from strategies.methods.descents.descent import minimise
 from strategies.methods.family import Family, Search, factory
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells
 from strategies.methods.marginals.product_losses import (
+    ROWS,
     Point,
     ProductLosses,
     TotalLoss,
@@ -31,7 +32,6 @@ ALL_SETS = 6  # attributes up to which every set of them may be measured
 JITTERS = 0.0, 0.08, 0.16, 0.24  # spread of the noise, in logarithms, of several greedy designs
 MOST_MERGED = 400  # tables up to which pairs of them are joined
 TRIES = 8  # designs at every spread but none
-KEPT = 3  # designs that are followed further
 LEAST_ROOT = 0.05  # of a set that a design does not name, beside its largest
 FAINT_ROOT = 0.15  # of a set that is no table, at first
 MOST_TABLES = 64  # that are dealt into groups
@@ -121,8 +121,8 @@ def improved_by_designs(
         place = {one.tobytes(): root for one, root in zip(sets, roots / roots.max(), strict=True)}
         first = [max(LEAST_ROOT, place.get(one.tobytes(), 0.0)) for one in every]
         ends.append(descend((form,), Start((every,), np.r_[first, sides]), steps // 6))
-    for one in sorted(ends, key=lambda end: end[0])[:KEPT]:
-        found = descend((form,), one[1], steps)
+    if ends:
+        found = descend((form,), min(ends, key=lambda end: end[0])[1], steps)
         level, start = min((level, start), found, key=lambda end: end[0])
     return level, start
 
@@ -279,8 +279,11 @@ def grouped_forms(union: TableUnion, whole: ProductLosses) -> Forms | None:
     """Return forms of two groups of tables, where one of them joins codes that others tell apart.
 
     Groups over fewer attributes alone bring nothing: sets of attributes are in one form already.
+    None are looked for where every table tells the same codes apart.
     """
-    groups = two_groups(union)
+    owned = zip(union.kinds, whole.owner, strict=True)
+    alike = all(k.classes.max() + 1 == whole.classes[o].count for kinds, o in owned for k in kinds)
+    groups = None if alike else two_groups(union)
     if groups is None:
         return None
     forms = ProductLosses(union, groups[0]), ProductLosses(union, groups[1])
@@ -330,6 +333,22 @@ def evaluation_seconds(forms: Forms) -> float:
     return seconds + (2e-6 * shared_cells(*forms) ** 2 if len(forms) == 2 else 0.0)
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of the shortest search where an attribute is long, else nothing.
+
+    A count of operations that needs no spectrum: of short attributes they cost next to nothing.
+    """
+    union = problem_union(problem)
+    if union is None or max(union.sizes) <= LONGEST:
+        return 0.0
+    ends = sorted(set(union.twin))
+    squares = sum(
+        union.sizes[i] ** 2 * (6 * ROWS * union.sizes[i] ** 0.5 + 5 * len(union.kinds[i]) + 17)
+        for i in ends
+    )
+    return float(BRIEFS * FEWEST * (2e-4 + 1.5e-4 * len(ends) + 4.5e-10 * squares))
+
+
 def applies(problem: Problem) -> bool:
     """Tell whether the workload is a union of products that are not all plain tables."""
     union = problem_union(problem)
@@ -375,4 +394,6 @@ def product_marginals() -> Family:
         applies,
         product_marginals_search,
         share=4.0,
+        least=least_seconds,
+        good=least_seconds,
     )

@@ -98,25 +98,28 @@ def product_rows(workload: Operator) -> tuple[Sequence[Bools], Array] | None:
     rows = mask_rows(workload)
     if rows is None or len(rows.masks) < 2:
         return None
-    if rows.mix is None:
-        return rows.masks, np.ones(len(rows.masks[0]))
-    if np.diff(rows.mix.indptr).max(initial=0) > 1:
+    if rows.mix is not None and np.diff(rows.mix.indptr).max(initial=0) > 1:
         return None
-    return rows.masks, np.asarray((rows.mix.multiply(rows.mix)).sum(axis=0)).ravel()
+    return rows.masks, rows.squares
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether rows are products that fix most attributes, over many cells."""
-    known, merging = problem.energies, problem.merging
-    if merging is not None and merging.n_groups <= FEW_CELLS:
-        return False  # every entry is descended on
-    if known is not None and known.is_invariant:
-        return False  # marginals have a closed form
+    """Tell whether rows are products of masks over several attributes."""
     found = product_rows(problem.workload)
-    if found is None or not all(fits((mask.shape[1],) * 2, 64) for mask in found[0]):
+    return found is not None and all(fits((mask.shape[1],) * 2, 64) for mask in found[0])
+
+
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: over many cells, where rows fix most attributes.
+
+    Over few cells every entry is descended on, and marginals have a closed form.
+    """
+    known, merging = problem.energies, problem.merging
+    few = merging is not None and merging.n_groups <= FEW_CELLS
+    if few or (known is not None and known.is_invariant):
         return False
-    fixed = np.mean([~mask.all(axis=1) for mask in found[0]])
-    return bool(fixed > FIXED)
+    found = product_rows(problem.workload)
+    return found is not None and bool(np.mean([~one.all(axis=1) for one in found[0]]) > FIXED)
 
 
 def least_seconds(problem: Problem) -> float:
@@ -128,5 +131,12 @@ def least_seconds(problem: Problem) -> float:
 def boxes() -> Family:
     """Measure one product for boxes on a grid: the attributes take turns, others as weights."""
     return Family(
-        "boxes", "domain", BOTH_NORMS, applies, product_of_turns, share=2.0, least=least_seconds
+        "boxes",
+        "domain",
+        BOTH_NORMS,
+        applies,
+        product_of_turns,
+        share=2.0,
+        least=least_seconds,
+        worthwhile=is_worthwhile,
     )

@@ -111,10 +111,16 @@ def real_loss(matrix: PIdentity, gram: OrderedGram | Ranges) -> float:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are ordered, or rows are ranges of many in some order.
+    """Tell whether the merged cells are ordered, or rows are ranges of them in some order.
 
     For the worst row, those of the total error.
     """
+    total = problem if problem.is_total else problem.summed()
+    return total.ordered is not None or total.ranges is not None
+
+
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: few ranges, or of few cells, have better families."""
     total = problem if problem.is_total else problem.summed()
     return total.ordered is not None or has_many_ranges(total)
 
@@ -150,4 +156,5 @@ def ordered_cells() -> Family:
         share=4.0,
         least=least_seconds,
         good=good_seconds,
+        worthwhile=is_worthwhile,
     )

@@ -63,6 +63,7 @@ from strategies.methods.family import (
     factory,
     nowhere,
 )
+from strategies.methods.kronecker_selections import Parts
 from strategies.operators import (
     Array,
     Kronecker,
@@ -140,12 +141,10 @@ def _family(
                 f"workload {problem.workload!r} has no prefix sums: expected rows that are sums "
                 f"of ordered cells, or a Kronecker with such a factor."
             )
-        work = search.work / len(factors)
+        parts = Parts(search, search.work / len(factors))
         return Kronecker(
             [
-                over_domain(one, find(one, work))
-                if serves(one)
-                else search.select(one.workload, work)
+                over_domain(one, find(one, parts.work)) if serves(one) else parts.best(one.workload)
                 for one in factors
             ]
         )

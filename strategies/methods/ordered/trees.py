@@ -196,10 +196,11 @@ def levels(*, sizes: Sequence[int] | None = None, weights: Sequence[float] | Non
                 f"the one before, such as (1, 8, 64)."
             )
     count = 2 if sizes is None else len(sizes)
-    if weights is not None and not (len(weights) == count and all(0 < w < np.inf for w in weights)):
+    given = None if weights is None else tuple(weights)
+    if given is not None and not (len(given) == count and all(0 < w < np.inf for w in given)):
         raise ValueError(f"weights={weights!r}: expected {count} numbers above 0, one a level.")
     chosen = None if sizes is None else tuple(sizes)
-    found = partial(block_sums, sizes=chosen, weights=weights)
+    found = partial(block_sums, sizes=chosen, weights=given)
     return Family("levels", "merged", BOTH_NORMS, applies, found, worthwhile=nowhere)
 
 

@@ -23,7 +23,7 @@ from scipy import linalg, sparse
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.path_climb import FIRST_CELLS, PathClimb, path_climb, round_seconds
 from strategies.bounds.path_patterns import PatternRows
-from strategies.methods.family import Family, Search, evaluation_seconds, factory
+from strategies.methods.family import BEFORE, Family, Search, evaluation_seconds, factory
 from strategies.operators import Array, Dense, Operator, Product, RowKronecker
 from strategies.operators.base.arrays import Longs
 from strategies.operators.masks.attribute_sets import members, unique_rows
@@ -32,7 +32,6 @@ from strategies.problem.problem import Problem
 
 TOLERANCE = 5e-3  # gap at which the climb ends
 ROUNDS = 12  # that the default allows where a round is dear
-BEFORE = 1.4  # the whole search, as a multiple of the climb's seconds
 LENGTH = 2.0**23  # of the longest column of integers
 MOST_CELLS = 2 * 10**8  # cells of a part, codes that it does not tell apart counted once
 

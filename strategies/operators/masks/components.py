@@ -57,6 +57,13 @@ class MaskRows:
         """Whether a mask excludes some code, shape (o, d)."""
         return np.stack([~mask.all(axis=1) for mask in self.masks], axis=1)
 
+    @property
+    def squares(self) -> Array:
+        """Sum of the squared coefficients of every inner row, shape (o,)."""
+        if self.mix is None:
+            return np.ones(len(self.masks[0]))
+        return np.asarray(self.mix.multiply(self.mix).sum(axis=0), dtype=np.float64).ravel()
+
     def mixed(self, left: Array | sparse.csr_array) -> "MaskRows":
         """Return the rows ``left @ self`` for a sparse or dense left matrix."""
         mix = sparse.csr_array(left.astype(np.float64))

@@ -133,15 +133,12 @@ def masks_energies(workload: Operator) -> Energies | None:
     rows = mask_rows(workload)
     if rows is None or (rows.mix is not None and np.diff(rows.mix.indptr).max(initial=0) > 1):
         return None
-    squares = np.ones(len(rows.masks[0]))
-    if rows.mix is not None:
-        squares = np.asarray(rows.mix.multiply(rows.mix).sum(axis=0)).ravel()
     if not may_be_tables(mask_widths(rows.masks), rows.sizes):
         return None
     sets, number = distinct_sets(rows.fixed)
     cells = products_over(sets, np.asarray(rows.sizes, dtype=np.float64))
     codes = np.stack([mask.argmax(axis=1) for mask in rows.masks], axis=1)
-    weights = np.empty(len(sets))
+    weights, squares = np.empty(len(sets)), rows.squares
     for j, chosen in enumerate(sets):
         members = np.flatnonzero(number == j)
         used = np.flatnonzero(chosen)

@@ -113,11 +113,13 @@ def test_one_row_that_is_no_box_shows_none():
 
 def test_boxes_serve_rows_that_fix_most_attributes():
     """Paths of few attributes of many have families of their own; sums of paths are no boxes."""
-    assert boxes().applies(Problem.of(grid(SIZES, 200)))
+    assert boxes().worthwhile(Problem.of(grid(SIZES, 200)))
     masks = [np.ones((40, 8), dtype=bool) for _ in range(4)]
     masks[0][:20], masks[1][20:] = ranges(8, 20, np.random.default_rng(0)), False
     masks[1][20:, 0] = True
-    assert not boxes().applies(Problem.of(RowKronecker.from_masks(masks)))
+    paths = RowKronecker.from_masks(masks)
+    assert not boxes().worthwhile(Problem.of(paths))
+    assert select(paths, method="boxes", random_state=0, time_limit=0.1).method == "boxes"
     with pytest.raises(ValueError, match="no rows that are products of masks"):
         boxes().search(Problem.of(np.random.default_rng(0).normal(size=(3, 600))), Search())
 

@@ -10,19 +10,16 @@ import strategies
 from strategies import evaluate
 from strategies.methods.common_refinement import (
     BoxLoss,
-    membership,
-    pivoted_cholesky,
-    row_weights,
-)
-from strategies.methods.family import Search
-from strategies.methods.refinement_groups import (
     Joiner,
     joined_groups,
     law_sum,
+    membership,
     overlaps,
     partitions_of,
+    pivoted_cholesky,
     refine,
 )
+from strategies.methods.family import Search
 from strategies.operators import Product, RowKronecker, RowScaled, Sparse
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
@@ -58,7 +55,7 @@ SIZES = (2, 3, 2, 2)
 
 def parts_of(workload):
     rows = mask_rows(workload)
-    return rows, partitions_of(rows.masks, rows.groups, row_weights(rows))
+    return rows, partitions_of(rows.masks, rows.groups, rows.squares)
 
 
 def search_of(seed, work=0.3):

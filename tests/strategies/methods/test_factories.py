@@ -9,7 +9,7 @@ import pytest
 import strategies
 from strategies import Family, evaluate, examples, select
 from strategies.methods.registry import FAMILIES
-from strategies.operators import Dense, Gram, Identity, Kronecker, RowKronecker, Stack
+from strategies.operators import Dense, Gram, Identity, Kronecker, RowKronecker, Stack, as_operator
 
 PREFIX = examples.prefix_sums
 TABLE = Path(__file__).parents[3] / "docs" / "strategies.md"
@@ -77,6 +77,17 @@ def test_rows_of_a_kronecker_p_identity_are_counted() -> None:
     assert [factor.shape[0] for factor in found.matrix.factors] == [34, 18]
 
 
+def test_options_are_what_they_were_when_given() -> None:
+    """What a caller does to a list afterwards changes no family."""
+    weights, sets = [1.0, 2.0], [[0, 1]]
+    families = strategies.levels(weights=weights), strategies.marginals(attribute_sets=sets)
+    workloads = PREFIX(16), examples.marginals((2, 3), 1)
+    asked = list(zip(workloads, families, strict=True))
+    before = [select(one, method=family, random_state=0).loss for one, family in asked]
+    weights[1], sets[0][1] = 9.0, 0
+    assert [select(one, method=family, random_state=0).loss for one, family in asked] == before
+
+
 def test_rows_as_they_are_lose_what_their_noise_loses() -> None:
     workload = np.repeat(np.eye(3), [1, 8, 1], axis=0)
     plain = select(workload, method=strategies.workload_itself(weighted=False))
@@ -120,6 +131,41 @@ def test_families_of_factors(name: str, norm: str) -> None:
         assert found.loss == pytest.approx(tree * 10)  # of the Identity on prefix sums over 4
 
 
+def test_families_of_one_name_are_two_families() -> None:
+    """Factors are equal and names are: what each family finds is still its own."""
+    both = frozenset({"l1", "l2"})
+    found = [Identity(4), Dense(np.tri(4))]
+    mine = [
+        Family("mine", "merged", both, lambda problem: True, lambda *_, one=one: one)
+        for one in found
+    ]
+    chosen = select(Kronecker([PREFIX(4)] * 2), method=strategies.kronecker(*mine))
+    for factor, expected in zip(chosen.matrix.factors, found, strict=True):
+        assert np.array_equal(factor.to_dense(), expected.to_dense())
+
+
+ONES = Dense(np.ones((1, 4)))
+GRID = RowKronecker.from_masks(
+    [np.repeat(np.tri(4, dtype=bool), 4, axis=0), np.tile(np.tri(4, dtype=bool), (4, 1))]
+)
+LEFT_OUT: dict[str, object] = {
+    "kronecker_selections": Stack([Kronecker([Identity(4), ONES]), Kronecker([ONES, Identity(4)])]),
+    "boxes": GRID,
+    "ordered_cells": np.vstack([np.eye(20), np.arange(20) < 6, np.ones((1, 20))]),
+    "joint_tables": Stack([Kronecker([PREFIX(4), ONES]), Kronecker([ONES, PREFIX(4)])]),
+}
+"""What "auto" leaves to others, though the family can serve it."""
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_a_family_asked_for_by_name_serves_what_it_can(name: str) -> None:
+    given = {"norm": "l2", "random_state": 0, "time_limit": 0.2}
+    found = select(LEFT_OUT[name], method=name, **given)
+    rows = as_operator(LEFT_OUT[name]).to_dense()
+    assert evaluate(rows, found.matrix.to_dense(), "l2").loss == pytest.approx(found.loss)
+    assert name not in {one.family for one in select(LEFT_OUT[name], **given).candidates}
+
+
 def test_a_factor_of_a_gram_is_served_too() -> None:
     prefixes = np.tril(np.ones((8, 8)))
     workload = Kronecker([Gram(prefixes.T @ prefixes), Dense(np.ones((1, 3)))])
@@ -150,7 +196,19 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
             examples.marginals((2, 3), 1), method=strategies.marginals(attribute_sets=[(0, 2)])
         ),
         ValueError,
-        "attributes 0 to 1",
+        "distinct attribute numbers from 0 to 1",
+    ),
+    "an attribute twice": (
+        lambda: select(
+            examples.marginals((2, 3), 1), method=strategies.marginals(attribute_sets=[(0, 0)])
+        ),
+        ValueError,
+        "distinct attribute numbers",
+    ),
+    "no noise in common": (
+        lambda: strategies.kronecker(strategies.toeplitz(), strategies.row_space()),
+        ValueError,
+        r"kronecker\(toeplitz, row_space\): expected families for one noise",
     ),
     "too few tables": (
         lambda: select(

@@ -14,7 +14,7 @@ from strategies import evaluate, examples, select
 from strategies.bounds.dual_weights import ascend, certified_bound
 from strategies.bounds.lower_bound import algebra_bound, rows_bound
 from strategies.methods.family import Search
-from strategies.methods.marginals.residual_marginals import best_residuals
+from strategies.methods.marginals.marginals import best_residuals
 from strategies.operators import (
     AllRanges,
     Dense,
@@ -206,3 +206,19 @@ def test_rows_are_checked_one_by_one() -> None:
         with pytest.raises(RowSpaceError, match=r"12 of the workload's 13 rows"):
             matrix.estimate(workload, np.zeros(matrix.shape[0]))
     assert whole.has_rule_for(workload)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_marginals_are_below_for_gaussian_noise(seed: int) -> None:
+    """So "auto" leaves them out, but for the largest error, which has no closed form."""
+    rng = np.random.default_rng(seed)
+    masks = [rng.random((20, n)) < 0.5 for n in (3, 4, 2)]
+    workload = RowKronecker.from_masks([mask | ~mask.any(axis=1)[:, None] for mask in masks])
+    asked = {"random_state": 0, "time_limit": 0.3}
+    ours, theirs = (
+        select(workload, "l2", name, **asked).loss for name in ("residual_marginals", "marginals")
+    )
+    assert ours <= theirs * (1 + 1e-9)
+    family = strategies.marginals()
+    assert not family.worthwhile(Problem.of(workload, "l2"))
+    assert family.worthwhile(Problem.of(workload, "l2", "max"))

@@ -279,3 +279,10 @@ def test_terms_that_do_not_fit_are_refused(
 def test_coefficients_that_do_not_fit_are_refused(coefficients: list[float]) -> None:
     with pytest.raises(ValueError, match="coefficients"):
         Toeplitz(4, coefficients)
+
+
+def test_equal_factors_of_a_product_are_selected_once() -> None:
+    workload = Kronecker([PrefixSums(6), AllRanges(4), AllRanges(4)])
+    found = select(workload, "l2", strategies.toeplitz(bands=2), random_state=0, time_limit=0.1)
+    _, second, third = found.matrix.factors
+    assert second is third

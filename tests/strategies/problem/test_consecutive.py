@@ -8,6 +8,7 @@ from scipy import sparse
 
 from strategies import examples, select
 from strategies.operators import Dense, Ranges, Scaled, Sparse, Stack
+from strategies.problem.consecutive import equal_valued_rows
 from strategies.problem.merging import merge_columns
 from strategies.problem.problem import Problem
 
@@ -132,3 +133,13 @@ def test_weights_leave_ranges_what_they_are():
     problem = Problem.of(rows, weights=np.arange(1, 31))
     assert problem.row_ranges is not None
     np.testing.assert_allclose(problem.row_ranges.squares.sum(), rows.squares @ np.arange(1, 31))
+
+
+@pytest.mark.parametrize("picked", [[2, 0, 2], [1], []])
+def test_picked_rows_hold_the_same_cells(picked):
+    """An internal: rows that are looked at first decide no result, only where time goes."""
+    dense = 3 * np.array([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]])
+    few = equal_valued_rows(dense).picked(np.array(picked, dtype=np.int64))
+    held = np.zeros((len(picked), 4), dtype=np.int64)
+    held[np.repeat(np.arange(len(picked)), few.lengths), few.cells] = 1
+    np.testing.assert_array_equal(held * few.values[:, None], dense[picked])

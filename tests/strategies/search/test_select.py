@@ -18,6 +18,7 @@ from strategies.methods.registry import FAMILIES, requested_families, shares_of
 from strategies.operators import (
     Dense,
     Identity,
+    Kronecker,
     MemoryCapError,
     Operator,
     RowKronecker,
@@ -233,6 +234,9 @@ def test_the_default_limit_is_what_the_families_ask_for(problem: Problem) -> Non
     assert default_limit(problem, (GOOD, patient)) == 9.0
     assert default_limit(problem, (GOOD,)) == DEFAULT_TIME_LIMIT
     assert default_limit(problem, (endless, patient)) == DEFAULT_MOST
+    product = Problem.of(Kronecker([examples.prefix_sums(4)] * 2))
+    assert default_limit(product, (patient,)) == 9.0
+    assert default_limit(product, (GOOD,)) == default_limit(product) == DEFAULT_TIME_LIMIT
     few, many = (Problem.of(examples.prefix_sums(n)) for n in (16, 4096))
     assert default_limit(few) == DEFAULT_TIME_LIMIT < default_limit(many) <= DEFAULT_MOST
 

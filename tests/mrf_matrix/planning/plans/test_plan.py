@@ -53,7 +53,7 @@ LAPLACE_ONLY = {"kronecker_p_identity", "p_identity", "free_entries", "row_space
 ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals"}
 """Families that do not serve a table of leaves, which has no attributes."""
 SELDOM = {
-    "boxes": set(),
+    "boxes": {("training", "epsilon"), ("training", "rho")},
     "ordered_cells": set(),
     "prefix_factorisation": set(),
     "toeplitz": set(),
