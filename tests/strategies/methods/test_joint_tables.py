@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import evaluate, select
+from strategies.bounds.lower_bound import lower_bound
+from strategies.bounds.unions.joint_tables import joint_bound
 from strategies.operators import (
     Dense,
     Grouping,
@@ -20,6 +22,7 @@ from strategies.operators import (
     Stack,
     TableStack,
 )
+from strategies.problem.problem import Problem
 
 PAIRS = list(combinations(range(5), 2))
 
@@ -179,6 +182,40 @@ def test_the_worst_cell_of_a_chain_and_of_too_many_tables() -> None:
     cells = rng.integers(0, 3, (100, 30))
     most = many.columns(cells).sum(axis=0).max()
     assert most <= many.integer_sensitivity("l1") == sum(int(one.max()) for one in blocks)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_tables_too_many_to_be_added_up_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, norm: str
+) -> None:
+    """No sensitivity is below the largest column, and no loss below what it would be with it."""
+    rng = np.random.default_rng(3)
+    blocks = [rng.integers(-2, 3, (9, cells)) for cells in (6, 8)]
+    blocks[0][0, 0] = blocks[1][0, 7] = 90  # of different codes of the attribute of both
+    stack = TableStack([3, 2, 4], [(0, 1), (1, 2)], blocks)
+    power = 1 if norm == "l1" else 2
+    exact = (np.abs(stack.to_dense()) ** power).sum(axis=0).max()
+    apart = sum((np.abs(block) ** power).sum(axis=0).max() for block in blocks)
+    loss = evaluate(stack, stack, norm).loss
+    assert stack.integer_sensitivity(norm) == exact
+    monkeypatch.setattr("strategies.operators.tables.overlapping_tables.MOST_JOINED", 1)
+    again = TableStack(stack.sizes, stack.attribute_sets, stack.blocks)
+    assert not again.sensitivity_is_exact(norm)
+    assert exact < again.integer_sensitivity(norm) == apart
+    assert again.sensitivity(norm) == pytest.approx(apart if norm == "l1" else np.sqrt(apart))
+    assert evaluate(stack, again, norm).loss > loss
+
+
+def test_the_bound_climbs_within_the_work_and_once() -> None:
+    """Without the work for a climb there is none; what was climbed is known at no cost."""
+    workload = TableStack([4] * 5, PAIRS, [pair_rows(4)["x + y <= t"]] * len(PAIRS))
+    problem = Problem.of(workload, "l2")
+    assert joint_bound(problem, 1e-6) == 0.0
+    bound = joint_bound(problem, 4.0)
+    assert 0.0 < bound == joint_bound(problem, 1e-6)
+    assert bound <= lower_bound(problem) <= select(workload, "l2", random_state=0).loss
+    largest = Problem.of(workload, "l2", "max")
+    assert largest.summed() is largest.summed()
 
 
 def test_rows_outside_and_tables_without_full_rank() -> None:
