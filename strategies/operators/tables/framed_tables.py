@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from strategies.operators.base.arrays import Array, Bools, Numbers, Real, as_columns
+from strategies.operators.base.explicit_forms import exact_entries
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import (
@@ -333,11 +334,3 @@ class FramedTables(WeightedTables):
             key = tuple(i in chosen for i in range(len(centred)))
             result[key] = table.reshape(-1, table.shape[-1])
         return result
-
-
-def exact_entries(array: Real) -> Real:
-    """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
-    sizes = np.abs(array)
-    if sizes.dtype.kind == "f" or int(sizes.max(initial=0)) ** 2 * max(len(sizes), 1) < 2**63:
-        return sizes
-    return sizes.astype(object)

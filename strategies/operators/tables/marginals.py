@@ -149,7 +149,7 @@ class Marginals(ProductTables):
         checked = self.checked_answers(answers)
         tables = self.split(as_columns(checked))
         raw = residual_answers(self.domain_sizes, self.attribute_sets, self.weights, tables)
-        sets = np.array(list(raw), dtype=bool).reshape(len(raw), -1)
+        sets = np.array(list(raw), dtype=bool).reshape(len(raw), len(self.domain_sizes))
         values = self.eigenvalues(sets)
         return {key: raw[key] / value for key, value in zip(raw, values, strict=True) if value > 0}
 
@@ -161,7 +161,7 @@ class Marginals(ProductTables):
         Raises MemoryCapError if ``A Wᵀ`` has no rule or does not fit.
         """
         parts = self.residuals(cross_gram(self, workload))
-        sets = np.array(list(parts), dtype=bool).reshape(len(parts), -1)
+        sets = np.array(list(parts), dtype=bool).reshape(len(parts), len(self.domain_sizes))
         inverse = 1.0 / (self.eigenvalues(sets) * float(self.shape[1]))
         solved = {key: part * one for (key, part), one in zip(parts.items(), inverse, strict=True)}
         return np.ascontiguousarray(answers_of_tables(self, solved).T)
