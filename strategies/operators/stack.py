@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs
+from strategies.operators.base.arrays import Array, Integers, Longs, cut
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
@@ -61,8 +60,7 @@ class Stack(Operator):
 
     def split(self, rows: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""
-        ends = np.cumsum([0, *(block.shape[0] for block in self.blocks)])
-        return [rows[start:stop] for start, stop in pairwise(ends)]
+        return cut(rows, (block.shape[0] for block in self.blocks))
 
     def _matmat(self, right: Array) -> Array:
         return np.concatenate([block._matmat(right) for block in self.blocks])

@@ -12,6 +12,7 @@ from strategies.operators.base.arrays import Array, Bools, Integers, Numbers, as
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Operator
+from strategies.operators.base.validation import cell_codes
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
@@ -111,7 +112,7 @@ class Marginals(ProductTables):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one entry for each marginal and cell."""
-        codes = self.cell_codes(cells)
+        codes = cell_codes(cells, self.domain_sizes)
         check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
         rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
         first = 0

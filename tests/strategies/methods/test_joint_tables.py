@@ -244,14 +244,6 @@ def test_bad_arguments_are_named(sets: object, blocks: object, message: str) -> 
         TableStack([2, 3, 4], sets, blocks)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("cells", [[[0, 3, 0]], [[0, 0]], [[-1, 0, 0]]])
-def test_codes_outside_the_domain_are_refused(cells: list[list[int]]) -> None:
-    """Also those of attributes that no table has."""
-    stack = TableStack([2, 3, 4], [(0, 2)], [np.eye(8)])
-    with pytest.raises(ValueError, match="cells"):
-        stack.columns(np.array(cells))
-
-
 def test_tables_beyond_their_size_are_refused() -> None:
     workload = TableStack([50, 50, 50], [(0, 1), (1, 2)], [np.ones((1, 2500))] * 2)
     with pytest.raises(ValueError, match="joint_tables"):

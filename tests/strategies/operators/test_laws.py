@@ -416,6 +416,16 @@ def test_columns(case: Case) -> None:
         close(case.operator.columns(codes).toarray(), case.twin[:, cells])
 
 
+@pytest.mark.parametrize("codes", [[[0, 2, 0]], [[0, 0]], [[-1, 0, 0]]])
+@pytest.mark.parametrize(
+    "name", ["paths", "forest", "marginals", "product marginals", "tables of integers"]
+)
+def test_codes_outside_the_domain_are_refused(name: str, codes: list[list[int]]) -> None:
+    """Also those of attributes that no table has; negative ones count from no end."""
+    with pytest.raises(ValueError, match="codes outside the domain"):
+        CASES[name]().operator.columns(np.array(codes))
+
+
 def test_sizes_fit_the_columns(case: Case) -> None:
     sizes = case.operator.sizes
     assert sizes is None or np.prod(sizes) == case.twin.shape[1]
