@@ -12,7 +12,14 @@ from math import exp, lgamma, log, pi, prod
 
 import numpy as np
 
-from strategies.bounds.climbs import WORK, sampled_gram, total_dual, uniform_bound
+from strategies.bounds.climbs import (
+    WORK,
+    heavy_bound,
+    is_bearable,
+    sampled_gram,
+    total_dual,
+    uniform_bound,
+)
 from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
@@ -110,9 +117,15 @@ def product_bound(problem: Problem, work: float = WORK) -> float:
 
 
 def rows_bound(problem: Problem, work: float = WORK) -> float:
-    """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
+    """Return a bound from the workload's rows over its merged cells, or from paths behind them.
+
+    Where no search has weighted its cells, and that would take too long: at weights by length.
+    """
     merging = problem.merging
     few = has_weighable_cells(problem)
+    merged = problem.merged_workload
+    if few and merged is not None and not is_bearable(problem, merged.shape[1]):
+        return heavy_bound(merged)
     ranges = None if few or merging is None else problem.ranges
     if ranges is not None and fits((ranges.shape[1],) * 2, 24):
         return ranges_bound(problem, ranges)

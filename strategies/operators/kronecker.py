@@ -202,12 +202,10 @@ class Kronecker(Operator):
         )
 
     def _kronecker_errors(self, workload: "Kronecker") -> Array:
-
         pairs = zip(self.factors, workload.factors, strict=True)
         return kronecker_product([row_errors(part, factor) for factor, part in pairs])
 
     def _path_errors(self, workload: RowKronecker) -> Array:
-
         errors = np.ones(workload.shape[0])
         for i, factor in enumerate(self.factors):
             masks = workload.masks(i)

@@ -53,8 +53,6 @@ EPS = float(np.finfo(float).eps)
 
 _TABLES: "WeakKeyDictionary[Problem, tuple[TableStack, SharedColumns] | None]" = WeakKeyDictionary()
 _CLIMBS: "WeakKeyDictionary[Problem, JointTables]" = WeakKeyDictionary()
-_BOUNDS: "WeakKeyDictionary[Problem, tuple[int, float]]" = WeakKeyDictionary()
-"""The bound of every climb, and the step at which it was taken."""
 
 
 class JointTables:
@@ -74,6 +72,7 @@ class JointTables:
         self.weights = [np.full(n, 1.0 / n) for n, _ in sizes]
         self.best, self.kept = np.inf, (self.triangles, self.weights)
         self.step, self.mean, self.is_done = 0, np.inf, False
+        self.proved = 0, 0.0  # the step at which the bound was taken, and the bound
 
     def reached(self, t: int) -> Basis:
         """Return a table's shared columns, and of its own what its rows reach."""
@@ -245,10 +244,9 @@ def joint_bound(problem: Problem, work: float) -> float:
     climb = joint_design(problem, work)
     if climb is None:
         return 0.0
-    known = _BOUNDS.get(problem)
-    if known is None or known[0] != climb.step:
-        known = _BOUNDS[problem] = climb.step, bound_at(climb, attribute_weights(climb))
-    return known[1]
+    if climb.proved[0] != climb.step:
+        climb.proved = climb.step, bound_at(climb, attribute_weights(climb))
+    return climb.proved[1]
 
 
 def attribute_weights(climb: JointTables) -> list[Array]:
