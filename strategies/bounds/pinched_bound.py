@@ -164,7 +164,5 @@ def contractions(block: SetRows, energies: Array) -> tuple[Array, Array]:
 
 def nuclear_norm(matrix: Array) -> float:
     """Return a bound just below the sum of the singular values."""
-    if not matrix.size:
-        return 0.0
     wide = matrix.shape[0] < matrix.shape[1]
     return float(root_traces(matrix @ matrix.T if wide else matrix.T @ matrix))

@@ -53,8 +53,7 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
 def product_bound(problem: Problem, work: float = WORK) -> float | None:
     """Return the product of the bounds of a Kronecker product's factors, None where it is none.
 
-    Products of weights of rows and of cells make the nuclear norm a product: Gaussian noise, whose
-    bound holds for Laplace noise too.
+    Products of weights of rows and of cells make the nuclear norm, a bound for both norms, one.
     """
     blocks = kronecker_blocks(problem.workload) or []
     if len(blocks) != 1 or problem.aim.groups is not None or len(blocks[0][1].factors) < 2:

@@ -46,20 +46,20 @@ def framed_form(operator: Framed, factor: float) -> IntegerForm:
     weights = [max(1, round(value)) if value else 0 for value in exact]
     matrix = type(operator)(factors, operator.attribute_sets, weights)
     is_exact = not any(real) and weights == exact
-    return IntegerForm(matrix, is_exact, is_lossy=reaches_less(matrix, operator, real))
+    return IntegerForm(
+        matrix, is_exact, is_lossy=any(real) and reaches_less(matrix, operator, real)
+    )
 
 
 def reaches_less(rounded: Framed, operator: Framed, real: list[bool]) -> bool:
     """Tell whether rounding made codes alike, or rows of a factor depend on others."""
-    if not any(real):
-        return False
     if rounded.frame_inverses is None or operator.frame_inverses is None:
         return True
     used = {i for chosen in rounded.attribute_sets for i in chosen if real[i]}
     if isinstance(rounded, ObliqueResiduals):  # whose frames are to span all codes
         return not all(map(rounded.spans_attribute, used))
-    pairs = zip(rounded.frame_inverses, operator.frame_inverses, strict=True)
-    return any(after.shape != before.shape for after, before in pairs)  # a column a class
+    both = zip(rounded.frame_inverses, operator.frame_inverses, strict=True)
+    return any(one.shape != other.shape for one, other in both)  # a column a class
 
 
 def unreached(rows: Values) -> Values:

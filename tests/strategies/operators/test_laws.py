@@ -418,7 +418,8 @@ def test_columns(case: Case) -> None:
 
 @pytest.mark.parametrize("codes", [[[0, 2, 0]], [[0, 0]], [[-1, 0, 0]]])
 @pytest.mark.parametrize(
-    "name", ["paths", "forest", "marginals", "product marginals", "tables of integers"]
+    "name",
+    ["paths", "forest", "kronecker", "marginals", "product marginals", "tables of integers"],
 )
 def test_codes_outside_the_domain_are_refused(name: str, codes: list[list[int]]) -> None:
     """Also those of attributes that no table has; negative ones count from no end."""
