@@ -134,6 +134,16 @@ def gaussian_strategy(factor: Array, dual: Dual) -> Array:
     return np.asarray((vectors / np.sqrt(np.sqrt(values))).T @ factor / np.sqrt(dual.ratios.max()))
 
 
+def root_traces(forms: Array, terms: int = 0) -> Array:
+    """Return lower bounds of ``tr M^½`` for one or several M, of sums of so many terms.
+
+    Every eigenvalue is lowered by the error of the solver and of the sums.
+    """
+    values = np.linalg.eigvalsh(forms)
+    error = 8.0 * (values.shape[-1] + terms) * np.finfo(float).eps * values[..., -1:]
+    return np.asarray(np.sqrt(np.maximum(values - error, 0.0)).sum(axis=-1))
+
+
 def certified_bound(factor: Array, weights: Array) -> float:
     """Return the bound at given weights, rounded down so that it holds in exact arithmetic.
 

@@ -12,7 +12,14 @@ from math import exp, lgamma, log, pi, prod
 
 import numpy as np
 
-from strategies.bounds.climbs import WORK, sampled_gram, total_dual, uniform_bound
+from strategies.bounds.climbs import (
+    WORK,
+    heavy_bound,
+    is_bearable,
+    sampled_gram,
+    total_dual,
+    uniform_bound,
+)
 from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound, ranges_bound
@@ -93,27 +100,32 @@ def products_bound(problem: Problem, work: float = WORK) -> float:
 def product_bound(problem: Problem, work: float = WORK) -> float:
     """Return the sum over Kronecker products of the products of their factors' bounds, else 0.
 
-    A product of weights over the factors' cells makes the nuclear norm a product; and the loss on
-    several workloads is the sum of the losses on each.
+    The optimum for Gaussian noise of a product is the product of those of its factors: weights of
+    their cells multiply, and nuclear norms with them. No such law is known for Laplace noise, so
+    that factors are bounded for Gaussian noise. The loss on several workloads is the sum of the
+    losses on each.
     """
     blocks = kronecker_blocks(problem.workload)
     if blocks is None:
         return 0.0
     factors = {id(factor): factor for _, block in blocks for factor in block.factors}
     each = work / len(factors)
-    known = {
-        name: lower_bound(Problem.of(factor, problem.norm), each)
-        for name, factor in factors.items()
-    }
+    known = {name: lower_bound(Problem.of(factor, "l2"), each) for name, factor in factors.items()}
     return sum(
         weight**2 * prod(known[id(factor)] for factor in block.factors) for weight, block in blocks
     )
 
 
 def rows_bound(problem: Problem, work: float = WORK) -> float:
-    """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
+    """Return a bound from the workload's rows over its merged cells, or from paths behind them.
+
+    Where no search has weighted its cells, and that would take too long: at weights by length.
+    """
     merging = problem.merging
     few = has_weighable_cells(problem)
+    merged = problem.merged_workload
+    if few and merged is not None and not is_bearable(problem, merged.shape[1]):
+        return heavy_bound(merged)
     ranges = None if few or merging is None else problem.ranges
     if ranges is not None and fits((ranges.shape[1],) * 2, 24):
         return ranges_bound(problem, ranges)
@@ -143,7 +155,8 @@ SMALL = 600  # merged cells up to which a product's rows are asked beside its fa
 def closed_bound(problem: Problem, work: float = WORK) -> float | None:
     """Return the best bound of a closed form, None where there is none.
 
-    It costs next to nothing; only the factors of products are climbed on, within the work.
+    Unions of tables and the factors of products are climbed on, within the work; the rest costs
+    next to nothing.
     """
     if not problem.is_total:
         tables = table_dual(problem)

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from scipy import linalg
 
-from strategies.bounds.climbs import uniform_bound
+from strategies.bounds.climbs import WORK, uniform_bound
 from strategies.bounds.dual_weights import MARGIN, Climb, Dual, updated_weights
 from strategies.operators import Array, Ranges
 from strategies.operators.ordered.ordered_gram import OrderedGram
@@ -41,7 +41,6 @@ RISE = 1e-7  # least relative rise of u / v from cell to cell
 FEW = 2  # times the typical length of ranges beyond which these are short
 MOST_DECAY = 300.0  # logarithm of the ratio of v at the two ends
 TOLERANCE = 1e-4
-WORK = 4.0  # seconds for the weights
 
 
 def bands(gram: OrderedGram, weights: Array) -> tuple[Array, Array]:
@@ -109,7 +108,7 @@ def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
     """
     chain = [gram]
     while chain[-1].n >= 2 * COARSEST:
-        chain.append(coarser(chain[-1]))
+        chain.append(chain[-1].coarse(2))
     coarsest = chain[-1].n
     weights = np.full(coarsest, 1.0 / coarsest)
     for level in chain[:0:-1]:
@@ -124,11 +123,6 @@ def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual
         return assess_ordered(gram, updated_weights(last, power))
 
     return Climb(move, assess_ordered(gram, start), RELAXED).to(tolerance, steps)
-
-
-def coarser(gram: OrderedGram) -> OrderedGram:
-    """Return the Gram over every second cell."""
-    return OrderedGram(gram.low[::2], gram.high[::2])
 
 
 def interpolated_weights(weights: Array, n: int) -> Array:

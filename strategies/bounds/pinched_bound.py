@@ -20,6 +20,7 @@ from functools import reduce
 import numpy as np
 from scipy import linalg
 
+from strategies.bounds.dual_weights import root_traces
 from strategies.bounds.path_patterns import PatternRows
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.masks.attribute_sets import members, unique_rows
@@ -62,7 +63,7 @@ def pinched_bound(paths: PatternRows) -> float:
         total += nuclear_norm(left.T @ block.own)
         part = right.T @ block.shared
         gram[np.ix_(block.places, block.places)] += part.T @ part
-    total += root_sum(gram)
+    total += float(root_traces(gram))
     return float(total**2 * (1 - SAFETY))
 
 
@@ -163,13 +164,5 @@ def contractions(block: SetRows, energies: Array) -> tuple[Array, Array]:
 
 def nuclear_norm(matrix: Array) -> float:
     """Return a bound just below the sum of the singular values."""
-    return root_sum(matrix @ matrix.T if matrix.shape[0] < matrix.shape[1] else matrix.T @ matrix)
-
-
-def root_sum(gram: Array) -> float:
-    """Return ``tr sqrt(G)`` with every eigenvalue lowered by the error of the solver."""
-    if not len(gram):
-        return 0.0
-    values = linalg.eigvalsh(gram)
-    error = 8 * len(gram) * np.finfo(float).eps * values[-1]
-    return float(np.sqrt(np.maximum(values - error, 0.0)).sum())
+    wide = matrix.shape[0] < matrix.shape[1]
+    return float(root_traces(matrix @ matrix.T if wide else matrix.T @ matrix))

@@ -53,14 +53,14 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
 def product_bound(problem: Problem, work: float = WORK) -> float | None:
     """Return the product of the bounds of a Kronecker product's factors, None where it is none.
 
-    Products of weights of rows and of cells make the nuclear norm a product.
+    Products of weights of rows and of cells make the nuclear norm, a bound for both norms, one.
     """
     blocks = kronecker_blocks(problem.workload) or []
     if len(blocks) != 1 or problem.aim.groups is not None or len(blocks[0][1].factors) < 2:
         return None
     (weight, block), *_ = blocks
-    norm, each = problem.norm, work / len(block.factors)
-    bounds = (worst_bound(Problem.of(one, norm, "max"), each) for one in block.factors)
+    each = work / len(block.factors)
+    bounds = (worst_bound(Problem.of(one, "l2", "max"), each) for one in block.factors)
     return float(weight**2 * prod(bounds))
 
 

@@ -1,4 +1,9 @@
-"""Matrices as values, one structure a file; each knows how it acts, its norms and its inverse."""
+"""Matrices as values; each structure knows how it acts, its norms and its inverse.
+
+Explicit ones, products, stacks and weights of others stand here; `ordered`: over ordered cells;
+`tables`: over the attributes of a domain; `masks`: what rows that are products of masks share;
+`base`: what every structure does, and how answers are taken back.
+"""
 
 from strategies.operators.base.arrays import Array
 from strategies.operators.base.cross_gram import cross_gram

@@ -13,7 +13,7 @@ from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
-from strategies.operators.base.validation import plain_array
+from strategies.operators.base.validation import cell_codes
 from strategies.operators.explicit import Dense
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
@@ -106,25 +106,12 @@ class Kronecker(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of the factors' columns."""
-        cells = plain_array("cells", cells)
-        if cells.ndim == 2:
-            parts = self._split_codes(cells)
-        else:
-            parts = list(np.unravel_index(self.flat_cells(cells), self._columns))
-        forms = [
-            sparse.csc_array(factor.columns(part))
-            for factor, part in zip(self.factors, parts, strict=True)
-        ]
-        return sparse.csr_array(khatri_rao(forms))
-
-    def _split_codes(self, codes: Integers) -> list[Integers]:
-        """Cut rows of codes into the factors' own cells."""
+        codes = cell_codes(cells, self.sizes or ())
         widths = [len(factor.sizes) if factor.sizes else 1 for factor in self.factors]
         parts = np.split(codes, np.cumsum(widths)[:-1], axis=1)
-        return [
-            part if factor.sizes else part[:, 0]
-            for factor, part in zip(self.factors, parts, strict=True)
-        ]
+        pairs = zip(self.factors, parts, strict=True)
+        forms = [one.columns(part if one.sizes else part[:, 0]) for one, part in pairs]
+        return sparse.csr_array(khatri_rao([sparse.csc_array(form) for form in forms]))
 
     def gram_dense(self) -> Array:
         """Return the Kronecker product of the Grams, refused above the memory cap."""
@@ -182,10 +169,16 @@ class Kronecker(Operator):
     def row_errors(self, workload: Operator) -> Array | None:
         """Return the products of the factors' errors, for a workload of Kronecker rows."""
         if isinstance(workload, Kronecker) and self._columns == workload._columns:
-            return self._kronecker_errors(workload)
-        if isinstance(workload, RowKronecker) and self._columns == workload.sizes:
-            return self._path_errors(workload)
-        return None
+            pairs = zip(self.factors, workload.factors, strict=True)
+            return kronecker_product([row_errors(part, factor) for factor, part in pairs])
+        if not isinstance(workload, RowKronecker) or self._columns != workload.sizes:
+            return None
+        errors = np.ones(workload.shape[0])
+        for i, factor in enumerate(self.factors):
+            masks = workload.masks(i)
+            first, number = unique_rows(masks)
+            errors *= row_errors(Dense(masks[first].astype(np.int64)), factor)[number]
+        return errors
 
     def error_trace(self, workload: Operator) -> float | None:
         """Return the sum over products of the factors' traces, without one entry a row."""
@@ -200,20 +193,6 @@ class Kronecker(Operator):
             )
             for weight, block in blocks
         )
-
-    def _kronecker_errors(self, workload: "Kronecker") -> Array:
-
-        pairs = zip(self.factors, workload.factors, strict=True)
-        return kronecker_product([row_errors(part, factor) for factor, part in pairs])
-
-    def _path_errors(self, workload: RowKronecker) -> Array:
-
-        errors = np.ones(workload.shape[0])
-        for i, factor in enumerate(self.factors):
-            masks = workload.masks(i)
-            first, number = unique_rows(masks)
-            errors *= row_errors(Dense(masks[first].astype(np.int64)), factor)[number]
-        return errors
 
 
 @singledispatch

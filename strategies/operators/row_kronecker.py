@@ -14,7 +14,7 @@ from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
-from strategies.operators.base.validation import owned, plain_array
+from strategies.operators.base.validation import cell_codes, owned
 from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import (
@@ -227,8 +227,7 @@ class RowKronecker(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
-        cells = plain_array("cells", cells)
-        codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
+        codes = cell_codes(cells, self.sizes)
         if self.groups is not None:
             return columns_by_group(self.all_masks(), self.groups, codes)
         return met_columns(self.all_masks(), codes)

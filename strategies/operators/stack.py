@@ -1,13 +1,13 @@
 """Structures on top of each other, answered together, or each for a part of a workload."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs
+from strategies.operators.base.arrays import Array, Integers, Longs, cut
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
@@ -61,8 +61,7 @@ class Stack(Operator):
 
     def split(self, rows: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""
-        ends = np.cumsum([0, *(block.shape[0] for block in self.blocks)])
-        return [rows[start:stop] for start, stop in pairwise(ends)]
+        return cut(rows, (block.shape[0] for block in self.blocks))
 
     def _matmat(self, right: Array) -> Array:
         return np.concatenate([block._matmat(right) for block in self.blocks])
@@ -177,6 +176,8 @@ def stacked_answers(workload: Stack, residuals: Residuals, sizes: tuple[int, ...
     return np.concatenate(parts) if len(parts) == len(known) else None
 
 
+Answer = TypeVar("Answer")
+
 MOST_JOINT = 4 * 10**6
 """Entries of a factorisation of all rows up to which they are solved with together."""
 
@@ -207,35 +208,26 @@ class Partition(Stack):
         """Return the operator with entries ``round(scale * A[i, j])``."""
         return Partition([block.rounded(scale) for block in self.blocks])
 
-    def error_trace(self, workload: Operator) -> float | None:
-        """Return the sum of the blocks' traces, None where they are not blocks of the workload."""
+    def _by_blocks(self, workload: Operator, ask: Callable[..., Answer]) -> list[Answer] | None:
+        """Ask every block for its part of a workload, None where one has no answer."""
         pairs = self.pairs(workload)
-        if pairs is None:
-            return None
         try:
-            return sum(error_trace(part, block) for part, block in pairs)
+            return None if pairs is None else [ask(part, block) for part, block in pairs]
         except RowSpaceError:
             return None
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return the sum of the blocks' traces, None where they are not blocks of the workload."""
+        found = self._by_blocks(workload, error_trace)
+        return None if found is None else sum(found)
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return the errors of the blocks' rows, None where they are not blocks of the workload."""
-        pairs = self.pairs(workload)
-        if pairs is None:
-            return None
-        try:
-            return np.concatenate([row_errors(part, block) for part, block in pairs])
-        except RowSpaceError:
-            return None
+        found = self._by_blocks(workload, row_errors)
+        return None if found is None else np.concatenate(found)
 
     def estimate(self, workload: Operator, answers: Array) -> Array | None:
         """Return the blocks' estimates, None where they are not blocks of the workload."""
-        pairs = self.pairs(workload)
-        if pairs is None:
-            return None
-        own = self.split(self.checked_answers(answers))
-        try:
-            return np.concatenate(
-                [estimate(*pair, part) for pair, part in zip(pairs, own, strict=True)]
-            )
-        except RowSpaceError:
-            return None
+        own = iter(self.split(self.checked_answers(answers)))
+        found = self._by_blocks(workload, lambda part, block: estimate(part, block, next(own)))
+        return None if found is None else np.concatenate(found)

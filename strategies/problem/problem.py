@@ -116,11 +116,16 @@ class Problem:
     def summed(self, weights: object = None) -> "Problem":
         """Return the problem of the rows' total error, with weights on top of its own."""
         if weights is None:
-            return replace(self, aim=Aim())
+            return self._summed
         workload, ranges = weighted(self.workload, weights), self.row_ranges
         if ranges is not None:
             ranges = ranges.times(np.sqrt(checked_weights(weights, ranges.shape[0])))
         return replace(self, workload=workload, aim=Aim(), row_ranges=ranges)
+
+    @cached_property
+    def _summed(self) -> "Problem":
+        """The problem of the total, one value: what is found of it is found once."""
+        return replace(self, aim=Aim())
 
     def with_attributes(self) -> "Problem":
         """Return the problem over the attributes behind a plain matrix, where the total is asked.

@@ -23,7 +23,11 @@ Framed = ObliqueResiduals | ProductMarginals
 
 
 def framed_form(operator: Framed, factor: float) -> IntegerForm:
-    """Return integer weights over factors of integers; those of integers stay as they are."""
+    """Return integer weights over factors of integers; those of integers stay as they are.
+
+    Many attributes leave a factor few bits: it is lossy where faint codes then have no column of
+    their own.
+    """
     norm: Norm = "l2" if isinstance(operator, ObliqueResiduals) else "l1"
     real = [part.array.dtype.kind == "f" for part in operator.factors]
     bits = factor_bits(operator, factor, real, norm)
@@ -41,7 +45,21 @@ def framed_form(operator: Framed, factor: float) -> IntegerForm:
     ]
     weights = [max(1, round(value)) if value else 0 for value in exact]
     matrix = type(operator)(factors, operator.attribute_sets, weights)
-    return IntegerForm(matrix, is_exact=not any(real) and weights == exact)
+    is_exact = not any(real) and weights == exact
+    return IntegerForm(
+        matrix, is_exact, is_lossy=any(real) and reaches_less(matrix, operator, real)
+    )
+
+
+def reaches_less(rounded: Framed, operator: Framed, real: list[bool]) -> bool:
+    """Tell whether rounding made codes alike, or rows of a factor depend on others."""
+    if rounded.frame_inverses is None or operator.frame_inverses is None:
+        return True
+    used = {i for chosen in rounded.attribute_sets for i in chosen if real[i]}
+    if isinstance(rounded, ObliqueResiduals):  # whose frames are to span all codes
+        return not all(map(rounded.spans_attribute, used))
+    both = zip(rounded.frame_inverses, operator.frame_inverses, strict=True)
+    return any(one.shape != other.shape for one, other in both)  # a column a class
 
 
 def unreached(rows: Values) -> Values:
@@ -64,9 +82,10 @@ def factor_bits(operator: Framed, factor: float, real: list[bool], norm: Norm) -
 
 
 def rounds_by_factors(operator: Framed) -> bool:
-    """Tell whether rounded factors reach the same rows, or are integers already.
+    """Tell whether factors rounded with enough bits reach the same rows, or are integers already.
 
-    Product marginals do where their factors tell classes of codes apart. Oblique residuals do
+    Product marginals do where their factors tell classes of codes apart; with few bits a form may
+    still be lossy, and says so. Oblique residuals do
     where each set measured has all below it: frames that span all codes of an attribute then reach
     all tables below the sets, whatever their rows are.
     """

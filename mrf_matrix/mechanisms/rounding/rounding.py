@@ -81,6 +81,8 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             values, is_exact = rounded_product(operator.weights, factor)
             matrix = RowScaled(values, integer_form(operator.inner, 1.0).matrix)
             return IntegerForm(matrix, is_exact, is_lossy=weights_lost(operator.weights, values))
+        case JointMarginals() if not all(map(rounds_by_factors, operator.blocks)):
+            return integer_form(Stack(operator.blocks), factor)
         case Stack():
             forms = [integer_form(block, factor) for block in operator.blocks]
             return _joined(type(operator)([form.matrix for form in forms]), forms)

@@ -53,8 +53,6 @@ EPS = float(np.finfo(float).eps)
 
 _TABLES: "WeakKeyDictionary[Problem, tuple[TableStack, SharedColumns] | None]" = WeakKeyDictionary()
 _CLIMBS: "WeakKeyDictionary[Problem, JointTables]" = WeakKeyDictionary()
-_BOUNDS: "WeakKeyDictionary[Problem, tuple[int, float]]" = WeakKeyDictionary()
-"""The bound of every climb, and the step at which it was taken."""
 
 
 class JointTables:
@@ -70,10 +68,11 @@ class JointTables:
             for rows, one in zip(self.cell_rows, self.bases, strict=True)
         ]
         sizes = [one.columns.shape for one in self.bases]
-        self.metrics = [np.eye(r) / n for n, r in sizes]
+        self.triangles = [np.eye(r) / np.sqrt(n) for n, r in sizes]  # R, of metrics RᵀR
         self.weights = [np.full(n, 1.0 / n) for n, _ in sizes]
-        self.best, self.kept = np.inf, (self.metrics, self.weights)
+        self.best, self.kept = np.inf, (self.triangles, self.weights)
         self.step, self.mean, self.is_done = 0, np.inf, False
+        self.proved = 0, 0.0  # the step at which the bound was taken, and the bound
 
     def reached(self, t: int) -> Basis:
         """Return a table's shared columns, and of its own what its rows reach."""
@@ -91,15 +90,14 @@ class JointTables:
 
     def take_step(self, tolerance: float) -> None:
         """Solve with all tables, keep them where they are the best, and move on."""
-        triangles = tuple(linalg.cholesky(one) for one in self.metrics)
-        solve = JointSolve(tuple(self.bases), triangles, self.shared.width)
+        solve = JointSolve(tuple(self.bases), tuple(self.triangles), self.shared.width)
         white = [solve.whitened(t, rows) for t, rows in enumerate(self.rows)]
         error = sum(float((own**2).sum() + (shared**2).sum()) for own, shared in white)
-        columns = [self.columns(t, triangle) for t, triangle in enumerate(triangles)]
+        columns = [self.columns(t, triangle) for t, triangle in enumerate(self.triangles)]
         mean = sum(float(w @ c) for w, c in zip(self.weights, columns, strict=True))
         largest = sum(float(one.max()) for one in columns)
         if error * largest < self.best:
-            self.best, self.kept = error * largest, (self.metrics, self.weights)
+            self.best, self.kept = error * largest, (self.triangles, self.weights)
         gain, self.mean = self.mean / (error * mean), error * mean
         self.is_done = largest < mean * (1.0 + tolerance) and gain < 1.0 + SLOW * tolerance
         moved = [weights * one for weights, one in zip(self.weights, columns, strict=True)]
@@ -111,15 +109,17 @@ class JointTables:
         """Move every metric to the least value of its majorant."""
         across = [linalg.solve_triangular(solve.shared, one[1].T).T for one in white]
         spread = sum((one.T @ one for one in across), np.zeros((self.shared.width,) * 2))
-        self.metrics = [
-            self.best_metric(t, self.majorant(t, triangle, white[t][0], across[t], spread))
-            for t, triangle in enumerate(solve.triangles)
+        triangles = [
+            linalg.cholesky(
+                self.best_metric(t, self.majorant(t, triangle, white[t][0], across[t], spread))
+            )
+            for t, triangle in enumerate(self.triangles)
         ]
         total = sum(
-            float(w @ self.columns(t, linalg.cholesky(one)))
-            for t, (w, one) in enumerate(zip(self.weights, self.metrics, strict=True))
+            float(w @ self.columns(t, one))
+            for t, (w, one) in enumerate(zip(self.weights, triangles, strict=True))
         )
-        self.metrics = [one / total for one in self.metrics]
+        self.triangles = [one / np.sqrt(total) for one in triangles]
 
     def columns(self, t: int, triangle: Array) -> Array:
         """Return the squared lengths of a table's columns."""
@@ -153,8 +153,9 @@ class JointTables:
     def matrices(self) -> list[Array]:
         """Return the best rows of every table: triangles of full rank, one row a cell."""
         found = []
-        for one, metric in zip(self.bases, self.kept[0], strict=True):
-            whole = one.columns @ metric @ one.columns.T * len(one.columns)
+        for one, triangle in zip(self.bases, self.kept[0], strict=True):
+            rows = triangle @ one.columns.T
+            whole = rows.T @ rows * len(one.columns)
             floor = FLOOR * float(np.diagonal(whole).max())
             found.append(linalg.cholesky(whole + floor * np.eye(len(whole))))
         return found
@@ -237,14 +238,15 @@ def joint_design(problem: Problem, work: float) -> JointTables | None:
 
 
 def joint_bound(problem: Problem, work: float) -> float:
-    """Return the bound that the climb's weights prove, 0 without tables."""
+    """Return the bound that the climb's weights prove, 0 without tables or the work for a climb."""
+    if least_seconds(problem) > work:
+        return 0.0
     climb = joint_design(problem, work)
     if climb is None:
         return 0.0
-    known = _BOUNDS.get(problem)
-    if known is None or known[0] != climb.step:
-        known = _BOUNDS[problem] = climb.step, bound_at(climb, attribute_weights(climb))
-    return known[1]
+    if climb.proved[0] != climb.step:
+        climb.proved = climb.step, bound_at(climb, attribute_weights(climb))
+    return climb.proved[1]
 
 
 def attribute_weights(climb: JointTables) -> list[Array]:

@@ -21,6 +21,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.bounds.climbs import SPEED
+from strategies.bounds.dual_weights import root_traces
 from strategies.bounds.unions.frame import beside, reached_beside_ones
 from strategies.bounds.unions.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
 from strategies.bounds.unions.largest_design import TOLERANCE as LARGEST_TOLERANCE
@@ -300,13 +301,6 @@ def joined(blocks: list[list[Array]], lows: Array) -> Array:
         for group in blocks
     ]
     return np.tensordot(np.array(shares).T, lows, 1)
-
-
-def root_traces(forms: Array) -> Array:
-    """Return lower bounds of ``tr M^½`` for one or several M."""
-    values = np.linalg.eigvalsh(forms)
-    error = 8.0 * values.shape[-1] * EPS * values[..., -1:]
-    return np.asarray(np.sqrt(np.maximum(values - error, 0.0)).sum(axis=-1))
 
 
 # One search a problem ---------------------------------------------------------------------------

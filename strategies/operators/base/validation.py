@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Numbers, Real
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real
 
 LARGEST_INTEGER = np.iinfo(np.int64).max
 
@@ -212,6 +212,19 @@ def attribute_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
             f"{d - 1}."
         )
     return ordered
+
+
+def cell_codes(cells: Integers, sizes: tuple[int, ...]) -> Longs:
+    """Return cells as rows of codes (N, d), from flat numbers too, or refuse."""
+    cells = plain_array("cells", cells)
+    if cells.ndim == 1:
+        return np.stack(np.unravel_index(cells, sizes), axis=1).astype(np.int64)
+    if cells.shape[1:] != (len(sizes),) or (cells < 0).any() or (cells >= np.array(sizes)).any():
+        raise ValueError(
+            f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
+            f"{len(sizes)} codes, each from 0 up to the attribute's size {sizes} less 1."
+        )
+    return cells.astype(np.int64, copy=False)
 
 
 def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.base.arrays import Array, Bools, Longs, over_cells
 from strategies.operators.base.memory import current_cap
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.attribute_sets import unique_rows
@@ -182,16 +182,13 @@ def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
 def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) -> Array:
     """Return the sum of the components below an attribute set, over the cells of its table."""
     k = next(iter(residuals.values())).shape[1] if residuals else 1
-    result = np.zeros((*(sizes[i] for i in chosen), k))
+    tables = []
     for flags in product((False, True), repeat=len(chosen)):
-        key = [False] * len(sizes)
-        for i, flag in zip(chosen, flags, strict=True):
-            key[i] = flag
-        table = residuals.get(tuple(key))
+        own = {i for i, flag in zip(chosen, flags, strict=True) if flag}
+        table = residuals.get(tuple(i in own for i in range(len(sizes))))
         if table is not None:
-            kept = [sizes[i] if flag else 1 for i, flag in zip(chosen, flags, strict=True)]
-            result += table.reshape(*kept, k)
-    return result.reshape(prod(sizes[i] for i in chosen), k)
+            tables.append((np.flatnonzero(flags).tolist(), table))
+    return over_cells([sizes[i] for i in chosen], tables, k)
 
 
 @singledispatch

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 
 import numpy as np
 import scipy
@@ -116,15 +117,11 @@ class Semiseparable(Operator):
 
     @cached_property
     def _lengths(self) -> Array:
-        n, terms = self.outputs.shape
-        squares, inner = np.empty(n), np.zeros((terms, terms))
-        for k in range(n - 1, -1, -1):
-            if k < n - 1:
-                inner *= self.factors[k]
-                inner *= self.factors[k][:, None]
-            inner += np.multiply.outer(self.outputs[k], self.outputs[k])
-            squares[k] = inner.sum()
-        return np.sqrt(squares)
+        squares = np.zeros((self.shape[0], 1))
+        for a, b in combinations_with_replacement(range(self.outputs.shape[1]), 2):
+            both = self.outputs[:, [a]] * self.outputs[:, [b]] * (1.0 if a == b else 2.0)
+            squares += decayed(self.factors[:, a] * self.factors[:, b], both, back=True)
+        return np.sqrt(squares[:, 0])
 
     def solutions(self, answers: Iterable[Array]) -> Iterator[Array]:
         """Yield the cells that answers, one a row, stand for: b numbers are kept between them.

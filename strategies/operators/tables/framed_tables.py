@@ -17,7 +17,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strategies.operators.base.arrays import Array, Bools, Numbers, Real, as_columns
+from strategies.operators.base.arrays import Array, Bools, Numbers, Real, as_columns, over_cells
+from strategies.operators.base.explicit_forms import exact_entries
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import (
@@ -96,15 +97,13 @@ class FramedTables(WeightedTables):
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, shape (n,), refused above the memory cap."""
         check_allocation("column norms", self.shape[1:])
-        result = np.zeros(self.domain_sizes)
-        power = 1 if norm == "l1" else 2
+        power, tables = 1 if norm == "l1" else 2, []
         for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
-            table = reduce(
-                np.multiply.outer, [self._code_norms[norm][i] for i in chosen], np.ones(())
-            )
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += float(weight) ** power * table.astype(np.float64).reshape(kept)
-        return result.ravel() if norm == "l1" else np.sqrt(result.ravel())
+            sides = [self._code_norms[norm][i] for i in chosen]
+            own = reduce(np.multiply.outer, sides, np.ones(())).astype(np.float64)
+            tables.append((chosen, float(weight) ** power * own))
+        sums = over_cells(self.domain_sizes, tables, 1)[:, 0]
+        return sums if norm == "l1" else np.sqrt(sums)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the norm of every column where all columns of every factor are alike."""
@@ -333,11 +332,3 @@ class FramedTables(WeightedTables):
             key = tuple(i in chosen for i in range(len(centred)))
             result[key] = table.reshape(-1, table.shape[-1])
         return result
-
-
-def exact_entries(array: Real) -> Real:
-    """Return absolute entries whose sums of squares are exact: as Python integers if need be."""
-    sizes = np.abs(array)
-    if sizes.dtype.kind == "f" or int(sizes.max(initial=0)) ** 2 * max(len(sizes), 1) < 2**63:
-        return sizes
-    return sizes.astype(object)

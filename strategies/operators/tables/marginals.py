@@ -12,6 +12,7 @@ from strategies.operators.base.arrays import Array, Bools, Integers, Numbers, as
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Operator
+from strategies.operators.base.validation import cell_codes
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
@@ -111,7 +112,7 @@ class Marginals(ProductTables):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one entry for each marginal and cell."""
-        codes = self.cell_codes(cells)
+        codes = cell_codes(cells, self.domain_sizes)
         check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
         rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
         first = 0
@@ -149,7 +150,7 @@ class Marginals(ProductTables):
         checked = self.checked_answers(answers)
         tables = self.split(as_columns(checked))
         raw = residual_answers(self.domain_sizes, self.attribute_sets, self.weights, tables)
-        sets = np.array(list(raw), dtype=bool).reshape(len(raw), -1)
+        sets = np.array(list(raw), dtype=bool).reshape(len(raw), len(self.domain_sizes))
         values = self.eigenvalues(sets)
         return {key: raw[key] / value for key, value in zip(raw, values, strict=True) if value > 0}
 
@@ -161,7 +162,7 @@ class Marginals(ProductTables):
         Raises MemoryCapError if ``A Wᵀ`` has no rule or does not fit.
         """
         parts = self.residuals(cross_gram(self, workload))
-        sets = np.array(list(parts), dtype=bool).reshape(len(parts), -1)
+        sets = np.array(list(parts), dtype=bool).reshape(len(parts), len(self.domain_sizes))
         inverse = 1.0 / (self.eigenvalues(sets) * float(self.shape[1]))
         solved = {key: part * one for (key, part), one in zip(parts.items(), inverse, strict=True)}
         return np.ascontiguousarray(answers_of_tables(self, solved).T)

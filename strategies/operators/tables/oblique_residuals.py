@@ -139,10 +139,10 @@ class ObliqueResiduals(CodeDifferences, FramedTables):
         return self.set_table[below], self.set_scales[below] ** 2
 
     def set_parts(self, answers: Array) -> Parts:
-        """Return the answers of every set that is measured, over its column norm."""
+        """Return the answers of every set that is measured, over its column norm, and the total."""
         columns = as_columns(answers)
         parts = zip(self.attribute_sets, self.set_scales, self.split(columns), strict=True)
-        return {
+        return {(): np.zeros(columns.shape[1])} | {
             chosen: (part / scale).reshape(*map(self.factor_rows, chosen), columns.shape[1])
             for chosen, scale, part in parts
             if scale

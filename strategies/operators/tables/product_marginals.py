@@ -21,11 +21,11 @@ import numpy as np
 from scipy import linalg
 
 from strategies.operators.base.arrays import Array, Bools, Longs, as_columns
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.base.qr import has_full_rank, orthogonal, triangular
-from strategies.operators.base.recovery import error_trace, estimate, row_errors
+from strategies.operators.base.recovery import estimate, row_errors
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, kronecker_blocks, kronecker_product
 from strategies.operators.masks.attribute_sets import contained
@@ -141,16 +141,15 @@ class ProductMarginals(FramedTables):
     def _values(self, sets: Bools) -> Array:
         """Return λ_U of sets (u, d): ``Σ_{S ⊇ U} θ_S² Π_S τ_i / Π_U τ_i``."""
         taus = np.array([side.tau for side in self.sides or ()])
-        scales = [float(w) ** 2 * prod(taus[list(s)]) for s, w in self._measured()]
-        table = np.array([[i in s for i in range(len(taus))] for s, _ in self._measured()])
-        return np.asarray(contained(sets, table) @ scales / np.where(sets, taus, 1.0).prod(axis=1))
-
-    def _measured(self) -> list[tuple[tuple[int, ...], float]]:
-        return [one for one in zip(self.attribute_sets, self.weights, strict=True) if one[1]]
+        pairs = zip(self.attribute_sets, self.weights, strict=True)
+        scales = [float(weight) ** 2 * prod(taus[list(chosen)]) for chosen, weight in pairs]
+        above = contained(sets, self.set_table) @ scales
+        return np.asarray(above / np.where(sets, taus, 1.0).prod(axis=1))
 
     def set_parts(self, answers: Array) -> Parts:
-        """Return ``θ_S ⊗ [z_i, Z_i]ᵀA_iᵀ y_S`` for every table that is measured."""
-        columns, parts = as_columns(answers), {}
+        """Return ``θ_S ⊗ [z_i, Z_i]ᵀA_iᵀ y_S`` for every table that is measured, and the total."""
+        columns = as_columns(answers)
+        parts: Parts = {(): np.zeros(columns.shape[1])}
         tables = zip(self.attribute_sets, self.weights, self.split(columns), strict=True)
         for chosen, weight, part in tables:
             if not weight:
@@ -227,16 +226,17 @@ class Coupling:
 
     @classmethod
     def of(cls, blocks: Sequence[ProductMarginals]) -> "Coupling | None":
-        """Return it for two groups, None where one has no coordinates."""
+        """Return it for two groups, None where one has no coordinates, or they share too much."""
         one, two = (block.sides for block in blocks)
         if one is None or two is None:
             return None
         labels = [coarser_classes(a.labels, b.labels) for a, b in zip(one, two, strict=True)]
         axes = tuple(i for i, own in enumerate(labels) if own.any())
         onto = tuple(np.eye(int(labels[i].max()) + 1)[:, labels[i]] for i in axes)
-        count = prod(map(len, onto))
+        cells = [prod(sides[i].inverse.shape[1] for i in axes) for sides in (one, two)]
+        if not fits((prod(map(len, onto)), sum(cells), 3)):
+            return None
         inverses = [block.inverse_values(axes) for block in blocks]
-        check_allocation("what two groups share", (count, sum(one.size for one in inverses), 3))
         rows = [
             kronecker_product([np.ones((1, 1)), *shared_rows(block, axes, onto)])
             for block in blocks
@@ -330,7 +330,7 @@ class JointMarginals(Stack):
 
     @cached_property
     def coupling(self) -> Coupling | None:
-        """What the groups' estimates have in common; None where one has no coordinates."""
+        """What the groups' estimates have in common; None as for `Coupling.of`."""
         return Coupling.of(self.blocks)
 
     def row_errors(self, workload: Operator) -> Array | None:
@@ -339,7 +339,7 @@ class JointMarginals(Stack):
         if found is None or coupling is None:
             return super().row_errors(workload)
         parts = []
-        for weight, rows, group in found:
+        for weight, rows, group, _ in found:
             own = row_errors(rows, self.blocks[group])
             gains = coupling.gain_rows(self.blocks, group, rows)
             parts.append(weight**2 * (own - (gains**2).sum(axis=0)))
@@ -351,8 +351,7 @@ class JointMarginals(Stack):
         if found is None or coupling is None:
             return super().error_trace(workload)
         total = 0.0
-        for weight, rows, group in found:
-            own = error_trace(rows, self.blocks[group])
+        for weight, rows, group, own in found:
             total += weight**2 * (own - coupling.gain(self.blocks, group, rows))
         return total
 
@@ -366,30 +365,30 @@ class JointMarginals(Stack):
         seen = [coupling.seen(*pair) for pair in zip(self.blocks, own, strict=True)]
         step = linalg.solve_triangular(coupling.root, seen[1] - seen[0], lower=True)
         parts = []
-        for weight, rows, group in found:
+        for weight, rows, group, _ in found:
             alone = estimate(rows, self.blocks[group], own[group])
             moved = coupling.gain_rows(self.blocks, group, rows).T @ step
             parts.append(weight * (alone + (moved if group == 0 else -moved)))
         result = np.concatenate(parts)
         return result[:, 0] if checked.ndim == 1 else result
 
-    def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int]] | None:
-        """Return every product of a workload with the group that determines its rows."""
+    def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int, float]] | None:
+        """Return a workload's products, each with the group that determines it and its trace."""
         blocks = kronecker_blocks(workload)
         if self.coupling is None or not blocks:
             return None
         if sum(block.shape[0] for _, block in blocks) != workload.shape[0]:
             return None
-        groups = [self._group(block) for _, block in blocks]
-        found = zip(blocks, groups, strict=True)
-        placed = [(weight, block, group) for (weight, block), group in found if group is not None]
+        found = [(weight, block, self._group(block)) for weight, block in blocks]
+        placed = [(weight, block, *own) for weight, block, own in found if own is not None]
         return placed if len(placed) == len(blocks) else None
 
-    def _group(self, workload: Kronecker) -> int | None:
+    def _group(self, workload: Kronecker) -> tuple[int, float] | None:
         for number, block in enumerate(self.blocks):
             try:
-                if block.error_trace(workload) is not None:
-                    return number
+                trace = block.error_trace(workload)
             except RowSpaceError:
                 continue
+            if trace is not None:
+                return number, trace
         return None

@@ -8,7 +8,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from strategies.operators.base.arrays import Array, Bools, Numbers, as_columns
+from strategies.operators.base.arrays import Array, Bools, Numbers, as_columns, over_cells
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
@@ -65,11 +65,10 @@ class ProductTables(WeightedTables):
         answers = self.checked_answers(answers)
         n, k = self.shape[1], as_columns(answers).shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
-        result = np.zeros((*self.domain_sizes, k))
-        for key, table in self.residuals(answers).items():
-            kept = [size if used else 1 for used, size in zip(key, self.domain_sizes, strict=True)]
-            result += table.reshape(*kept, k)
-        return result.reshape(n, k)[:, 0] / n if answers.ndim == 1 else result.reshape(n, k) / n
+        parts = self.residuals(answers).items()
+        tables = ((np.flatnonzero(key).tolist(), part) for key, part in parts)
+        result = over_cells(self.domain_sizes, tables, k) / n
+        return result[:, 0] if answers.ndim == 1 else result
 
     def estimate(self, workload: Operator, answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""

@@ -8,19 +8,18 @@ and tables may overlap. Nothing here has as many numbers as the domain has cells
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from itertools import accumulate, pairwise
 from math import prod
 
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Integers, Real, as_columns
+from strategies.operators.base.arrays import Array, Integers, as_columns, cut, over_cells
 from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.explicit_forms import check_range
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.qr import orthogonal
-from strategies.operators.base.validation import attribute_set, attribute_sizes, plain_array
+from strategies.operators.base.validation import attribute_set, attribute_sizes, cell_codes
 from strategies.operators.explicit import MatrixLike, as_operator
 from strategies.operators.kronecker import Kronecker
 from strategies.operators.row_scaled import RowScaled
@@ -128,39 +127,22 @@ class TableStack(Operator):
 
     def _rmatmat(self, left: Array) -> Array:
         parts = zip(self.attribute_sets, self.blocks, self.split(left), strict=True)
-        return self._over_cells([(chosen, block.rmatmat(part)) for chosen, block, part in parts])
+        tables = ((chosen, block.rmatmat(part)) for chosen, block, part in parts)
+        return over_cells(self.sizes, tables, left.shape[1])
 
-    def split(self, rows: Real) -> list[Real]:
+    def split(self, rows: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""
-        ends = accumulate((block.shape[0] for block in self.blocks), initial=0)
-        return [rows[start:stop] for start, stop in pairwise(ends)]
-
-    def _over_cells(self, parts: Sequence[tuple[Table, Array]]) -> Array:
-        """Return the sum of values of tables' cells (cells, k), at every cell of the domain."""
-        n, k = self.shape[1], parts[0][1].shape[1]
-        check_allocation("a vector over the domain", (n, max(k, 1)))
-        result = np.zeros((*self.sizes, k))
-        for chosen, part in parts:
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.sizes)]
-            result += part.reshape(*kept, k)
-        return result.reshape(n, k)
+        return cut(rows, (block.shape[0] for block in self.blocks))
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: those of the blocks at the tables' cells."""
-        cells = plain_array("cells", cells)
-        codes = np.stack(np.unravel_index(cells, self.sizes)) if cells.ndim == 1 else cells.T
-        limits = np.asarray(self.sizes)[:, None]
-        if len(codes) != len(limits) or (codes < 0).any() or (codes >= limits).any():
-            raise ValueError(
-                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
-                f"{len(limits)} codes, each below the attribute's size {self.sizes}."
-            )
-        check_allocation("columns of tables", (self.shape[0], len(cells)))
+        codes = cell_codes(cells, self.sizes)
+        check_allocation("columns of tables", (self.shape[0], len(codes)))
         found = []
         for chosen, block in zip(self.attribute_sets, self.blocks, strict=True):
-            flat = np.zeros(len(cells), dtype=np.int64)
+            flat = np.zeros(len(codes), dtype=np.int64)
             if chosen:
-                own = tuple(codes[i] for i in chosen)
+                own = tuple(codes[:, i] for i in chosen)
                 flat = np.ravel_multi_index(own, [self.sizes[i] for i in chosen])
             found.append(block.columns(flat))
         return sparse.csr_array(sparse.vstack(found))
@@ -179,7 +161,7 @@ class TableStack(Operator):
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, refused above the memory cap."""
         powers = [(s, values[:, None]) for s, values in self._powers(norm)]
-        sums = self._over_cells(powers)[:, 0]
+        sums = over_cells(self.sizes, powers, 1)[:, 0]
         return sums if norm == "l1" else np.sqrt(sums)
 
     def _powers(self, norm: Norm) -> list[tuple[Table, Array]]:
@@ -332,8 +314,9 @@ def weighted_tables(workload: RowScaled) -> TableStack | None:
     inner = as_tables(workload.inner)
     if inner is None:
         return None
-    pairs = zip(inner.split(workload.weights), inner.blocks, strict=True)
-    return inner.with_blocks([RowScaled(weights, block) for weights, block in pairs])
+    weights = cut(workload.weights, (block.shape[0] for block in inner.blocks))
+    pairs = zip(weights, inner.blocks, strict=True)
+    return inner.with_blocks([RowScaled(one, block) for one, block in pairs])
 
 
 @as_tables.register

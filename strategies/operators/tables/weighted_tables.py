@@ -4,20 +4,19 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import accumulate
 from math import prod
 from typing import Self
 
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Real
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Real, cut, over_cells
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import (
     attribute_set,
     attribute_sizes,
-    plain_array,
+    cell_codes,
     set_weights,
 )
 from strategies.operators.masks.khatri_rao import khatri_rao
@@ -65,19 +64,6 @@ class WeightedTables(Operator):
             row[list(chosen)] = True
         return table
 
-    def cell_codes(self, cells: Integers) -> Longs:
-        """Return cells as rows of codes (N, d), from flat numbers too."""
-        cells = plain_array("cells", cells)
-        if cells.ndim == 1:
-            return np.stack(np.unravel_index(cells, self.domain_sizes), axis=1).astype(np.int64)
-        sizes = np.asarray(self.domain_sizes)
-        if cells.shape[1:] != sizes.shape or (cells < 0).any() or (cells >= sizes).any():
-            raise ValueError(
-                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
-                f"{len(sizes)} codes, each from 0 up to the attribute's size {tuple(sizes)} less 1."
-            )
-        return cells.astype(np.int64, copy=False)
-
     # Along one attribute of a set -----------------------------------------------------------
 
     @abstractmethod
@@ -121,17 +107,13 @@ class WeightedTables(Operator):
         return np.concatenate(tables)
 
     def _rmatmat(self, left: Array) -> Array:
-        check_allocation("a vector over the domain", (self.shape[1], left.shape[1]))
-        result = np.zeros((*self.domain_sizes, left.shape[1]))
         parts = zip(self.attribute_sets, self.weights, self.split(left), strict=True)
-        for chosen, weight, answers in parts:
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += weight * self.spread(chosen, answers).reshape(*kept, left.shape[1])
-        return result.reshape(self.shape[1], left.shape[1])
+        tables = ((chosen, weight * self.spread(chosen, part)) for chosen, weight, part in parts)
+        return over_cells(self.domain_sizes, tables, left.shape[1])
 
     def split(self, answers: Array) -> list[Array]:
         """Cut an array with one entry a row into the tables' parts."""
-        return np.split(answers, list(accumulate(self.rows))[:-1])
+        return cut(answers, self.rows)
 
     def spread(self, chosen: tuple[int, ...], answers: Array) -> Array:
         """Return a transposed table's answers (rows, k) as a table over the cells of its set."""
@@ -144,7 +126,7 @@ class WeightedTables(Operator):
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of columns, set by set."""
-        codes = self.cell_codes(cells)
+        codes = cell_codes(cells, self.domain_sizes)
         check_allocation(f"columns of {self.plural}", (len(codes), sum(self.rows), 2))
         used = {i for chosen in self.attribute_sets for i in chosen}
         parts = {i: sparse.csc_array(self._factor_columns(i, codes[:, i])) for i in used}

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from strategies import select
+from strategies import evaluate, select
 from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.joint_weights import joint_climb, joint_strategy
 from strategies.bounds.lower_bound import algebra_bound, closed_bound, product_bound
 from strategies.bounds.ordered_dual import root_diagonal
 from strategies.bounds.worst_bound import largest_entries, total_bound, worst_bound
-from strategies.operators import Dense, Identity, Kronecker, Marginals
+from strategies.operators import Dense, Identity, Kronecker, Marginals, PrefixSums
 from strategies.problem.distinct_rows import distinct_rows
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
@@ -30,6 +30,18 @@ def test_cheap_bounds_take_the_better() -> None:
         assert found == max(product_bound(problem), row_maximum_bound(problem)) > 0
     assert product_bound(Problem.of(product)) > 0
     assert closed_bound(Problem.of(product, objective="max")) is None
+
+
+def test_products_multiply_bounds_for_gaussian_noise_alone() -> None:
+    """Volumes bound one factor for Laplace noise: times another's bound they prove nothing."""
+    singles = Marginals((2,) * 90, [(i,) for i in range(90)], [1.0] * 90)
+    product = Kronecker([singles, PrefixSums(4)])
+    laplace, gaussian = (product_bound(Problem.of(product, norm)) for norm in ("l1", "l2"))
+    assert algebra_bound(Problem.of(singles, "l1")) > algebra_bound(Problem.of(singles, "l2"))
+    assert laplace == gaussian
+    for norm, bound in (("l1", laplace), ("l2", gaussian)):
+        reached = evaluate(product, Kronecker([singles, Identity(4)]), norm).loss
+        assert 0.0 < bound <= reached
 
 
 @pytest.mark.parametrize(("groups", "most"), [(None, 1), ([0, 1, 0, 0], 3)])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
-from strategies.bounds.climbs import steps_within, uniform_bound, update_seconds
+from strategies.bounds.climbs import heavy_bound, steps_within, uniform_bound, update_seconds
 from strategies.bounds.dual_weights import (
     ascend,
     assess_weights,
@@ -18,7 +18,7 @@ from strategies.bounds.dual_weights import (
 from strategies.bounds.lower_bound import lower_bound, rows_bound
 from strategies.bounds.ordered_dual import interpolated_weights
 from strategies.bounds.worst_bound import largest_entries
-from strategies.operators import Gram, RowKronecker, RowScaled
+from strategies.operators import Dense, Gram, RowKronecker, RowScaled
 from strategies.problem.distinct_rows import factor_of_gram, factor_of_rows
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
@@ -47,6 +47,27 @@ def any_loss(workload: Array, matrix: Array, norm: str) -> float:
     """Return a loss by the pseudo-inverse, independently of the library."""
     sensitivity = np.linalg.norm(matrix, ord=1 if norm == "l1" else 2, axis=0).max()
     return float(sensitivity**2 * np.sum((workload @ np.linalg.pinv(matrix)) ** 2))
+
+
+@given(small_workloads())
+def test_weights_by_length_prove_a_bound(workload: Array) -> None:
+    """No more than the climbed ones, and no less than a cell alone."""
+    best = lower_bound(Problem.of(workload, "l2")) * (1 + 1e-3)
+    bound = heavy_bound(Dense(workload))
+    assert (workload**2).sum(axis=0).max() / workload.shape[1] * (1 - 1e-6) <= bound <= best
+
+
+def test_few_long_rows_have_a_bound_in_one_spectrum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of thousands of cells are not begun where that takes minutes; those known are used.
+
+    Within a fifth of the optimum, where the rows' largest entries add up to a third of it.
+    """
+    workload = (np.random.default_rng(0).random((120, 4000)) < 0.01).astype(float)
+    monkeypatch.setattr("strategies.bounds.climbs.LONGEST", 0.0)
+    brief = lower_bound(Problem.of(workload, "l2"))
+    found = select(workload, "l2", method="gaussian_optimal", random_state=0)
+    assert found.lower_bound >= 0.999 * found.loss
+    assert 0.8 * found.loss <= brief < 0.999 * found.loss
 
 
 @pytest.mark.parametrize("cells", [2, 300])

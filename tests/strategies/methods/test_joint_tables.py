@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import evaluate, joint_tables, select
+from strategies.bounds.lower_bound import lower_bound
+from strategies.bounds.unions.joint_tables import joint_bound
 from strategies.operators import (
     Dense,
     Grouping,
@@ -185,6 +187,40 @@ def test_the_worst_cell_of_a_chain_and_of_too_many_tables() -> None:
     assert most <= many.integer_sensitivity("l1") == sum(int(one.max()) for one in blocks)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_tables_too_many_to_be_added_up_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, norm: str
+) -> None:
+    """No sensitivity is below the largest column, and no loss below what it would be with it."""
+    rng = np.random.default_rng(3)
+    blocks = [rng.integers(-2, 3, (9, cells)) for cells in (6, 8)]
+    blocks[0][0, 0] = blocks[1][0, 7] = 90  # of different codes of the attribute of both
+    stack = TableStack([3, 2, 4], [(0, 1), (1, 2)], blocks)
+    power = 1 if norm == "l1" else 2
+    exact = (np.abs(stack.to_dense()) ** power).sum(axis=0).max()
+    apart = sum((np.abs(block) ** power).sum(axis=0).max() for block in blocks)
+    loss = evaluate(stack, stack, norm).loss
+    assert stack.integer_sensitivity(norm) == exact
+    monkeypatch.setattr("strategies.operators.tables.overlapping_tables.MOST_JOINED", 1)
+    again = TableStack(stack.sizes, stack.attribute_sets, stack.blocks)
+    assert not again.sensitivity_is_exact(norm)
+    assert exact < again.integer_sensitivity(norm) == apart
+    assert again.sensitivity(norm) == pytest.approx(apart if norm == "l1" else np.sqrt(apart))
+    assert evaluate(stack, again, norm).loss > loss
+
+
+def test_the_bound_climbs_within_the_work_and_once() -> None:
+    """Without the work for a climb there is none; what was climbed is known at no cost."""
+    workload = TableStack([4] * 5, PAIRS, [pair_rows(4)["x + y <= t"]] * len(PAIRS))
+    problem = Problem.of(workload, "l2")
+    assert joint_bound(problem, 1e-6) == 0.0
+    bound = joint_bound(problem, 4.0)
+    assert 0.0 < bound == joint_bound(problem, 1e-6)
+    assert bound <= lower_bound(problem) <= select(workload, "l2", random_state=0).loss
+    largest = Problem.of(workload, "l2", "max")
+    assert largest.summed() is largest.summed()
+
+
 def test_rows_outside_and_tables_without_full_rank() -> None:
     """Blocks of few rows are solved with as one matrix, and what they do not tell is refused."""
     matrix = TableStack([2, 3, 2], [(0, 1), (1, 2)], [np.eye(6)[:4], np.eye(6)])
@@ -209,14 +245,6 @@ def test_rows_outside_and_tables_without_full_rank() -> None:
 def test_bad_arguments_are_named(sets: object, blocks: object, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         TableStack([2, 3, 4], sets, blocks)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("cells", [[[0, 3, 0]], [[0, 0]], [[-1, 0, 0]]])
-def test_codes_outside_the_domain_are_refused(cells: list[list[int]]) -> None:
-    """Also those of attributes that no table has."""
-    stack = TableStack([2, 3, 4], [(0, 2)], [np.eye(8)])
-    with pytest.raises(ValueError, match="cells"):
-        stack.columns(np.array(cells))
 
 
 def test_tables_beyond_their_size_are_refused() -> None:

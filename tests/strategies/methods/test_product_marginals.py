@@ -25,6 +25,7 @@ from strategies.operators import (
     Stack,
     error_trace,
     estimate,
+    memory_cap,
     row_errors,
 )
 from strategies.problem.table_union import TableUnion, table_union
@@ -148,6 +149,19 @@ def test_joint_answers_are_least_squares_over_both_groups(sets: list[tuple[int, 
     assert np.allclose(row_errors(workload, matrix), (inverse**2).sum(axis=1), rtol=1e-8)
     assert error_trace(workload, matrix) == pytest.approx(np.sum(inverse**2), rel=1e-8)
     assert np.allclose(estimate(workload, matrix, answers), inverse @ answers, atol=1e-8)
+
+
+def test_groups_that_share_too_much_are_answered_as_any_stack() -> None:
+    """Where the memory cap holds the rows but not what the groups share."""
+    rows = [
+        ProductMarginals([np.eye(6), factor], [(0, 1)], [1.0]) for factor in (np.tri(6), np.eye(6))
+    ]
+    workload = product(np.tri(6), np.tri(6))
+    expected = JointMarginals(rows).error_trace(workload)
+    with memory_cap(50_000):
+        matrix = JointMarginals(rows)
+        assert matrix.coupling is None
+        assert error_trace(workload, matrix) == pytest.approx(expected, rel=1e-8)
 
 
 @settings(max_examples=3, deadline=None)

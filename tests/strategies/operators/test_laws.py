@@ -217,6 +217,24 @@ CASES: dict[str, Callable[[], Case]] = {
         ops.ProductMarginals([[[1, 0, 2], [2, 0, 4]], [[3, 1]]], [(1,), (0, 1)], [1, 2]),
         tables([np.array([[1, 0, 2], [2, 0, 4]]), np.array([[3, 1]])], {(1,): 1, (0, 1): 2}),
     ),
+    "marginals of no weight": lambda: Case(
+        ops.Marginals(SIZES, [(0,), ()], [0, 0]), np.zeros((4, 24))
+    ),
+    "product marginals of no weight": lambda: Case(
+        ops.ProductMarginals(STEEP, [(0,), (1, 2)], [0.0, 0.0]), np.zeros((12, 24))
+    ),
+    "oblique residuals of no weight": lambda: Case(
+        ops.ObliqueResiduals(OBLIQUE, [(0,), (1, 2)], [0, 0]), np.zeros((5, 24))
+    ),
+    "joint marginals of a group without weight": lambda: Case(
+        ops.JointMarginals(
+            [
+                ops.ProductMarginals(REAL_STEEP, [(0, 1)], [0.0]),
+                ops.ProductMarginals([HALVES, REAL_STEEP[1]], [(0, 1)], [2.0]),
+            ]
+        ),
+        np.vstack([np.zeros((20, 12)), 2.0 * np.kron(HALVES, REAL_STEEP[1])]),
+    ),
     "tables": lambda: table_stack(
         {(0, 1): TABLES[0], (0, 2): TABLES[1], (): np.array([[2.0], [1.0]])}
     ),
@@ -401,6 +419,17 @@ def test_columns(case: Case) -> None:
     else:
         codes = np.stack(np.unravel_index(cells, case.operator.sizes), axis=1)
         close(case.operator.columns(codes).toarray(), case.twin[:, cells])
+
+
+@pytest.mark.parametrize("codes", [[[0, 2, 0]], [[0, 0]], [[-1, 0, 0]]])
+@pytest.mark.parametrize(
+    "name",
+    ["paths", "forest", "kronecker", "marginals", "product marginals", "tables of integers"],
+)
+def test_codes_outside_the_domain_are_refused(name: str, codes: list[list[int]]) -> None:
+    """Also those of attributes that no table has; negative ones count from no end."""
+    with pytest.raises(ValueError, match="codes outside the domain"):
+        CASES[name]().operator.columns(np.array(codes))
 
 
 def test_sizes_fit_the_columns(case: Case) -> None:

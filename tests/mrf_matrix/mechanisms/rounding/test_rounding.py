@@ -17,10 +17,12 @@ from strategies.operators import (
     Dense,
     Grouping,
     Identity,
+    JointMarginals,
     Kronecker,
     Marginals,
     ObliqueResiduals,
     Product,
+    ProductMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -175,6 +177,47 @@ def test_faint_rows_are_reported(norm):
     assert not round_strategy(both, norm).is_lossy  # the identity determines the lost row
     lost = Stack([Scaled(1e-14, Dense([[1.0, 0.0]])), Dense([[0.0, 1.0]])])
     assert round_strategy(lost, norm).is_lossy
+
+
+FEW_BITS = [0.7 * np.eye(2)] * 7  # beside seven more attributes a factor has four bits
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_lost"),
+    [
+        (np.diag([1.0, 1.0, 0.01]) * 0.3, True),  # a column becomes zero
+        (np.array([[1.0, 0.99, 0.0], [0.0, 0.02, 0.0], [0.0, 0.0, 1.0]]), True),  # two are alike
+        (np.diag([1.0, 1.0, 0.1]) * 0.3, False),
+        (np.array([[1.0, 0.6, 0.0], [0.0, 0.4, 0.0], [0.0, 0.0, 1.0]]), False),
+        (np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.7]]), False),  # alike before
+    ],
+)
+def test_codes_that_few_bits_do_not_tell_apart_are_reported(factor, is_lost):
+    matrix = ProductMarginals([factor, *FEW_BITS], [tuple(range(8))], [1.0])
+    rounded = round_strategy(matrix, "l1")
+    ranks = [np.linalg.matrix_rank(one.to_dense()) for one in (rounded.matrix, matrix)]
+    assert rounded.is_lossy == (ranks[0] < ranks[1]) == is_lost
+
+
+@pytest.mark.parametrize(("faint", "is_lost"), [(0.01, True), (0.3, False)])
+def test_residuals_that_few_bits_do_not_tell_apart_are_reported(faint, is_lost):
+    frame = np.array([[0.7, -0.7, 0.0], [0.0, faint, -faint]])
+    sets = [tuple(np.flatnonzero(row)) for row in np.ndindex((2,) * 8)]
+    matrix = ObliqueResiduals([frame, *([[[0.5, -0.5]]] * 7)], sets, [1.0] * len(sets))
+    rounded = round_strategy(matrix, "l2")
+    ranks = [np.linalg.matrix_rank(one.to_dense()) for one in (rounded.matrix, matrix)]
+    assert rounded.is_lossy == (ranks[0] < ranks[1]) == is_lost
+
+
+def test_groups_without_coordinates_are_rounded_entry_by_entry():
+    dependent = ProductMarginals([[[0.3, 0.7, 1.0], [0.1, 0.2, 0.3]]], [(0,)], [1.0])
+    matrix = JointMarginals([dependent, ProductMarginals([np.eye(3) * 0.3], [(0,)], [0.7])])
+    rounded = round_strategy(matrix, "l1")
+    entries = rounded.matrix.to_dense()
+    kept = entries / float(rounded.scale)
+    assert kept == pytest.approx(matrix.to_dense(), rel=0.01)
+    assert kept[:2] == pytest.approx(matrix.to_dense()[:2], rel=1e-6)
+    assert rounded.column_sum == exact_sensitivity(entries, "l1")
 
 
 @pytest.mark.parametrize("norm", NORMS)
