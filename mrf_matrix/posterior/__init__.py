@@ -6,6 +6,8 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.posterior.block_table import BlockTable as BlockTable
+    from mrf_matrix.posterior.block_table import ClassTotals as ClassTotals
+    from mrf_matrix.posterior.block_table import class_totals as class_totals
     from mrf_matrix.posterior.labelled import CellShares as CellShares
     from mrf_matrix.posterior.labelled import LabelPosterior as LabelPosterior
     from mrf_matrix.posterior.pooled import PooledPosterior as PooledPosterior
@@ -36,7 +38,5 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.residuals.tables import intercepts as intercepts
     from mrf_matrix.posterior.residuals.tables import margin as margin
     from mrf_matrix.posterior.residuals.tables import shrunk_counts as shrunk_counts
-    from mrf_matrix.posterior.totals import ClassTotals as ClassTotals
-    from mrf_matrix.posterior.totals import class_totals as class_totals
 
 __getattr__, __dir__, __all__ = front_door(__name__)

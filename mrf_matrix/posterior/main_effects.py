@@ -19,8 +19,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
-from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.totals import ClassTotals
+from mrf_matrix.posterior.block_table import BlockTable, ClassTotals
 
 USUAL_RELEVANCE = 0.3
 LEAST_RELEVANCE = 1e-4

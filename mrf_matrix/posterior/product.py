@@ -20,11 +20,10 @@ from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-from mrf_matrix.posterior.block_table import BlockTable, check_blocks
+from mrf_matrix.posterior.block_table import BlockTable, ClassTotals, check_blocks, class_totals
 from mrf_matrix.posterior.dependence import trust
 from mrf_matrix.posterior.interactions import Interactions, fit_interactions
 from mrf_matrix.posterior.main_effects import fit_main_effects
-from mrf_matrix.posterior.totals import ClassTotals, class_totals
 from strategies.operators.base.threads import one_thread
 
 Codes = NDArray[np.integer[Any]]

@@ -346,3 +346,11 @@ def merge_counts(*parts: CellCounts | Iterable[CellCounts]) -> CellCounts:
                 f"count_stream or count_cells."
             )
     return listed[0].merged(listed[1:])
+
+
+def needs_records(what: str) -> TypeError:
+    """Return the refusal of counts where every record is needed by itself."""
+    return TypeError(
+        f"{what} needs the records themselves, for each of them is sent its own way: expected "
+        f"fit(X, y). Counts of cells do not tell records apart."
+    )

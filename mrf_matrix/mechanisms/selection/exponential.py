@@ -129,6 +129,13 @@ def _coin_below_one(numerator: Longs, shift: int, bits: Bits) -> Bools:
     return odd
 
 
+def chosen_place(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> int:
+    """Choose among the options of the only column; without noise the first of the best."""
+    if rate.units is None:
+        return int(np.argmax(options[:, 0] & (gaps[:, 0] == 0)))
+    return int(select(np.where(options, gaps, 0), options, rate, bits)[0])
+
+
 def probabilities(gaps: NDArray[Any], options: Bools, rate: Rate) -> NDArray[np.float64]:
     """Return the law of `select`: each option's probability, columns summing to one."""
     if rate.units is None:

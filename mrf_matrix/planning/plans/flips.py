@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.error.noise_sums import NoiseTerm, combined
-from mrf_matrix.error.normal_flips import normal_flip
+from mrf_matrix.error.noise_sums import NoiseTerm, combined, normal_flip
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
 from strategies.operators import Operator

@@ -6,8 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
-from mrf_matrix.error.normal_flips import normal_flip
+from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, normal_flip
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 LAWS = [

@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
-from mrf_matrix.error.normal_flips import NORMAL_ERROR, normal_flip
+from mrf_matrix.error.noise_sums import NORMAL_ERROR, NoiseSum, NoiseTerm, normal_flip
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 

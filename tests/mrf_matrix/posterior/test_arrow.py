@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from mrf_matrix.posterior.arrow import Arrow
+from mrf_matrix.posterior.block_fit import Arrow
 
 
 def whole(arrow):

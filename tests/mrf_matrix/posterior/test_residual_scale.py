@@ -1,6 +1,7 @@
 """A scaled sum of effects: its middle by enumeration, and the scale that records ask for."""
 
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
 from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.posterior import (
     SCALES,
     ClassStates,
@@ -23,10 +26,11 @@ from mrf_matrix.posterior import (
     scaled_states,
     sum_of_effects,
 )
+from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.questions import AskedSteps, scored_records
 from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.releases import ResidualReleases
 
 SIZES = (2, 3, 4)
 POOLING = Pooling(Smoothness(0.1, 0.95), 2.0, 0.1, 0.25, 1.0)
@@ -206,6 +210,21 @@ def test_copies_ask_for_their_part_of_the_sum(copies, budget):
     assert log_loss(labels, found) < best + 0.01
 
 
+@dataclass(frozen=True)
+class Some:
+    """Some steps of a plan, by themselves."""
+
+    domain: Domain
+    steps: tuple
+    n_records: int | None = None
+    delta: float = 0.0
+    neighboring: str = "add_remove"
+
+    @property
+    def budget(self):
+        return total_budget([one.budget for one in self.steps])
+
+
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("budget", [PureDP(2), ZCDP(1)], ids=repr)
 def test_records_have_the_scores_that_are_predicted(budget, k):
@@ -215,11 +234,13 @@ def test_records_have_the_scores_that_are_predicted(budget, k):
     labels = (codes.sum(axis=1) + generator.integers(0, 2, 400)) % k
     domain = Domain.from_sizes(SIZES, n_classes=k)
     plan = residual_plan(domain, budget, generator, n_records=400)
-    records = ResidualRecords(codes, labels, SIZES, k)
-    releases = ResidualReleases(records, "research", generator)
-    posterior = learned(replace(plan, passes=(), pairs=None), releases)
+    first = replace(plan, passes=(), pairs=None)
+    alone = Some(domain, first.steps)
+    records = EncodedRecords(domain, codes, labels)
+    asked = AskedSteps(first, Live(alone, records, nullcontext, "research", generator))
+    posterior = learned(first, asked)
     expected = np.column_stack([one.log_odds(codes) for one in posterior.columns])
-    assert_allclose(records._scores, expected)
+    assert_allclose(scored_records(first, asked.effects, records)._scores, expected)
     assert np.abs(expected - expected.mean(axis=0)).max() > 0.01
 
 
@@ -238,7 +259,8 @@ def test_the_curvature_of_the_first_pass_is_that_of_the_totals(monkeypatch, k, e
         return honest(self, curvature)
 
     monkeypatch.setattr(ClassStates, "with_curvature", noted)
-    learned(plan, ResidualReleases(ResidualRecords(codes, labels, SIZES, k), "exact", None))
+    records = EncodedRecords(domain, codes, labels)
+    learned(plan, AskedSteps(plan, Live(plan, records, nullcontext, "exact")))
     if expected is None:
         shares = np.array([0.7, 0.2, 0.1])
         expected = 0.5 / (1 - 0.1) * (1 - (shares**2).sum())
