@@ -1,0 +1,398 @@
+"""Who takes the steps of a plan: the only place where data and noise meet.
+
+Every curator has two verbs, `measure` and `choose`, and `part` for a plan within the plan. A step
+that is not the next one announced is refused before data are looked at. `Live` holds private data:
+it works out exact integers, charges the whole plan once, draws, and keeps the outcome. `Replay` has
+a transcript, and no data. All that learns is written against the verbs, and cannot tell them apart:
+a fit, a model file and a release by several parties are learned from by one function.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from threading import RLock
+from typing import Any, Self
+
+import numpy as np
+
+from mrf_matrix.base.fields import FieldError, JsonObject, object_of, whole_numbers
+from mrf_matrix.base.provenance import NOTHING, Provenance, join
+from mrf_matrix.base.steps import tell
+from mrf_matrix.mechanisms import Mechanism, Release, measure
+from mrf_matrix.mechanisms.counts.counts import ReadyCounts
+from mrf_matrix.mechanisms.measurement.comparison import same_measurement
+from mrf_matrix.mechanisms.measurement.release import Drawn, Noise
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.release.plan import (
+    Deferred,
+    Plan,
+    PlanError,
+    Step,
+    TableStep,
+    check_shares,
+    is_plan,
+)
+from mrf_matrix.release.questions import Options, Table
+from mrf_matrix.release.transcript import Announced, Outcome, Places, Recorded, Transcript
+
+LARGEST_ANSWER = 2**62
+"""In size, of answers in a file: sums of a few of them are int64."""
+
+DEEPEST = 5
+"""Plans within plans, of which a stranger's file may have many."""
+
+Announce = Callable[[], Plan]
+Read = Callable[[JsonObject], Plan]
+
+
+class Curator(ABC):
+    """Steps in their order, and what became of them.
+
+    Parameters
+    ----------
+    plan : Plan
+    noise : {"exact", "research", "none", "shares", "claimed"}
+    parent : Curator, optional
+        Whose transcript and charge a part shares.
+
+    Raises PlanError if the plan's shares do not add up.
+    """
+
+    def __init__(self, plan: Plan, noise: Noise, parent: "Curator | None" = None) -> None:
+        check_shares(plan)
+        self.plan, self.noise = plan, noise
+        self.depth: int = 1 if parent is None else parent.depth + 1
+        self._outcomes: list[Outcome] = [] if parent is None else parent._outcomes
+        self._left = deque(plan.steps)
+        self._part: Curator | None = None
+        self._lock: Any = RLock() if parent is None else parent._lock
+
+    @property
+    @abstractmethod
+    def provenance(self) -> Provenance:
+        """Of all that is released."""
+
+    @property
+    def transcript(self) -> Transcript:
+        """All outcomes so far."""
+        return Transcript(self.noise, tuple(self._outcomes), self.provenance)
+
+    def measure(self, step: TableStep, asked: Table) -> Release:
+        """Take the next step, a measurement.
+
+        Raises PlanError if it is not the one that was announced.
+        """
+        mechanism = step.mechanism(asked.n_cells)
+        with self._lock:  # no step is taken twice, by threads either
+            self._check_next(step, asked.kind)
+            if (mechanism.budget, mechanism.neighboring) != (step.budget, step.neighboring):
+                raise PlanError(f"{step.measured!r} would spend {mechanism.budget!r}.")
+            release = self._measured(step, asked, mechanism)
+            self._outcomes.append(release)
+        return release
+
+    def choose(self, step: Step, asked: Options) -> Places:
+        """Take the next step, a choice.
+
+        Raises PlanError if it is not the one that was announced.
+        """
+        with self._lock:
+            self._check_next(step, asked.kind)
+            chosen = self._chosen(step, asked)
+            self._outcomes.append(chosen)
+        return chosen
+
+    def part(
+        self, step: "Plan | Deferred", announce: Announce | None = None, read: Read | None = None
+    ) -> "Curator":
+        """Return the curator of a plan within the plan.
+
+        Parameters
+        ----------
+        step : Plan or Deferred
+            The next one.
+        announce : callable
+            Of a deferred share: makes its plan, a public function of outcomes.
+        read : callable
+            Reads that plan from a file.
+
+        Raises PlanError if it is not the next one, or spends other than was announced for it.
+        """
+        with self._lock:
+            self._check_next(step, None)
+            plan: Any = step
+            if isinstance(step, Deferred):
+                assert announce is not None
+                assert read is not None
+                plan = self._announced(announce, read)
+                if (plan.budget, plan.neighboring) != (step.budget, step.neighboring):
+                    raise PlanError(
+                        f"{step.measured!r} has {step.budget!r}, not {plan.budget!r}, under "
+                        f"{step.neighboring} neighbours."
+                    )
+                self._outcomes.append(Announced(plan))
+            self._left.popleft()
+            self._part = self._of_part(plan)
+            return self._part
+
+    def check_finished(self) -> None:
+        """Refuse to go on where announced steps are left.
+
+        Raises PlanError.
+        """
+        if self._part is not None:
+            self._part.check_finished()
+        if self._left:
+            raise PlanError(f"{len(self._left)} announced steps were not taken.")
+
+    def _check_next(self, step: Any, kind: str | None) -> None:
+        """Refuse any step but the next one announced, asked as its kind."""
+        if self._part is not None:
+            self._part.check_finished()
+        if not self._left or (self._left[0] is not step and self._left[0] != step):
+            said = getattr(step, "measured", step)
+            raise PlanError(f"{said!r} is not the next step that was announced.")
+        if (kind is None) != (is_plan(step) or isinstance(step, Deferred)):
+            raise PlanError("a part was asked as a step, or a step as a part.")
+        if kind is not None and kind != step.kind:
+            raise PlanError(f"{step.measured!r} is of kind {step.kind!r}: not {kind!r}.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failed: Any) -> None:  # noqa: B027 - only who pays has something to end
+        """End what was begun."""
+
+    @abstractmethod
+    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release: ...
+
+    @abstractmethod
+    def _chosen(self, step: Step, asked: Options) -> Places: ...
+
+    def _announced(self, announce: Announce, read: Read) -> Plan:
+        return announce()
+
+    @abstractmethod
+    def _of_part(self, plan: Plan) -> "Curator": ...
+
+
+class Live(Curator):
+    """A curator of private data.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : **private**
+        Records in memory, or counts of what the plan asks for.
+    paid : callable
+        Returns a context that charges the whole plan, or refuses, when it is entered: once, before
+        the first noise.
+    noise : {"exact", "research"}
+    stream : Generator, optional
+        Of research noise.
+    provenance : Provenance
+        Of all that is released: the charge, and what the data rest on.
+    before : Transcript, optional
+        Of a fit of the same plan that failed once it was paid for: what it told is told again.
+        Then `paid` charges nothing.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        data: Any,
+        paid: Callable[[], AbstractContextManager[Any]],
+        noise: str,
+        stream: np.random.Generator | None = None,
+        *,
+        provenance: Provenance = NOTHING,
+        before: Transcript | None = None,
+        parent: "Live | None" = None,
+    ) -> None:
+        drawn: Any = "none" if plan.budget.is_infinite else noise
+        super().__init__(plan, drawn, parent)
+        self._data, self._paid, self._asked, self._stream = data, paid, noise, stream
+        self._provenance = provenance
+        self._root: Live = self if parent is None else parent._root
+        if parent is None:
+            self._bits = Bits(stream)
+            self._before = deque(() if before is None else before.outcomes)
+            self.is_paid = before is not None
+            self.begun = len(self._before)
+            self._stack, self._is_drawing = ExitStack(), False
+
+    def __repr__(self) -> str:
+        return f"Live(private, {self.plan!r})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a curator holds private data: it is not pickled or copied.")
+
+    @property
+    def provenance(self) -> Provenance:
+        """Of all that is released."""
+        return self._root._provenance
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether all that was drawn was kept, so that the steps left may be taken later."""
+        return self.is_paid and self.begun == len(self._outcomes)
+
+    def __exit__(self, *failed: Any) -> None:
+        """Let signals act again, and errors hold what was drawn."""
+        self._root._stack.__exit__(*failed)
+
+    def _take(self, step: Step) -> None:
+        """Charge the whole, once; from now on the step is spent."""
+        root = self._root
+        if not root._is_drawing:
+            root._stack.enter_context(root._paid())
+            root._is_drawing = root.is_paid = True
+        self._left.popleft()
+        root.begun += 1
+
+    def _told_before(self) -> Any:
+        """Return what a fit before this one told, if that is not used up."""
+        return self._root._before.popleft() if self._root._before else None
+
+    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+        before: Release | None = self._told_before()
+        if before is not None:
+            self._left.popleft()
+            return before
+        matrix = mechanism.rounded.matrix  # what follows may fail: nothing is spent by it
+        tell(f"Measuring {step.measured}")
+        exact = ReadyCounts.of(asked.counts(self._data), matrix)
+        self._take(step)
+        release = measure(mechanism, exact, noise=self._asked, random_state=self._stream)
+        return release.resting_on(self.provenance)
+
+    def _chosen(self, step: Step, asked: Options) -> Places:
+        before: Places | None = self._told_before()
+        if before is not None:
+            self._left.popleft()
+            return before
+        tell(f"Choosing {step.measured}")
+        scores = asked.scores(self._data)  # may fail: nothing is spent by it
+        self._take(step)
+        return asked.draw(scores, step, self._root._bits)
+
+    def _announced(self, announce: Announce, read: Read) -> Plan:
+        before: Announced | None = self._told_before()
+        if before is not None:
+            return before.plan
+        self._root.begun += 1
+        return announce()
+
+    def _of_part(self, plan: Plan) -> "Live":
+        if plan.domain != self.plan.domain:
+            raise PlanError("a plan within the plan is over another domain.")
+        return Live(plan, self._data, self._paid, self._asked, self._stream, parent=self)
+
+
+class Replay(Curator):
+    """A curator without data, who tells what was told before, if it could have been.
+
+    Parameters
+    ----------
+    plan : Plan
+    recorded : Recorded
+        As it stands in a file.
+
+    Raises FieldError where it tells what the plan could not have released.
+    """
+
+    def __init__(self, plan: Plan, recorded: Recorded, parent: "Replay | None" = None) -> None:
+        super().__init__(plan, recorded.noise, parent)
+        self._recorded = recorded
+        self._root: Replay = self if parent is None else parent._root
+        if self.depth > DEEPEST:
+            raise FieldError(f"outcomes: plans within plans, {self.depth} deep.")
+        if parent is None:
+            if plan.budget.is_infinite != (recorded.noise == "none"):
+                raise FieldError("noise: expected 'none' with an infinite budget only.")
+            answers = recorded.answers
+            if not bool(((answers >= -LARGEST_ANSWER) & (answers <= LARGEST_ANSWER)).all()):
+                raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
+            self._given, self._used = deque(recorded.outcomes), 0
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the file says, and that of the domain."""
+        return join([self._recorded.provenance, self.plan.domain.provenance])
+
+    def check_finished(self) -> None:
+        """Refuse a transcript that has more than the plan."""
+        super().check_finished()
+        if self._root is self and (self._given or self._used != len(self._recorded.answers)):
+            raise FieldError("outcomes: the plan has fewer steps, or fewer answers.")
+
+    def _next(self, name: str) -> Any:
+        """Return the next outcome, which must be of this name."""
+        if not self._root._given:
+            raise FieldError("outcomes: the plan has more steps.")
+        return object_of(self._root._given.popleft(), "outcomes", {name})[name]
+
+    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+        root, shape = self._root, (mechanism.rounded.matrix.shape[0], asked.n_columns)
+        if self._next("answers") != list(shape):
+            raise FieldError(f"outcomes: expected answers of shape {list(shape)}.")
+        end = root._used + shape[0] * shape[1]
+        if end > len(root._recorded.answers):
+            raise FieldError("answers: the plan has more.")
+        answers = root._recorded.answers[root._used : end].reshape(shape)
+        root._used = end
+        self._left.popleft()
+        drawn = Drawn(answers, self.provenance, mechanism, self.noise, None)
+        release = Release(mechanism, drawn.answers, self.noise, asked.sizes, _drawn=drawn)
+        release.claim.check_covers(mechanism.budget, mechanism.neighboring, self.noise)
+        return release
+
+    def _chosen(self, step: Step, asked: Options) -> Places:
+        chosen = whole_numbers(self._next("chosen"), "outcomes: chosen")
+        asked.check(chosen)
+        self._left.popleft()
+        return chosen
+
+    def _announced(self, announce: Announce, read: Read) -> Plan:
+        return read(self._next("announced"))
+
+    def _of_part(self, plan: Plan) -> "Replay":
+        return Replay(plan, self._recorded, self)
+
+
+class PartyReleases(Curator):
+    """A curator who was handed the releases, of parties who shared the noise.
+
+    Parameters
+    ----------
+    plan : Plan
+    releases : sequence of Release
+        One a measurement. Each must have measured the announced strategy, for no more than its
+        share; its own law, of shares by those who contributed, is learned from.
+    """
+
+    def __init__(self, plan: Plan, releases: Sequence[Release]) -> None:
+        super().__init__(plan, releases[0].noise)
+        self._releases = deque(releases)
+        self._rests_on = join([plan.domain.provenance, *(one.provenance for one in releases)])
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the releases."""
+        return self._rests_on
+
+    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+        if not self._releases:
+            raise PlanError(f"{step.measured!r}: no release is left for it.")
+        release = self._releases.popleft()
+        if not same_measurement(release.mechanism, mechanism):
+            raise PlanError(f"{step.measured!r}: the release measured something else.")
+        self._left.popleft()
+        return release
+
+    def _chosen(self, step: Step, asked: Options) -> Places:
+        raise PlanError(f"{step.measured!r} is a choice: releases alone tell none.")
+
+    def _of_part(self, plan: Plan) -> Curator:
+        raise PlanError("a plan of parts: expected one curator for all of it.")

@@ -1,0 +1,159 @@
+"""A plan's steps: what will be released, in exact shares of one budget, before any data.
+
+Which table a later step measures may depend on earlier outcomes; what it costs depends on nothing.
+A step may be a plan itself, or a share that is `Deferred` to a plan which outcomes before it pick.
+So the claim is the composition of the announced shares, whatever follows from the data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from mrf_matrix.base.checks import LARGEST_N_RECORDS
+from mrf_matrix.base.fields import integer_of
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP
+from mrf_matrix.mechanisms.budgets.budget import total_budget
+
+Budget = PureDP | ZCDP
+
+
+class Step(Protocol):
+    """One release that is announced: what it is, and its exact share."""
+
+    @property
+    def kind(self) -> str:
+        """Of the questions that may be asked at it."""
+
+    @property
+    def measured(self) -> str:
+        """What it measures or chooses, in words."""
+
+    @property
+    def budget(self) -> Budget:
+        """Its share."""
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+
+
+class TableStep(Step, Protocol):
+    """A step that measures a table."""
+
+    @property
+    def units(self) -> int:
+        """Integer units in one record's weight."""
+
+    def mechanism(self, n_cells: int) -> Mechanism:
+        """Return what is measured over so many cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyStep:
+    """A measurement whose strategy is known before the data.
+
+    Attributes
+    ----------
+    measured : str
+    known : Mechanism
+    units : int
+        Integer units in one record's weight.
+    """
+
+    measured: str
+    known: Mechanism
+    units: int = 1
+    kind: ClassVar[str] = "strategy"
+
+    @property
+    def budget(self) -> Budget:
+        """Its share."""
+        return self.known.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.known.neighboring
+
+    def mechanism(self, n_cells: int) -> Mechanism:
+        """Return the strategy's, whatever is asked."""
+        return self.known
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A share of the budget for a plan that outcomes before it will pick."""
+
+    measured: str
+    budget: Budget
+    neighboring: str
+    kind: ClassVar[str] = "deferred"
+
+
+class Plan(Protocol):
+    """What one fit will release, decided without data; plans of all kinds are read like this."""
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+
+    @property
+    def budget(self) -> Budget:
+        """The whole."""
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+
+    @property
+    def n_records(self) -> int | None:
+        """Where their number is public."""
+
+    @property
+    def delta(self) -> float:
+        """The δ that the claim is stated for; 0 for none."""
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """Every step in its order: a `Step`, a `Deferred`, or a plan; always the same objects."""
+
+
+class PlanError(ValueError):
+    """A step that was not announced, was taken already, or is not the next one."""
+
+
+def check_shares(plan: Plan) -> None:
+    """Refuse a plan whose steps do not add up to its budget, exactly.
+
+    Raises PlanError.
+    """
+    spent = total_budget([one.budget for one in plan.steps])
+    relations = {one.neighboring for one in plan.steps}
+    if spent != plan.budget or relations != {plan.neighboring}:
+        raise PlanError(
+            f"steps spend {spent!r} under {', '.join(sorted(relations))} neighbours: expected "
+            f"{plan.budget!r} under {plan.neighboring}, exactly."
+        )
+
+
+def is_plan(step: object) -> bool:
+    """Whether a step is a plan itself."""
+    return hasattr(step, "steps")
+
+
+def flat_steps(plan: Plan) -> Iterator[Any]:
+    """Yield every step, those of plans within it in their place."""
+    for one in plan.steps:
+        if is_plan(one):
+            yield from flat_steps(one)
+        else:
+            yield one
+
+
+LARGEST_DELTA = 1 - 2**-53
+
+
+def records_of(data: object, where: str = "n_records") -> int | None:
+    """Return the public number of records, None where it is not known."""
+    return None if data is None else integer_of(data, where, 1, LARGEST_N_RECORDS)

@@ -1,0 +1,345 @@
+"""Curators take announced steps, in their order, once, for exactly their shares."""
+
+import pickle
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Barrier, Thread
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain
+from mrf_matrix.base.fields import FieldError
+from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate, count_cells
+from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.release.curator import Live, PartyReleases, Replay
+from mrf_matrix.release.plan import Deferred, PlanError, StrategyStep
+from mrf_matrix.release.questions import Cells, FewOptions
+from mrf_matrix.residual.step import ResidualStep
+from strategies.operators import Identity
+
+DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
+HALF = PureDP(1) * (1 / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Some steps over a domain."""
+
+    steps: tuple
+    budget: object = PureDP(1)
+    neighboring: str = "add_remove"
+    domain: Domain = DOMAIN
+    n_records: int | None = None
+    delta: float = 0.0
+
+
+def measuring(budget=HALF, attribute=0, neighboring="add_remove"):
+    size = DOMAIN.sizes[attribute]
+    return StrategyStep(
+        f"counts of attribute {attribute}",
+        calibrate(Identity(size), budget, neighboring=neighboring),
+    )
+
+
+def choosing(budget=HALF):
+    return ResidualStep("screening", "which attribute", budget, "add_remove")
+
+
+def cells(attribute=0):
+    return Cells((attribute,), (DOMAIN.sizes[attribute],), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Largest(FewOptions):
+    """The attribute whose first code has most records."""
+
+    kind = "screening"
+    options: np.ndarray = field(default_factory=lambda: np.ones(2, dtype=bool))
+
+    def scores(self, data):
+        return np.array([int(data.cells((i,)).counts[0].sum()) for i in range(2)])
+
+
+class Records:
+    """Private records that count how often they are opened."""
+
+    def __init__(self, fails=False):
+        generator = np.random.default_rng(0)
+        self.codes = np.stack([generator.integers(size, size=50) for size in DOMAIN.sizes], axis=1)
+        self.labels, self.opened, self.fails = generator.integers(2, size=50), 0, fails
+
+    def cells(self, features):
+        self.opened += 1
+        if self.fails:
+            raise MemoryError
+        sizes = tuple(DOMAIN.sizes[i] for i in features)
+        return count_cells(self.codes[:, list(features)], self.labels, sizes, 2)
+
+
+def live(plan, records=None, **more):
+    """Return a curator, and the list that it puts a word in for each charge."""
+    paid = []
+
+    @contextmanager
+    def charge():
+        paid.append("charged")
+        try:
+            yield
+        finally:
+            paid.append("ended")
+
+    stream = np.random.default_rng(0)
+    made = Live(plan, records or Records(), charge, "research", stream, **more)
+    return made, paid
+
+
+TWO = Plan((measuring(), measuring(attribute=1)))
+
+
+def test_the_whole_is_charged_once_before_the_first_noise_and_ends_with_the_last():
+    curator, paid = live(TWO)
+    with curator:
+        assert paid == []
+        curator.measure(TWO.steps[0], cells())
+        curator.measure(TWO.steps[1], cells(1))
+        assert paid == ["charged"]
+        curator.check_finished()
+    assert paid == ["charged", "ended"]
+    assert [one.answers.shape for one in curator.transcript.releases] == [(3, 2), (2, 2)]
+
+
+def test_counts_that_fail_spend_nothing():
+    curator, paid = live(TWO, Records(fails=True))
+    with pytest.raises(MemoryError), curator:
+        curator.measure(TWO.steps[0], cells())
+    assert paid == []
+    assert not curator.is_paid
+    assert curator.transcript.outcomes == ()
+
+
+REFUSED = {
+    "the second step first": lambda one: one.measure(TWO.steps[1], cells(1)),
+    "a step that equals none": lambda one: one.measure(measuring(PureDP(1)), cells()),
+    "another kind of question": lambda one: one.measure(TWO.steps[0], Largest()),
+    "a measurement as a choice": lambda one: one.choose(TWO.steps[0], cells()),
+    "a step as a part": lambda one: one.part(TWO.steps[0]),
+    "a plan that is no step": lambda one: one.part(TWO),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_step_that_is_not_the_next_one_is_refused_before_data_are_looked_at(what):
+    records = Records()
+    curator, paid = live(TWO, records)
+    with pytest.raises((PlanError, AttributeError)):
+        REFUSED[what](curator)
+    assert (paid, records.opened) == ([], 0)
+
+
+def test_no_step_is_taken_twice_and_none_is_left_out():
+    curator, _ = live(TWO)
+    curator.measure(TWO.steps[0], cells())
+    with pytest.raises(PlanError, match="not the next"):
+        curator.measure(TWO.steps[0], cells())
+    with pytest.raises(PlanError, match="1 announced steps"):
+        curator.check_finished()
+
+
+def test_threads_take_a_step_once():
+    curator, paid = live(TWO)
+    start, refused = Barrier(4), []
+
+    def take():
+        start.wait()
+        try:
+            curator.measure(TWO.steps[0], cells())
+        except PlanError:
+            refused.append(1)
+
+    threads = [Thread(target=take) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert (len(refused), paid, len(curator.transcript.outcomes)) == (3, ["charged"], 1)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (measuring(),),
+        (measuring(), measuring(PureDP(1))),
+        (measuring(), measuring(attribute=1, neighboring="replace_one")),
+    ],
+)
+def test_shares_that_do_not_add_up_make_no_curator(steps):
+    with pytest.raises(PlanError, match="exactly"):
+        live(Plan(steps))
+
+
+def test_a_share_of_another_kind_makes_no_curator():
+    with pytest.raises((PlanError, TypeError, ValueError)):
+        live(Plan((measuring(), measuring(ZCDP(1), attribute=1))))
+
+
+# Deferred shares ---------------------------------------------------------------------------------
+
+DEFERRED = Plan((choosing(), Deferred("what follows", HALF, "add_remove")))
+
+
+def unread(data):
+    raise AssertionError("nothing was read")
+
+
+def test_outcomes_pick_a_plan_of_exactly_the_share():
+    curator, paid = live(DEFERRED)
+    with curator:
+        (place,) = curator.choose(DEFERRED.steps[0], Largest())
+        follows = Plan((measuring(attribute=place),), HALF)
+        part = curator.part(DEFERRED.steps[1], lambda: follows, unread)
+        with pytest.raises(PlanError):
+            curator.check_finished()  # the part's step is left
+        part.measure(follows.steps[0], cells(place))
+        curator.check_finished()
+    assert paid == ["charged", "ended"]
+    assert [type(one).__name__ for one in curator.transcript.outcomes] == [
+        "tuple", "Announced", "Release",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "follows",
+    [
+        Plan((measuring(PureDP(1)),)),
+        Plan((measuring(HALF * (1 / 2)),), HALF * (1 / 2)),
+        Plan((measuring(neighboring="replace_one"),), HALF, "replace_one"),
+    ],
+)
+def test_a_plan_that_spends_other_than_its_share_is_refused(follows):
+    curator, _ = live(DEFERRED)
+    curator.choose(DEFERRED.steps[0], Largest())
+    with pytest.raises(PlanError, match="under add_remove"):
+        curator.part(DEFERRED.steps[1], lambda: follows, unread)
+
+
+# What failed goes on -----------------------------------------------------------------------------
+
+
+def test_a_failed_fit_goes_on_with_what_was_told_and_charges_nothing():
+    first, paid = live(TWO)
+    with first:
+        told = first.measure(TWO.steps[0], cells())
+    assert first.can_go_on
+    again, more = live(TWO, before=first.transcript)
+    with again:
+        assert again.measure(TWO.steps[0], cells()) is told
+        again.measure(TWO.steps[1], cells(1))
+        again.check_finished()
+    assert paid == ["charged", "ended"]
+    assert more == ["charged", "ended"]  # whoever goes on gives a context that charges nothing
+    assert total_budget([one.budget for one in again.transcript.releases]) == PureDP(1)
+
+
+def test_a_draw_that_was_lost_is_spent(monkeypatch):
+    curator, _ = live(DEFERRED)
+    monkeypatch.setattr(Largest, "draw", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError), curator:
+        curator.choose(DEFERRED.steps[0], Largest())
+    assert curator.is_paid
+    assert not curator.can_go_on
+
+
+# Transcripts -------------------------------------------------------------------------------------
+
+
+def recorded(curator):
+    return curator.transcript.recorded(lambda plan: {"attribute": plan.steps[0].measured[-1]})
+
+
+def told():
+    curator, _ = live(DEFERRED)
+    with curator:
+        (place,) = curator.choose(DEFERRED.steps[0], Largest())
+        follows = Plan((measuring(attribute=place),), HALF)
+        part = curator.part(DEFERRED.steps[1], lambda: follows, unread)
+        part.measure(follows.steps[0], cells(place))
+    return recorded(curator)
+
+
+def replayed(record):
+    def read(data):
+        return Plan((measuring(attribute=int(data["attribute"])),), HALF)
+
+    curator = Replay(DEFERRED, record)
+    (place,) = curator.choose(DEFERRED.steps[0], Largest())
+    part = curator.part(DEFERRED.steps[1], lambda: 1 / 0, read)
+    release = part.measure(part.plan.steps[0], cells(place))
+    curator.check_finished()
+    return release
+
+
+def test_a_record_without_a_charge_in_its_provenance_is_refused():
+    with pytest.raises((FieldError, ValueError), match="no charge"):
+        replayed(told())
+
+
+def test_parties_releases_must_be_of_the_plan():
+    one = measuring(PureDP(1))
+    curator, _ = live(Plan((one,)))
+    release = curator.measure(one, cells())
+    other = measuring(PureDP(1), attribute=1)
+    given = PartyReleases(Plan((one,)), [release])
+    assert given.measure(one, cells()) is release
+    with pytest.raises(PlanError, match="something else"):
+        PartyReleases(Plan((other,)), [release]).measure(other, cells(1))
+    with pytest.raises(PlanError, match="tell none"):
+        PartyReleases(Plan((choosing(PureDP(1)),)), [release]).choose(
+            choosing(PureDP(1)), Largest()
+        )
+
+
+# Data and noise meet in a curator's verbs alone --------------------------------------------------
+
+
+class Guarded(Records):
+    """Records that open only while a verb of `Live` is at work."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside = 0
+
+    def cells(self, features):
+        assert self.inside, "data were read outside of a curator's verb"
+        return super().cells(features)
+
+
+def test_data_are_read_within_the_verbs_alone(monkeypatch):
+    records = Guarded()
+    for name in ("_measured", "_chosen"):
+        verb = getattr(Live, name)
+
+        def opened(self, *args, verb=verb):
+            records.inside += 1
+            try:
+                return verb(self, *args)
+            finally:
+                records.inside -= 1
+
+        monkeypatch.setattr(Live, name, opened)
+    curator, _ = live(DEFERRED, records)
+    with curator:
+        (place,) = curator.choose(DEFERRED.steps[0], Largest())
+        follows = Plan((measuring(attribute=place),), HALF)
+        part = curator.part(DEFERRED.steps[1], lambda: follows, unread)
+        part.measure(follows.steps[0], cells(place))
+    with pytest.raises(AssertionError, match="outside"):  # the control
+        cells().counts(records)
+
+
+def test_a_curator_is_not_copied_and_shows_nothing():
+    curator, _ = live(TWO)
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(curator)
+    assert "private" in repr(curator)
+    assert "50" not in repr(curator)
