@@ -59,27 +59,10 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.released.released_forest import (
         ReleasedForestClassifier as ReleasedForestClassifier,
     )
-    from mrf_matrix.estimators.released.released_labels import (
-        ReleasedLabelTreeClassifier as ReleasedLabelTreeClassifier,
-    )
-    from mrf_matrix.estimators.released.released_naive_bayes import (
-        ReleasedNaiveBayesClassifier as ReleasedNaiveBayesClassifier,
-    )
-    from mrf_matrix.estimators.released.released_pooled import (
-        ReleasedPooledForestClassifier as ReleasedPooledForestClassifier,
-    )
-    from mrf_matrix.estimators.released.released_posterior import (
-        ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,
-    )
-    from mrf_matrix.estimators.released.released_private import (
-        ReleasedPrivateForestClassifier as ReleasedPrivateForestClassifier,
-    )
-    from mrf_matrix.estimators.released.released_residual import (
-        ReleasedResidualForestClassifier as ReleasedResidualForestClassifier,
-    )
     from mrf_matrix.estimators.residual.residual_forest import (
         ResidualForestClassifier as ResidualForestClassifier,
     )
+    from mrf_matrix.estimators.shared.model_face import ReleasedClassifier as ReleasedClassifier
     from mrf_matrix.estimators.training.matrix_forest import (
         MatrixForestClassifier as MatrixForestClassifier,
     )

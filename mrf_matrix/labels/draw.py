@@ -19,89 +19,21 @@ the rate allows for. So all draws of a round together cost what one does.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import chosen_here
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.depth import DEEP
-from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
-from mrf_matrix.labels.plan import LabelPlan
-from mrf_matrix.labels.rules import Arithmetic, Exponential, MostRight, Rules, Worth
-from mrf_matrix.labels.weights import bytes_of, weights
-from mrf_matrix.mechanisms import CellCounts, measure
-from mrf_matrix.mechanisms.counts.cells import check_private_allocation
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.labels.joint_counts import JointCounts
+from mrf_matrix.labels.rules import Arithmetic, Rules, Worth
 
 MOST_SUMMED = 2**53  # doubles are whole numbers below
-
-
-def cut_counts(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
-    """Return all that the first draw needs of the records; nothing is spent by it.
-
-    `codes` (n, m), `counts` (n, k): **Private**: cells of `plan.attributes` and their records.
-
-    Raises OverflowError, MemoryCapError if there are too many.
-    """
-    tell("Counting the records")
-    if counts.sum(dtype=np.float64) >= MOST_SUMMED:
-        raise OverflowError(
-            "counts, whose number is private, add up to more than can be summed exactly: expected "
-            "less than 2**53 records."
-        )
-    for later in plan.rounds[1:]:
-        check_counts(len(plan.cuts_of(later)), later.depth, plan.n_classes)
-    first = plan.rounds[0]
-    return joint_counts(plan.cuts_of(first), plan.attributes, codes, counts, first.depth)
-
-
-def rules_of(plan: LabelPlan, counts: JointCounts, bits: Bits) -> tuple[Rules, ...]:
-    """Return by what the trees of each round are drawn: all weights, so that none fails later.
-
-    `counts`: **Private**; `bits`: the randomness.
-
-    Raises MemoryCapError if weights are too large.
-    """
-    if plan.budget.is_infinite:
-        return (MostRight(),) * len(plan.rounds)
-    most = int(counts.total.max())
-    rates = [Fraction(one.step.choice_rate) for one in plan.rounds]
-    size = 2 * sum(bytes_of(rate, most) for rate in rates)  # they are put together from halves
-    check_private_allocation("weights of up to so many records", (most + 1,), size)
-    return tuple(Exponential(weights(rate, most), bits) for rate in rates)
-
-
-def grown_tree(
-    plan: LabelPlan,
-    codes: AnyInts,
-    counts: Longs,
-    first: JointCounts,
-    rules: Sequence[Rules],
-) -> tuple[LabelTree, Longs]:
-    """Draw a tree with its labels, in as many rounds as the plan has.
-
-    `codes` (n, m), `counts` (n, k), `first`: **Private**: as in `cut_counts`, and what it returned;
-    `rules`: of every round. Returned are those of `draw_tree`. The labels of earlier rounds are
-    forgotten.
-    """
-    tree, of_cells = draw_tree(plan.cuts_of(plan.rounds[0]), first, rules[0])
-    for later, rule in zip(plan.rounds[1:], rules[1:], strict=True):
-        cuts, own = plan.cuts_of(later), tree.cells(codes, plan.attributes)
-        grown = []
-        for cell in range(tree.n_cells):  # one after the other: their counts need not be held
-            here = own == cell
-            below = joint_counts(cuts, plan.attributes, codes[here], counts[here], later.depth)
-            grown.append(draw_tree(cuts, below, rule))
-        tree = tree.grown([one for one, _ in grown])
-        of_cells = np.concatenate([one for _, one in grown])
-    return tree, of_cells
 
 
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[LabelTree, Longs]:
@@ -132,27 +64,6 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[L
     known = chosen_here()
     tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64), provenance=known)
     return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
-
-
-def with_counts(
-    plan: LabelPlan,
-    tree: LabelTree,
-    of_cells: Longs,
-    noise: str,
-    stream: np.random.Generator | None,
-) -> LabelTree:
-    """Return the tree with the noisy class counts of its cells, where the plan releases them.
-
-    `of_cells` (n_cells, k): **Private**: the true ones; `noise` {"exact", "research"}; `stream`: of
-    research noise.
-    """
-    if plan.counts is None:
-        return tree
-    tell(f"Measuring {plan.counts.measured}")
-    cells = CellCounts(np.arange(tree.n_cells)[:, None], of_cells, (tree.n_cells,))
-    mechanism = plan.counts.mechanism(tree.n_cells)
-    release = measure(mechanism, cells, noise=noise, random_state=stream)
-    return replace(tree, counts=release.answers)
 
 
 def _of_each_cut(

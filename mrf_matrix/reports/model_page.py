@@ -192,10 +192,7 @@ def _versions() -> Iterator[str]:
 
 
 def _releases(model: Any) -> Iterator[Release]:
-    """Give the releases that a model holds, or the forest or the tables within it."""
-    holding = [model, getattr(model, "forest_", None)]
-    for one in (*holding, *(getattr(one, "tables_", None) for one in holding)):
-        held = vars(one) if hasattr(one, "__dict__") else {}
-        for found in (held.get("release_"), *(held.get("releases_") or ())):
-            if isinstance(found, Release):
-                yield found
+    """Give the releases that a model holds."""
+    told = getattr(model, "transcript_", None)
+    found = (vars(model).get("release_"),) if told is None else told.releases
+    yield from (one for one in found if isinstance(one, Release))

@@ -30,7 +30,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
         return Section(TITLE, ("This kind of model votes by trees: it has no effect a attribute.",))
     classes: list[Hashable] = model.classes_.tolist()
     if isinstance(posterior, LabelPosterior):
-        tree = getattr(model, "forest_", model).tree_
+        tree: Any = posterior.partition
         return labels_section(tree, posterior, classes, domain)
     if domain.n_classes == 1:
         return Section(TITLE, ("The domain names one class, which is every answer.",))

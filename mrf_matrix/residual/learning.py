@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import pi, prod, sqrt
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from mrf_matrix.posterior import (
     ResidualPosterior,
     ResidualState,
     SeveralPosterior,
+    SumOfEffects,
     beside_totals,
     counted_shares,
     estimated_total,
@@ -25,12 +27,12 @@ from mrf_matrix.posterior import (
     shrunk_counts,
     sum_of_effects,
 )
-from mrf_matrix.residual.releases import Attributes, Steps
 from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
 from mrf_matrix.residual.settings import SHARES_SIGNAL
 from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
 
 Floats = NDArray[np.float64]
+Attributes = tuple[int, ...]
 
 LARGEST_TRIPLE = 64  # cells of a triple that may be chosen
 
@@ -38,6 +40,27 @@ MOST_ATTRIBUTES = 32
 """Pairs are chosen among so many attributes, those of the largest released effects."""
 
 MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
+
+
+class Steps(Protocol):
+    """What takes the steps of a plan: private records, or releases that were made before."""
+
+    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+        """Take note of a table's effects."""
+
+    def totals(self, step: ResidualStep) -> Floats:
+        """Return noisy class totals, shape (k,)."""
+
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+        """Return a noisy table in records, shape (n, columns)."""
+
+    def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
+        """Return by how much of a sum of effects to believe."""
+
+    def choose(
+        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
+    ) -> list[Attributes | None]:
+        """Return a candidate for each step, or None of them."""
 
 
 def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:

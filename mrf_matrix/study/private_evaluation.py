@@ -223,7 +223,7 @@ def evaluate(
     grid = ProbabilityGrid.of(len(model.classes_), n_bins, threshold)
     asked = checked_level(level)
     budget = evaluation_budget(epsilon, delta, rho, neighboring)
-    what = f"evaluation of {type(model).__name__}"
+    what = f"evaluation of {getattr(model, 'released_by', type(model).__name__)}"
     bill = Bill(payer, budget, what, neighboring, noise, noise_state)
     mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
     mechanism.check_memory(grid.n_classes)

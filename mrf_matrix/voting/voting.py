@@ -98,6 +98,17 @@ def log_shares(shares: Array) -> Array:
     return np.asarray(np.log(np.maximum(shares, np.finfo(np.float64).tiny)))
 
 
+def log_odds_of(shares: Array) -> Array:
+    """Return the log odds that shares (b, k) state: of the second of two classes, (b,).
+
+    Of several classes each one's odds are against all others, (b, k).
+    """
+    logs = log_shares(shares)
+    if shares.shape[1] == 2:
+        return np.asarray(logs[:, 1] - logs[:, 0])
+    return np.asarray(logs - log_shares(1 - shares))
+
+
 def vote_shares(votes: Array) -> Array:
     """Return votes as shares that sum to one, keeping each row's order of classes.
 

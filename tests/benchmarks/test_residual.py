@@ -11,6 +11,7 @@ against the rest.
 
 import argparse
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -29,12 +30,13 @@ from mrf_matrix import (
     PrivateForestClassifier,
     ResidualForestClassifier,
 )
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
+from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
 from mrf_matrix.residual.learning import learned
-from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.releases import ResidualReleases
+from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.residual.settings import GAUSSIAN, PURE
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -128,9 +130,9 @@ def with_settings(settings: ResidualSettings, law: str) -> Method:
         )
         codes, labels = task.data.codes[task.train], task.data.labels[task.train]
         domain = task.data.domain
-        records = ResidualRecords(codes, labels, domain.sizes, domain.n_classes)
-        releases = ResidualReleases(records, "research", np.random.default_rng(task.seed))
-        return learned(plan, releases).probabilities(task.data.codes[task.test])
+        records = EncodedRecords(domain, codes, labels)
+        curator = Live(plan, records, nullcontext, "research", np.random.default_rng(task.seed))
+        return learned(plan, AskedSteps(plan, curator)).probabilities(task.data.codes[task.test])
 
     return method
 

@@ -125,7 +125,8 @@ def charge_of(model):
 
 
 def test_chosen_blocks_carry_their_charge_however_they_are_passed_on(screened):
-    blocks, kept, charge = screened.forest_.blocks, screened.screened_, charge_of(screened)
+    kept, charge = screened.screened_, charge_of(screened)
+    blocks = screened.forest_plan_.parts[0].blocks
     ways = [
         blocks, blocks[:1], list(blocks), tuple(blocks), blocks + blocks[:0], [blocks[0]],
         [kept[:2]], [kept], copy.deepcopy(blocks), pickle.loads(pickle.dumps(blocks)),
@@ -142,7 +143,7 @@ def test_what_chosen_blocks_made_is_not_declared_public(screened, tmp_path):
     save_model(screened, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     for model in (screened, loaded):
-        forest = model.forest_.forest_
+        forest = model.model_.plan.settled_forest.parts[0].forest
         assert charge in forest.provenance.released
         assert "forest" not in model.privacy_report_.statement.split("taken as public")[1]
         assert charge in Domain.select(WIDE, model.screened_).provenance.released
@@ -166,7 +167,9 @@ def test_a_domain_of_chosen_attributes_claims_the_choice(screened, tmp_path):
 
 
 def test_parties_pay_for_what_their_design_follows_from(screened):
-    made = plan(WIDE, "posterior", epsilon=1, blocks=screened.forest_.blocks, parties=2)
+    made = plan(
+        WIDE, "posterior", epsilon=1, blocks=screened.forest_plan_.parts[0].blocks, parties=2
+    )
     half = count_cells(RECORDS, LABELS, WIDE.sizes, 2)
     ledgers, server = [PrivacyLedger(epsilon=9) for _ in range(2)], PrivacyLedger(epsilon=9)
     (design,) = made.designs
@@ -195,7 +198,7 @@ def test_a_tree_of_labels_follows_from_its_draw(noise, tmp_path):
         assert not forest.provenance.declared - {"domain"}
         assert forest.provenance.spendings[0].noise == noise
     pool = PooledForestClassifier(DOMAIN, epsilon=1, n_records=60).fit(X, Y)
-    assert charge_of(pool) in pool.tree_.tree_.forest(DOMAIN)[0].provenance.released
+    assert charge_of(pool) in pool.tree_.forest(DOMAIN)[0].provenance.released
 
 
 def test_leaves_of_a_structure_that_was_paid_for_carry_its_charge():
@@ -347,7 +350,7 @@ CHOSEN = {"forest", "labels", "pool", "grown", "two stages", "screened"}
 
 def test_every_sentence_of_a_page_is_true(screened):
     """Each sentence is held against what is known of how the model was made, not of its report."""
-    for name, model in (page_models() | {"screened": screened.forest_}).items():
+    for name, model in (page_models() | {"screened": screened}).items():
         page = " ".join(str(model.report_).split())
         private = name not in NOT_PRIVATE | {"read off"}
         base = name not in {"read off", "unknown"}

@@ -13,6 +13,7 @@ from mrf_matrix.base.arrays import Array, Codes, Longs, plain_array
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import DomainOrPath
+from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.grown.tree_sources import (
     NumericForest,
     TreeSource,
@@ -20,7 +21,7 @@ from mrf_matrix.estimators.grown.tree_sources import (
     text_attributes,
 )
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
-from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.given_data import encode, resolve_domain
 from mrf_matrix.estimators.shared.parameters import (
     DomainParameters,

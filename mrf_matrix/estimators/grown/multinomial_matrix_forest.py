@@ -10,13 +10,14 @@ from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.kept import begun
 from mrf_matrix.base.provenance import parts_of
+from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
     check_structure_score,
 )
 from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
 from mrf_matrix.estimators.grown.tree_sources import source_of
-from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
 from mrf_matrix.estimators.shared.given_data import (
     EncodedRecords,

@@ -1,48 +1,21 @@
 """A tree of few cells, each with a label: one private choice."""
 
-from collections.abc import Callable
-from typing import Self
+from typing import ClassVar
 
-from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import public_records, structure_generator
-from mrf_matrix.domain import Domain, required_domain, will_be_read_off
-from mrf_matrix.estimators.labelled.report import label_report
-from mrf_matrix.estimators.labelled.votes import LabelVotes
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
-from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release, needs_records
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import (
-    Budget,
-    BudgetParameters,
-    NoiseParameters,
-    Prepared,
-    bill_of,
-    noise_stream,
-)
+from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.kinds.labels import LABELS, tree_text
+from mrf_matrix.kinds.model import Kind
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of, with_counts
-from mrf_matrix.labels.plan import check_suits_labels
-from mrf_matrix.labels.posterior import label_posterior
-from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
-from mrf_matrix.mechanisms.selection.bits import Bits
-
-FITTED = (
-    "domain_", "classes_", "plan_", "tree_", "posterior_", "privacy_report_",
-)  # fmt: skip
-"""What a fit leaves."""
-
-SPENT = (
-    "The budget is spent. What was drawn is kept in tree_ of this estimator, if anything was; "
-    "fitting again would spend again."
-)
 
 
 @parameters
-class LabelTreeClassifier(
-    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, LabelVotes
-):
+class LabelTreeClassifier(SeedParameters, FitsByPlan):
     r"""Tree of few cells and their labels, for little data and small budgets.
 
     Every node cuts the codes of one attribute in two, out of many public cuts. The whole tree is
@@ -100,74 +73,58 @@ class LabelTreeClassifier(
     """
 
     n_records: int | None = None
+    _kind: ClassVar[Kind] = LABELS
+
+    @property
+    def tree_(self) -> LabelTree:
+        """The cuts, the labels and the counts that were released."""
+        tree: LabelTree = self.posterior_.partition
+        return tree
 
     @property
     def _budget(self) -> Budget:
         """Of the law that labels at the larger rate."""
         return max(claiming_budgets(self.epsilon, self.delta, self.rho), key=choice_epsilon)
 
-    def plan(self) -> LabelPlan:
-        """Return what `fit` would release, without data; the same with an integer `random_state`.
-
-        Raises
-        ------
-        ValueError
-            If the domain is not given, labels do not suit it (2 to 1000 classes, an attribute of 2
-            to 65 536 codes), the budget is too large for exact choices, or a parameter is invalid.
-        """
-        check_claim(self)
-        return self._plan(required_domain(self.domain))
-
     def _plan(self, domain: Domain) -> LabelPlan:
-        known = public_records(self.n_records)
-        structure = structure_generator(self.random_state)
         return label_plan(
             domain,
             self._budget,
-            structure,
-            n_records=known,
+            structure_generator(self.random_state),
+            n_records=public_records(self.n_records),
             neighboring=self.neighboring,
             delta=float(self.delta),
         )
 
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        self._prepared(bring).pay()
-        return self
+    def export_text(self) -> str:
+        """Draw the tree as text: where it is cut, and the label of each cell.
 
-    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
-        """Return what releases and learns, ready to be paid; nothing is spent yet."""
-        if not will_be_read_off(self.domain):  # refused before the records are looked at
-            check_suits_labels(required_domain(self.domain))
-            bill_of(self, self._budget).check()
-        data = bring()
-        plan = self._plan(data.domain)
-        bill = bill_of(self, plan.budget).resting_on(data.provenance)
-        bill.check()
-        check_before_release(plan)
-        classes, order = sorted_classes(data.domain)
-        codes, of_classes = _counted(plan, data)
-        of_classes = of_classes[:, order]
-        first = cut_counts(plan, codes, of_classes)
-        # what can fail of the data and the draw is worked out before it is paid for
-        report = label_report(plan, bill.provenance)
-        stream = noise_stream(self.noise, bill.noise_state)
-        rules = rules_of(plan, first, Bits(stream))
+        With counts also how likely it is, in percent.
 
-        def release() -> None:
-            with keeping(self, FITTED, SPENT, plan_=plan):
-                self.tree_, of_cells = grown_tree(plan, codes, of_classes, first, rules)
-                self.tree_ = with_counts(plan, self.tree_, of_cells, self.noise, stream)
-                posterior = label_posterior(plan, self.tree_)
-                self.domain_, self.classes_ = data.domain, classes
-                self.privacy_report_ = report
-                self.posterior_ = posterior
+        Cuts that leave no code on one side of what was cut before, and those below which both
+        sides are the same, are left out.
 
-        return Prepared(bill, release)
-
-
-def _counted(plan: LabelPlan, data: PrivateData) -> tuple[AnyInts, Longs]:
-    """Return the cells of the attributes that may be cut, and their records by class."""
-    cells = data.tables([plan.attributes]).cells(plan.attributes)
-    if not isinstance(cells, CellCounts):
-        raise needs_records("a tree of labels")
-    return cells.codes, cells.counts
+        Examples
+        --------
+        >>> from mrf_matrix import load_dataset
+        >>> from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
+        >>> monks = load_dataset("monks_1")
+        >>> tree = LabelTreeClassifier(
+        ...     monks.domain, epsilon=2, n_records=432, random_state=0,
+        ...     noise="research", noise_state=0,  # the same tree every time: not private
+        ... )
+        >>> print(tree.fit(monks.X, monks.y).export_text())
+        ├── a1 = 1
+        │   ├── a2 = 1: 1 (97%)
+        │   └── a2 in {2, 3}
+        │       ├── a5 = 1: 1 (95%)
+        │       └── a5 in {2, 3, 4}: 0 (98%)
+        └── a1 in {2, 3}
+            ├── a2 in {1, 2}
+            │   ├── a5 = 1: 1 (97%)
+            │   └── a5 in {2, 3, 4}: 0 (76%)
+            └── a2 = 3
+                ├── a1 in {1, 2}: 0 (80%)
+                └── a1 = 3: 1 (98%)
+        """
+        return tree_text(self.posterior_, self.domain_)

@@ -1,62 +1,25 @@
 """A tree of labels and tables of the same records, asked together."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Self
+from typing import ClassVar
 
-from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import one_word, public_records
-from mrf_matrix.base.provenance import is_charged, parts_of
-from mrf_matrix.domain import Domain, required_domain, will_be_read_off
-from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.report import pooled_report
-from mrf_matrix.estimators.pooled.votes import PooledVotes
-from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
-from mrf_matrix.estimators.shared.base import FitsFromCounts
-from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keeping
-from mrf_matrix.estimators.shared.given_data import PrivateData, needs_records
-from mrf_matrix.estimators.shared.held_records import HeldData, Serving, held
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import (
-    Budget,
-    BudgetParameters,
-    NoiseParameters,
-    Prepared,
-    bill_of,
-    noise_stream,
-)
-from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
-from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.kinds.labels import tree_text
+from mrf_matrix.kinds.model import Kind
+from mrf_matrix.kinds.pool import POOL, pooled_plan
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.signal import weighed
-from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget, shared
-from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget
 
-FITTED = (
-    "domain_", "classes_", "plan_", "tree_", "tables_", "posterior_", "privacy_report_",
-)  # fmt: skip
-"""What a fit leaves."""
-
-SPENT = (
-    "The budget is spent. What was released before is kept in tree_ and tables_ of this estimator; "
-    "fitting again would spend again."
-)
-
-Tables = PosteriorForestClassifier | ResidualForestClassifier
-
-BESIDE: dict[str, type[Tables]] = {
-    "tables": PosteriorForestClassifier,
-    "residuals": ResidualForestClassifier,
-}
+BESIDE = ("tables", "residuals")
 """What may be beside a tree."""
 
 
 @parameters
-class PooledForestClassifier(
-    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PooledVotes
-):
+class PooledForestClassifier(SeedParameters, FitsByPlan):
     r"""Tree of labels and tables of the same records, whose evidence is pooled.
 
     A tree sees what several attributes say together, and few of them; tables see what many
@@ -89,12 +52,10 @@ class PooledForestClassifier(
     ----------
     plan_ : PooledPlan
         What was announced and released.
-    tree_ : LabelTreeClassifier
+    tree_ : LabelTree
         The tree; `export_text` draws it.
-    tables_ : PosteriorForestClassifier or ResidualForestClassifier
-        The tables.
     posterior_ : PooledPosterior
-        What both imply.
+        What both imply; its `tables` are what the tables do.
     privacy_report_ : PrivacyReport
         What is claimed of both together.
 
@@ -119,6 +80,7 @@ class PooledForestClassifier(
 
     n_records: int | None = None
     beside: str = "tables"
+    _kind: ClassVar[Kind] = POOL
     _claim_rests_on = ("beside", "n_records")  # what is measured, and the budget of each part
 
     @property
@@ -128,90 +90,25 @@ class PooledForestClassifier(
 
     @property
     def _beside(self) -> str:
-        return one_word("beside", self.beside, tuple(BESIDE))
+        return one_word("beside", self.beside, BESIDE)
 
-    def plan(self) -> PooledPlan:
-        """Return what `fit` would release, without data; the same with an integer `random_state`.
-
-        Raises
-        ------
-        ValueError
-            If the domain is not given, labels do not suit it (see `LabelTreeClassifier`), or a
-            parameter is invalid.
-        """
-        check_claim(self)
-        return self._plan(required_domain(self.domain))
+    @property
+    def tree_(self) -> LabelTree:
+        """The cuts, the labels and the counts that were released."""
+        tree: LabelTree = self.posterior_.tree.partition
+        return tree
 
     def _plan(self, domain: Domain) -> PooledPlan:
-        tree, tables = self._parts(domain.n_classes, None)
-        return PooledPlan(
+        return pooled_plan(
+            domain,
             self._budget,
-            tree._plan(domain),
-            tables._plan(domain),
-            float(self.delta),
+            self.random_state,
+            n_records=public_records(self.n_records),
+            neighboring=self.neighboring,
+            residuals=self._beside == "residuals",
+            delta=float(self.delta),
         )
 
-    def _parts(
-        self, n_classes: int, noise_state: Seed, ledger: PrivacyLedger | None = None
-    ) -> tuple[LabelTreeClassifier, Tables]:
-        """Return the tree and the tables, not yet fitted; `ledger`: that pays for both."""
-        beside = BESIDE[self._beside]
-        known = public_records(self.n_records)
-        of_tree, of_tables = shared(self._budget, known, self.neighboring, n_classes)
-        common: dict[str, Any] = {
-            "domain": self.domain,
-            "n_records": self.n_records,
-            "neighboring": self.neighboring,
-            "noise": self.noise,
-            "noise_state": noise_state,
-            "random_state": self.random_state,
-            "ledger": ledger,
-        }
-        return (
-            LabelTreeClassifier(**common | {of_tree.parameter: of_tree.amount}),
-            beside(**common | {of_tables.parameter: of_tables.amount}),
-        )
-
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        self._prepared(bring).pay()
-        return self
-
-    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
-        """Return what releases and learns, ready to be paid; nothing is spent yet."""
-        bill = bill_of(self, self._budget)
-        bill.check()
-        residuals = BESIDE[self._beside] is ResidualForestClassifier
-        given = cache(lambda: self._given(bring(), records=residuals))
-        domain = given().domain if will_be_read_off(self.domain) else required_domain(self.domain)
-        stream = noise_stream(self.noise, bill.noise_state)
-        tree, tables = self._parts(domain.n_classes, stream, bill.ledger)
-        check_cost(self._plan(domain))  # of both at once, which are prepared one by one
-        with weighed(lambda: self._plan(domain)), parts_of(bill.spending, charged=is_charged()):
-            drawing = tree._prepared(given)
-            measuring = tables._prepared(given)
-
-        def release() -> None:
-            with keeping(self, FITTED, SPENT, tree_=tree, tables_=tables):
-                drawing.release()
-                measuring.release()
-                self._learn(given().domain)
-
-        return Prepared(bill.resting_on(given().provenance), release)
-
-    def _given(self, data: PrivateData, *, records: bool) -> HeldData:
-        """Return data that both parts are taken from, as records where tables need them."""
-        if records and not Serving.by(data, public_records(self.n_records)).records:
-            raise needs_records("a tree beside residuals, without a public n_records that fits,")
-        return held(data, records=records)
-
-    def _learn(self, domain: Domain) -> None:
-        """Keep what follows from the releases of both parts: post-processing."""
-        tree, tables = self.tree_, self.tables_
-        self.domain_, self.classes_ = tree.domain_, tree.classes_
-        self.plan_ = PooledPlan(self._budget, tree.plan_, tables.plan_, float(self.delta))
-        reports = tree.privacy_report_, tables.privacy_report_
-        self.privacy_report_ = with_verdict(pooled_report(*reports, self.plan_.delta), self.plan_)
-        for part in (tree, tables):
-            part.n_features_in_ = domain.n_attributes  # which `fit` itself would set
-            part.__dict__.pop(PAID, None)  # which its own `fit` would not leave
-        self.posterior_ = PooledPosterior.of(tree.posterior_, tables.posterior_)
+    def export_text(self) -> str:
+        """Draw the tree as text, without what the tables add."""
+        return tree_text(self.posterior_.tree, self.domain_)

@@ -11,6 +11,7 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
 from mrf_matrix.estimators.prediction.vote_book import (
@@ -21,7 +22,7 @@ from mrf_matrix.estimators.prediction.vote_book import (
     batch_bill,
     counts_of_cells,
 )
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
+from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
+from mrf_matrix.kinds.private import forest_plan
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.plans.cost import peak_bytes
 from mrf_matrix.planning.plans.plan import Plan
@@ -103,7 +104,7 @@ def announced(model: PrivateForestClassifier) -> Announcement:
     """
     plan = model.plan()
     follows = plan if plan.balance is None else planned_for(plan, plan.n_records or 0)
-    forest = model._forest(follows)._plan(follows.domain)
+    forest = forest_plan(follows, None, model.random_state)
     steps = (*map(_of_step, follows.choices), *_steps_of_forest(forest, follows))
     return Announcement(plan, steps, forest)
 

@@ -1,51 +1,26 @@
 """The forest to reach for: every kind is planned without data, and one is taken by their scores."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Self
+from typing import Any, ClassVar
 
 from mrf_matrix.base.checks import public_records
-from mrf_matrix.base.provenance import Chosen, parts_of
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, required_domain, will_be_read_off
-from mrf_matrix.estimators.private.planned_forest import Forest, planned_forest, residual_steps
-from mrf_matrix.estimators.private.report import private_report, what_was_chosen
-from mrf_matrix.estimators.private.screened import chosen_balance, screened
-from mrf_matrix.estimators.private.votes import PrivateVotes
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.private.what_may_follow import check_what_may_follow
-from mrf_matrix.estimators.shared.base import FitsFromCounts
-from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import GivenData, PrivateData
+from mrf_matrix.estimators.shared.asked_data import asked_data
+from mrf_matrix.estimators.shared.fixed_claim import check_claim
+from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
-from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import (
-    Bill,
-    BudgetParameters,
-    NoiseParameters,
-    bill_of,
-    noise_stream,
-    paid,
-)
-from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
+from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.kinds.model import Kind
+from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.plans.signal import weighed
-from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan, records_after
-from mrf_matrix.planning.private.private_plan import POOLS
-from mrf_matrix.residual import ResidualPlan
-
-FITTED = (
-    "domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_",
-)  # fmt: skip
-"""What a fit leaves."""
+from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan
 
 
 @parameters
-class PrivateForestClassifier(
-    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PrivateVotes
-):
+class PrivateForestClassifier(SeedParameters, FitsByPlan):
     r"""Private forest of the kind that is expected to be right most often, planned without data.
 
     A posterior forest, a residual forest, attributes that are screened first, a tree of labels, and
@@ -73,12 +48,12 @@ class PrivateForestClassifier(
     plan_ : PrivatePlan
         The forecasts of all kinds, and why the first was taken. ``plan_.announced`` is the plan
         before the classes were asked for, as `plan` gives it.
+    forest_plan_ : Plan, ResidualPlan, PooledPlan or LabelPlan
+        Of the forest that labels.
     screened_ : tuple of int or None
         Attributes that were chosen, where they were enough; None where all are used.
-    forest_ : PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier or
-        LabelTreeClassifier: the fitted forest that labels.
     posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior, PooledPosterior or
-        LabelPosterior: what its releases imply.
+        LabelPosterior: what the forest's releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
 
@@ -99,6 +74,7 @@ class PrivateForestClassifier(
     """
 
     n_records: int | None = None
+    _kind: ClassVar[Kind] = PRIVATE
 
     def plan(self) -> PrivatePlan:
         """Return the forecasts of all kinds, and the one that `fit` would take, without data.
@@ -127,119 +103,45 @@ class PrivateForestClassifier(
             tables=serving.tables,
         )
 
-    def _fit(self, bring: Callable[[], GivenData]) -> Self:
-        if not will_be_read_off(self.domain):  # refused before the records are looked at
-            bill_of(self, self._plan(required_domain(self.domain)).budget).check()
-        given, known = bring(), public_records(self.n_records)
-        data: PrivateData = given.over(given.domain.coarser())
-        plan = self._plan(given.domain, Serving.by(data, known))
-        (bill := bill_of(self, plan.budget)).check()
-        for name in FITTED:  # they belong to an earlier fit
-            self.__dict__.pop(name, None)  # reading one would check the claim that ends here
-        self.plan_ = plan
-        if plan.takes_records or plan.makes_choices:
-            data = held(data, records=plan.takes_records)
-        with weighed(lambda: plan):
-            if plan.makes_choices:
-                self._fit_with_choices(data)
-            else:
-                forest = self._forest(plan, None, self.noise_state, self.ledger)
-                prepared = forest._prepared(lambda: data)
-                own = replace(prepared.bill, what=bill.what)  # the ledger names what was called
-                self._fit_forest(forest, None, replace(prepared, bill=own).pay)
-        return self
+    @property
+    def plan_(self) -> PrivatePlan:
+        """The forecasts of all kinds, and why the first was taken."""
+        why: PrivatePlan = self._last.why
+        return why
 
-    def _fit_with_choices(self, data: PrivateData) -> None:
-        """Charge the whole, make the choices, and fit the forest between them."""
-        announced, known = self.plan_, self.plan_.n_records or 0
-        most = announced if announced.balance is None else planned_for(announced, known)
-        tables = data.tables([])
-        check_what_may_follow(announced, most, tables, self._steps)
-        bill = bill_of(self, announced.budget).resting_on(data.provenance)
-        stream = noise_stream(self.noise, bill.noise_state)
-        waiting = None
-        if most.chosen.measured in POOLS:  # refused before the charge
-            forest = self._forest(most, None, stream, bill.ledger)
-            with parts_of(bill.spending, charged=False):
-                waiting = forest, forest._prepared(lambda: data).release
-        with paid(bill):
-            keep_if_fit_fails(self)
-            self._choose_and_fit(data, tables, Bits(stream), bill, most, waiting)
+    @property
+    def forest_plan_(self) -> Any:
+        """The plan of the forest that labels."""
+        return self._model.plan.settled_forest
 
-    def _choose_and_fit(
-        self,
-        data: PrivateData,
-        tables: TableSource,
-        bits: Bits,
-        bill: Bill,
-        most: PrivatePlan,
-        waiting: tuple[Forest, Callable[[], object]] | None,
-    ) -> None:
-        """Make the choices, and fit the forest between them: the whole is charged by now."""
-        announced, kept = self.plan_, None
-        if announced.balance is not None:
-            tell("Choosing how rare the rarer class is")
-            level = chosen_balance(announced.balance, tables, bits)
-            even = records_after(announced, level)
-            known = announced.n_records or 0
-            self.plan_ = most if even == known else planned_for(announced, even)
-        if (screening := self.plan_.chosen.screening) is not None:
-            tell("Screening the attributes")
-            chosen, enough = screened(screening, tables, data.domain.sizes, bits)
-            kept = Chosen(chosen, bill.provenance) if enough else None
-        if waiting is not None and self.plan_ is most:
-            forest, release = waiting
-            self._fit_forest(forest, None, release)
-        else:
-            forest = self._forest(self.plan_, kept, bits.generator, None)
-            self._fit_forest(forest, kept, forest._prepared(lambda: data).pay)
+    @property
+    def screened_(self) -> tuple[int, ...] | None:
+        """Attributes that were chosen, where they were enough."""
+        steps: PrivateSteps = self._model.plan
+        return steps.screened
 
-    def _fit_forest(
-        self, forest: Forest, chosen: tuple[int, ...] | None, fit: Callable[[], object]
-    ) -> None:
-        """Fit the forest that labels, and keep what follows from it."""
-        self.screened_ = chosen
-        self.forest_ = forest
-        try:
-            fit()
-        finally:
-            if PAID in vars(self.forest_):
-                keep_if_fit_fails(self)
-        self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
-        self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
-        report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
-        self.posterior_ = self.forest_.posterior_
-        if blocks is not None:  # its first note says that they were given
-            report = replace(report, notes=report.notes[1:])
-            self.forest_.privacy_report_ = report.with_structure_that_was_paid_for()
-        report = private_report(
-            report,
-            self.plan_.choices,
-            report.provenance,
-            self.plan_.delta,
-            [self.plan_.reason, *what_was_chosen(self.plan_, self.domain_, self.screened_)],
-        )
-        self.privacy_report_ = with_verdict(report, self.plan_)
+    @property
+    def _last(self) -> Any:
+        """The steps after which nothing was planned anew."""
+        steps: PrivateSteps = self._model.plan
+        return steps.followed if isinstance(steps.followed, PrivateSteps) else steps
 
-    def _steps(self, plan: PrivatePlan) -> ResidualPlan:
-        """Return the steps of a plan of residuals, alone or beside a tree."""
-        return residual_steps(self._forest(plan).set_params(domain=plan.domain))
+    def _plan_of(self, given: Any) -> PrivateSteps:
+        serving = Serving.by(given, public_records(self.n_records))
+        return private_steps(self._plan(given.domain, serving), self.random_state)
 
-    def _forest(
-        self,
-        plan: PrivatePlan,
-        chosen: tuple[int, ...] | None = None,
-        noise_state: Seed = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> Forest:
-        """Return the forest of a plan, not yet fitted."""
-        given = {
-            "domain": self.domain if will_be_read_off(self.domain) else plan.domain,
-            "n_records": self.n_records,
-            "neighboring": self.neighboring,
-            "noise": self.noise,
-            "noise_state": noise_state,
-            "ledger": ledger,
-            "random_state": self.random_state,
-        }
-        return planned_forest(plan, chosen, given)
+    def _asked(self, given: Any, plan: PrivateSteps) -> Any:
+        """Return what is asked of, once all that may follow would fit: **private**."""
+        data: PrivateData = given.over(plan.domain)
+        why = plan.why
+        assert why is not None
+        with weighed(lambda: why):
+            if why.takes_records or why.makes_choices:
+                data = held(data, records=why.takes_records)
+            if not why.makes_choices:
+                check_before_release(plan.forest)
+                return asked_data(plan.forest, data)
+            tables = data.tables([])
+            most = why if why.balance is None else planned_for(why, why.n_records or 0)
+            check_what_may_follow(why, most, tables, self.random_state)
+            return tables

@@ -8,8 +8,8 @@ import numpy as np
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
-from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.estimators.shared.reports import structure_notes

@@ -1,57 +1,19 @@
 """A forest of tables measured one after another, each on what earlier ones leave unexplained."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import cast
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import ClassVar
 
 from mrf_matrix.base.checks import public_records
-from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.domain import Domain, required_domain, will_be_read_off
-from mrf_matrix.estimators.residual.report import residual_report
-from mrf_matrix.estimators.residual.votes import ResidualVotes
-from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
-from mrf_matrix.estimators.shared.given_data import (
-    EncodedRecords,
-    GivenRecords,
-    PrivateData,
-    check_before_release,
-    needs_records,
-)
-from mrf_matrix.estimators.shared.parameters import Records, SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import (
-    Budget,
-    BudgetParameters,
-    NoiseParameters,
-    Prepared,
-    bill_of,
-    noise_stream,
-)
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
+from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.kinds.additive import ADDITIVE, scale_of
+from mrf_matrix.kinds.model import Kind
 from mrf_matrix.planning.plans.planner import sequence_plan
-from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
-from mrf_matrix.residual.law import sequence_budget
-from mrf_matrix.residual.learning import learned
-from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.releases import ResidualReleases
 from mrf_matrix.residual.sequence import ResidualPlan
-
-FITTED = (
-    "domain_", "classes_", "plan_", "releases_", "scale_", "choices_", "posterior_",
-    "privacy_report_",
-)  # fmt: skip
-"""What a fit leaves."""
-
-SPENT = (
-    "The budget is spent. What was released before is kept in releases_, scale_ and choices_ of "
-    "this estimator, beside plan_; fitting again would spend again."
-)
 
 
 @parameters
-class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters, ResidualVotes):
+class ResidualForestClassifier(SeedParameters, FitsByPlan):
     r"""Forest of tables of residuals: each table holds what is still unexplained.
 
     Log odds, of several classes each one's score, are a sum of tables. A table is measured on
@@ -106,21 +68,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
     """
 
     n_records: int | None = None
-    _even_records = cast("int | None", None)
-    """Records of even classes that tell as much, where an earlier release said so."""
-
-    def plan(self) -> ResidualPlan:
-        """Return the sequence of steps that `fit` would take, without data.
-
-        With an integer `random_state` it is the same plan.
-
-        Raises
-        ------
-        ValueError
-            If the domain is not given, or a parameter is invalid.
-        """
-        check_claim(self)
-        return self._plan(required_domain(self.domain))
+    _kind: ClassVar[Kind] = ADDITIVE
 
     def _plan(self, domain: Domain) -> ResidualPlan:
         return sequence_plan(
@@ -131,75 +79,18 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             neighboring=self.neighboring,
             n_records=public_records(self.n_records),
             random_state=self.random_state,
-            even_records=self._even_records,
         )
 
-    def _budget_by_law(self, domain: Domain) -> Budget:
-        """Return the budget of the noise law that serves the claim best."""
-        records, k = public_records(self.n_records), domain.required_target().size
-        return sequence_budget(self.epsilon, self.delta, self.rho, domain.n_attributes, records, k)
+    @property
+    def scale_(self) -> float:
+        """By how much of the sum of the first pass's effects was believed."""
+        return scale_of(self._model.transcript)
 
-    def fit(self, X: Records, y: ArrayLike | None = None) -> "ResidualForestClassifier":
-        """Take the steps of the plan: measure tables of residuals, one after another.
-
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-            Private records, in the domain's terms.
-        y : array of shape (N,)
-            Their classes.
-
-        Returns
-        -------
-        ResidualForestClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
-            `BudgetError`); nothing is spent then.
-        """
-        return self._fit(partial(GivenRecords.of, self, X, y))
-
-    def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
-        self._prepared(bring).pay()
-        return self
-
-    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
-        """Return what releases and learns, ready to be paid; nothing is spent yet."""
-        if not will_be_read_off(self.domain):  # refused before the records are looked at
-            bill_of(self, self._budget_by_law(required_domain(self.domain))).check()
-        data = bring()
-        plan = self._plan(data.domain)
-        bill = bill_of(self, plan.budget).resting_on(data.provenance)
-        bill.check()
-        check_before_release(plan)
-        data.check_records("a residual forest")
-        encoded = data.tables([])
-        if not isinstance(encoded, EncodedRecords):
-            raise needs_records("a residual forest")
-        classes, order = sorted_classes(data.domain)
-        labels = np.argsort(order)[encoded.labels]
-        records = ResidualRecords(encoded.codes, labels, data.domain.sizes, len(classes))
-        releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
-
-        def release() -> None:
-            with keeping(self, FITTED, SPENT, plan_=plan):
-                self.posterior_ = self._learned_from(releases, data.provenance)
-                self.domain_, self.classes_ = data.domain, classes
-                self.privacy_report_ = residual_report(plan, self.releases_, bill.provenance)
-
-        return Prepared(bill, release)
-
-    def _learned_from(
-        self, releases: ResidualReleases, rests_on: Provenance
-    ) -> ResidualPosterior | SeveralPosterior:
-        """Return what the steps of the plan tell; what was paid for is kept, whatever fails."""
-        try:
-            return learned(self.plan_, releases)
-        finally:
-            self.releases_ = tuple(one.resting_on(rests_on) for _, one in releases.releases)
-            self.choices_ = tuple(found for _, found in releases.choices)
-            if releases.chosen_scale is not None:
-                self.scale_ = releases.chosen_scale
+    @property
+    def choices_(self) -> tuple[tuple[int, ...] | None, ...]:
+        """Pairs and triples that were chosen, None where none of them was."""
+        places = [place for (place,) in self._model.transcript.choices[1:]]
+        blocks = iter(self.posterior_.blocks[self.domain_.n_attributes :])
+        n_none = len(places) - (len(self.posterior_.blocks) - self.domain_.n_attributes)
+        none = set(sorted(places)[len(places) - n_none :])  # they stand behind all candidates
+        return tuple(None if one in none else next(blocks).attributes for one in places)

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +26,6 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
     MeasuredPlan,
     PrivateData,
-    needs_records,
     tables_for,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Outside, Records
@@ -41,6 +40,7 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
+from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import ready_tables, released
@@ -186,12 +186,6 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def sorted_classes(domain: Domain) -> tuple[Values, NDArray[np.intp]]:
-    """Return the domain's classes as scikit-learn wants them, sorted, and their codes' order."""
-    classes, order = np.unique(np.asarray(domain.classes), return_index=True)
-    return classes, order
 
 
 class FitsFromCounts(BaseForestClassifier, DomainParameters):

@@ -41,7 +41,7 @@ RESTS_ON = (
 """Parameters that every claim rests on, where an estimator has them."""
 
 RECORD, DRAFT, PAID = "_claim_record", "_is_draft", "_was_paid"
-FITS = ("fit", "fit_counts", "fit_stream", "fit_release")
+FITS = ("fit", "fit_counts", "fit_stream", "fit_release", "go_on")
 """Methods that learn from records, their counts, or a release of them."""
 
 COMPARED = (str, Number, Domain)
@@ -97,8 +97,11 @@ class FixedClaim:
 
     def _fix_claim(self) -> None:
         """Record what the claim rests on, as it stands now."""
-        names = (*RESTS_ON, *self._claim_rests_on)
-        vars(self)[RECORD] = ClaimRecord.of(self, names)
+        vars(self)[RECORD] = self._claim_now()
+
+    def _claim_now(self) -> ClaimRecord:
+        """Return what a claim would rest on."""
+        return ClaimRecord.of(self, (*RESTS_ON, *self._claim_rests_on))
 
     def _check_claim(self) -> None:
         """Refuse, by name, a parameter that was changed since the claim was fixed."""

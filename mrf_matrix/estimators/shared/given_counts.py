@@ -11,12 +11,12 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.domain.coarser import coarser_codes
-from mrf_matrix.estimators.shared.given_data import needs_records
 from mrf_matrix.estimators.shared.parameters import DomainParameters
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.cells import summed_cells
+from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
 from mrf_matrix.planning.kinds.kind import Features
 from mrf_matrix.streams import count_leaves, count_tables

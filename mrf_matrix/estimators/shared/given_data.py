@@ -7,8 +7,8 @@ private: it exists for public data and for scikit-learn's own checks, and warns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,14 +63,6 @@ class GivenData(PrivateData, Protocol):
         """Return the same data over a coarser domain: one of `Domain.coarser`."""
 
 
-def needs_records(what: str) -> TypeError:
-    """Return the refusal of counts where every record is needed by itself."""
-    return TypeError(
-        f"{what} needs the records themselves, for each of them is sent its own way: expected "
-        f"fit(X, y). Counts of cells do not tell records apart."
-    )
-
-
 MeasuredPlan = tuple[Plan, tuple[Release, ...]]
 """A plan, and what was released of it."""
 
@@ -82,6 +74,8 @@ class EncodedRecords(PrivateValue):
     domain: Domain
     codes: Codes  # (N, d)
     labels: Codes  # (N,)
+    kept: dict[type, Any] = field(default_factory=dict)
+    """What was last worked out of them, by its kind: **private**."""
 
     @property
     def n_classes(self) -> int:
@@ -89,9 +83,15 @@ class EncodedRecords(PrivateValue):
         return self.domain.n_classes
 
     def cells(self, features: Features) -> CellCounts:
-        """Count the records in the cells of some attributes."""
+        """Count the records in the cells of some attributes; those asked for last are kept."""
         sizes = tuple(self.domain.sizes[i] for i in features)
-        return count_cells(self._seen(features), self.labels, sizes, self.n_classes)
+
+        asked, last = self.kept.get(CellCounts, (None, None))
+        if asked != tuple(features):
+            last = count_cells(self._seen(features), self.labels, sizes, self.n_classes)
+            self.kept[CellCounts] = tuple(features), last
+        counts: CellCounts = last
+        return counts
 
     def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
         """Throw a coin for each record, and count it in one leaf of that tree."""
@@ -215,7 +215,7 @@ def tables_for(
     """
     check_before_release(plan, time_limit)
     tell("Counting the records")
-    source = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
+    source = data.tables([part.ensemble.features for part in plan.parts], only_leaves(plan))
     for part in plan.parts:
         source.check(part.mechanism.rounded.matrix)
     seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
@@ -225,7 +225,7 @@ def tables_for(
     ]
 
 
-def _only_leaves(plan: Plan) -> Forest | None:
+def only_leaves(plan: Plan) -> Forest | None:
     """Return the forest over the whole domain whose leaves are all that is measured, if any."""
     first = plan.parts[0]
     whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))

@@ -14,15 +14,11 @@ from mrf_matrix.estimators.shared.given_counts import (
     GivenStream,
     is_small,
 )
-from mrf_matrix.estimators.shared.given_data import (
-    EncodedRecords,
-    GivenRecords,
-    PrivateData,
-    needs_records,
-)
+from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords, PrivateData
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
+from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.streams.blocks import code_blocks
 
 HELD = 1 << 27

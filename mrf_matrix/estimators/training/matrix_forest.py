@@ -6,7 +6,8 @@ from typing import Self
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word
-from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.estimators.shared.base import MeasuresOnce
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping
 from mrf_matrix.estimators.shared.given_data import PrivateData

@@ -1,29 +1,30 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Self
+from dataclasses import replace
+from typing import ClassVar
 
-from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import public_records
+from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
-from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import parameters
-from mrf_matrix.estimators.shared.reports import plan_report
-from mrf_matrix.estimators.shared.spending import Prepared
-from mrf_matrix.estimators.training.naive_bayes_votes import NaiveBayesVotes, checked_alpha
-from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.planning.blocks.block_design import BlockChoice
+from mrf_matrix.forests import Forest
+from mrf_matrix.kinds.model import Kind, Model
+from mrf_matrix.kinds.naive_bayes import (
+    NAIVE_BAYES,
+    NaiveBayesPlan,
+    checked_alpha,
+    naive_bayes_plan,
+    smoothed,
+)
+from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.planning.blocks.law import blocks_budget
-from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-
-FITTED = ("domain_", "classes_", "forest_", "leaf_values_", "privacy_report_")
-"""What follows from the release of a fit."""
 
 
 @parameters
-class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes):
+class PrivateNaiveBayesClassifier(FitsByPlan, FitsFromRelease):
     """Naive Bayes from noisy one-way marginals and class totals, in equal shares of the budget.
 
     The forest of depth-1 trees, one for each attribute, beside a tree of depth 0 for the class
@@ -72,6 +73,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes
     alpha: float = 1.0
     n_records: int | None = None
     _mode = "naive_bayes"
+    _kind: ClassVar[Kind] = NAIVE_BAYES
 
     @property
     def _budget(self) -> PureDP | ZCDP:
@@ -81,17 +83,36 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce, NaiveBayesVotes
         claim = self.epsilon, self.delta, self.rho
         return blocks_budget(claim, self.domain, None, None, self.neighboring)
 
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        checked_alpha(self.alpha)
-        measuring = self._prepared_measurement(kind_of("naive_bayes"), BlockChoice(), bring)
-        Prepared(measuring.bill, lambda: self._learn(*measuring.release())).pay()
-        return self
+    def _plan(self, domain: Domain) -> NaiveBayesPlan:
+        return naive_bayes_plan(
+            domain,
+            self._budget,
+            n_records=public_records(self.n_records),
+            neighboring=self.neighboring,
+            delta=float(self.delta),
+            alpha=checked_alpha(self.alpha),
+        )
 
-    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
-        """Keep what follows from the release of a plan: post-processing."""
-        (part,), (release,) = plan.parts, releases
-        with keeping(self, FITTED, release_note("forest_"), plan_=plan, release_=release):
-            self.domain_, self.forest_ = plan.domain, part.forest
-            self.classes_, order = sorted_classes(plan.domain)
-            self.leaf_values_ = part.answers(release)[:, order]
-            self.privacy_report_ = partial(plan_report, plan, releases)
+    def _plan_of_parties(self, plan: Plan) -> NaiveBayesPlan:
+        return smoothed(plan, checked_alpha(self.alpha))
+
+    @property
+    def _model(self) -> Model:
+        """The model, with as much smoothing as is asked for now: post-processing."""
+        model, alpha = super()._model, checked_alpha(self.alpha)
+        if alpha == model.posterior.alpha:
+            return model
+        posterior = replace(model.posterior, alpha=alpha)
+        return replace(model, plan=replace(model.plan, alpha=alpha), posterior=posterior)
+
+    @property
+    def forest_(self) -> Forest:
+        """The stumps and the tree of class totals."""
+        forest: Forest = self._model.posterior.forest
+        return forest
+
+    @property
+    def leaf_values_(self) -> Array:
+        """Noisy class counts of the leaves, in the order of `classes_`."""
+        values: Array = self._model.posterior.leaf_values
+        return values

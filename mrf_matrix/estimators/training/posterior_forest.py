@@ -1,45 +1,25 @@
 """A forest whose few trees vote by product and know their noise: one release, no tuning."""
 
-from collections.abc import Callable, Sequence
-from math import sqrt
-from typing import Self
+from collections.abc import Sequence
+from typing import ClassVar
 
 from mrf_matrix.base.checks import public_records, structure_generator
-from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
-from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import Prepared
-from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
-from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.planning.blocks.block_design import BlockChoice
-from mrf_matrix.planning.blocks.block_part import BlockPart, only_blocks, tables_of
+from mrf_matrix.forests import Forest
+from mrf_matrix.kinds.model import Kind
+from mrf_matrix.kinds.tables import TABLES, tables_plan
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.planning.blocks.block_design import BlockChoice, BlockDesign
+from mrf_matrix.planning.blocks.block_part import BlockPart, only_blocks
 from mrf_matrix.planning.blocks.law import blocks_budget
-from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.verdict import with_verdict
-from mrf_matrix.posterior import product_posterior
-from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport, report_of_releases
-
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "design_",
-    "forest_",
-    "measurement_",
-    "posterior_",
-    "privacy_report_",
-)
-"""What follows from a plan and its release."""
 
 
 @parameters
-class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, PosteriorVotes):
+class PosteriorForestClassifier(SeedParameters, FitsByPlan, FitsFromRelease):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -107,6 +87,7 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
     n_blocks: int | str = "auto"
     blocks: Sequence[Sequence[int | str]] | None = None
     _mode = "posterior"
+    _kind: ClassVar[Kind] = TABLES
 
     @property
     def _budget(self) -> PureDP | ZCDP:
@@ -121,65 +102,28 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
 
     def _plan(self, domain: Domain) -> Plan:
         """Return what a fit over a domain would measure."""
-        return plan_of(
-            kind_of("posterior"),
+        return tables_plan(
             domain,
-            BlockChoice(self.n_blocks, self.blocks),
-            self._measuring(self._budget),
+            self._budget,
             structure_generator(self.random_state),
             n_records=public_records(self.n_records),
+            neighboring=self.neighboring,
+            blocks=self.blocks,
+            n_blocks=self.n_blocks,
+            delta=float(self.delta),
         )
 
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        self._prepared(bring).pay()
-        return self
-
-    def _prepared(self, bring: Callable[[], PrivateData]) -> Prepared[None]:
-        """Return what releases and learns, ready to be paid; nothing is spent yet."""
-        choice = BlockChoice(self.n_blocks, self.blocks)
-        measuring = self._prepared_measurement(kind_of("posterior"), choice, bring)
-        return Prepared(measuring.bill, lambda: self._learn(*measuring.release()))
-
-    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
-        """Keep what follows from the release of a plan: post-processing."""
-        part, (release,), domain = only_blocks(plan.parts), releases, plan.domain
-        with keeping(self, FITTED, release_note("forest_"), release_=release):
-            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.plan_, self.design_ = plan, part.design
-            self.forest_, self.measurement_ = part.forest, part
-            report = posterior_report(part, release, self._chosen_for, plan.delta)
-            tables, totals = tables_of(part, release, order)
-            tell("Fitting the posterior")
-            self.posterior_ = product_posterior(tables, domain.ordered, totals)
-            self.privacy_report_ = with_verdict(report, plan)
+    @property
+    def measurement_(self) -> BlockPart:
+        """Blocks, weights and the mechanism."""
+        return only_blocks(self.plan_.parts)
 
     @property
-    def _chosen_for(self) -> str:
-        """What the report says of the blocks."""
-        if self.blocks is not None:
-            return "blocks were given"
-        if self.n_blocks != "auto":
-            return f"{self.n_blocks} blocks of all attributes were asked for"
-        known = self.n_records
-        reckoned = "hundreds to ten thousand" if known is None else f"the public number of {known}"
-        return f"blocks were chosen by the domain alone, for {reckoned} records"
+    def design_(self) -> BlockDesign | None:
+        """Blocks that were measured, and what they are worth."""
+        return self.measurement_.design
 
-
-def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: float) -> PrivacyReport:
-    """Return the report of the release; every figure comes from the release itself.
-
-    `chosen`: how the blocks were chosen, in words; `delta`: that of the claim, or 0.
-    """
-    leaf, used = plan.weights[0], sum(map(len, plan.blocks))
-    tables = f"tables of {len(plan.blocks)} blocks of {used} attributes, and class totals"
-    report = report_of_releases(
-        [release], [Measurement.of(release, tables, weight=leaf)], delta,
-        expected_rms_per_leaf=sqrt(release.variance) / (leaf * float(release.scale)),
-        notes=(
-            chosen,
-            "labels and probabilities are posteriors under a model: they have no expected error "
-            "known without data",
-        ),
-    )  # fmt: skip
-    paid = plan.forest.is_data_dependent
-    return report.with_structure_that_was_paid_for() if paid else report
+    @property
+    def forest_(self) -> Forest:
+        """The trees of the blocks, and that of class totals."""
+        return self.measurement_.forest

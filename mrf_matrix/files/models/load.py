@@ -5,7 +5,7 @@ in time and memory that are modest for any honest arrays. Dishonest ones can cla
 children, or branch tables that add up to far more than the file: those are refused here first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike, fspath
 
 import numpy as np
@@ -25,24 +25,15 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.files import opened_regular
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
-from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
-from mrf_matrix.estimators.released.released_naive_bayes import ReleasedNaiveBayesClassifier
-from mrf_matrix.estimators.released.released_pooled import ReleasedPooledForestClassifier
-from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
-from mrf_matrix.estimators.released.released_private import ReleasedPrivateForestClassifier
-from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
-from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, bytes_at_most
-from mrf_matrix.files.models.label_file import LABEL_FORMAT, label_of
-from mrf_matrix.files.models.naive_bayes_file import NAIVE_BAYES_FORMAT, naive_bayes_of
-from mrf_matrix.files.models.pooled_file import POOLED_FORMAT, pooled_of
-from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of
-from mrf_matrix.files.models.private_file import PRIVATE_FORMAT, private_of
+from mrf_matrix.files.models.model_file import FORMAT as LEARNED_FORMAT
+from mrf_matrix.files.models.model_file import model_of
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_consistent
-from mrf_matrix.files.models.residual_file import RESIDUAL_FORMAT, residual_of
 from mrf_matrix.files.models.save import ARRAYS, FLOATS, FORMAT, INTEGERS, SCHEMA_VERSION
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
@@ -67,25 +58,7 @@ MAX_TABLE_ENTRIES = 2**24
 """Most entries of branch tables that are not runs, each distinct table once."""
 
 
-ReleasedModel = (
-    ReleasedForestClassifier
-    | ReleasedPosteriorForestClassifier
-    | ReleasedNaiveBayesClassifier
-    | ReleasedResidualForestClassifier
-    | ReleasedLabelTreeClassifier
-    | ReleasedPooledForestClassifier
-    | ReleasedPrivateForestClassifier
-)
-
-READERS: dict[str, Callable[[Container], ReleasedModel]] = {
-    POSTERIOR_FORMAT: posterior_of,
-    NAIVE_BAYES_FORMAT: naive_bayes_of,
-    RESIDUAL_FORMAT: residual_of,
-    LABEL_FORMAT: label_of,
-    POOLED_FORMAT: pooled_of,
-    PRIVATE_FORMAT: private_of,
-}
-"""What reads the file of each format; a forest's has another."""
+ReleasedModel = ReleasedForestClassifier | ReleasedClassifier
 
 
 def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> ReleasedModel:
@@ -114,8 +87,7 @@ def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> Re
         with opened_regular(path, bytes_at_most(max_bytes)) as file:
             container = Container(file, "model", max_bytes)
             kind = container.data.get("format") if isinstance(container.data, dict) else None
-            read = READERS.get(kind) if isinstance(kind, str) else None
-            return _model(container) if read is None else read(container)
+            return model_of(container) if kind == LEARNED_FORMAT else _model(container)
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise ModelFileError(f"{where}: {one_line(error)}") from error
 

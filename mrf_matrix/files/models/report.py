@@ -2,7 +2,6 @@
 
 from dataclasses import fields
 
-from mrf_matrix.base.checks import LARGEST_N_RECORDS
 from mrf_matrix.base.fields import (
     FieldError,
     integer_of,
@@ -13,10 +12,10 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms.statement import Claim, provenance_of
+from mrf_matrix.release.plan import LARGEST_DELTA
 from mrf_matrix.reports.privacy_report import DERIVED, Measurement, PrivacyReport
 
 ERRORS = {"expected_rms_per_leaf", "expected_rms_per_vote"}
-LARGEST_DELTA = 1 - 2**-53
 CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS - {"claim", "planned"}
 CLAIMED |= {"provenance", "delta"}
 MEASURED = {field.name for field in fields(Measurement)}
@@ -70,8 +69,3 @@ def _texts(data: object, where: str) -> tuple[str, ...]:
 
 def _error(data: object) -> float | None:
     return None if data is None else number_of(data, "report: expected error")
-
-
-def records_of(data: object, where: str = "n_records") -> int | None:
-    """Return the public number of records, None where it is not known."""
-    return None if data is None else integer_of(data, where, 1, LARGEST_N_RECORDS)

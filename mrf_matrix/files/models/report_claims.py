@@ -3,12 +3,10 @@
 A file cannot prove that noise was drawn, nor which strategy was measured where it does not hold
 one. What it says must agree all the same: a charge in its provenance covers the budgets of the
 measurements, the statement follows from both, each law is what its sensitivity and budget need, and
-the expected error is that of the leaves. Where the file holds the release, the report follows from
-it.
+the expected error is that of the leaves.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from math import isclose
 
 import numpy as np
@@ -20,8 +18,6 @@ from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.reports.privacy_report import (
-    PUBLIC_NUMBER,
-    STRUCTURE,
     Measurement,
     PrivacyReport,
     root_mean,
@@ -33,34 +29,6 @@ PRINTED = 1e-5  # relative rounding of a scale in print
 
 AGREEMENT = 1e-2
 """Relative difference of the expected error from that of the leaves: a rounded strategy's."""
-
-
-def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyReport:
-    """Return the report that a file's release implies, with the notes of the one that it claims.
-
-    `report`: what the file claims. It may rest on more, and say that the number of records was
-    public; `expected`: what follows from its release.
-
-    Raises FieldError if the two differ in more than the notes.
-    """
-    expected = replace(expected, claim=expected.claim.resting_on(report.provenance))
-    if STRUCTURE not in report.public:
-        expected = expected.with_structure_that_was_paid_for()
-    if PUBLIC_NUMBER in (*report.public, *expected.public):
-        report, expected = report.with_public_number(), expected.with_public_number()
-    for field in fields(PrivacyReport):
-        claimed, follows = getattr(report, field.name), getattr(expected, field.name)
-        if field.name != "notes" and not _agree(claimed, follows):
-            raise FieldError(
-                f"report: {field.name}: {str(claimed)[:200]!r}; its release gives {str(follows)!r}."
-            )
-    return replace(expected, notes=report.notes)
-
-
-def _agree(claimed: object, follows: object) -> bool:
-    if isinstance(claimed, float) and isinstance(follows, float):
-        return isclose(claimed, follows, rel_tol=1e-9)  # a root may be rounded elsewhere otherwise
-    return bool(claimed == follows)
 
 
 def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise]]) -> None:

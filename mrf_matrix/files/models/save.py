@@ -8,14 +8,10 @@ import numpy as np
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
+from mrf_matrix.estimators.shared.model_face import ModelVotes
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
-from mrf_matrix.files.models.label_file import LabelModel, label_content
-from mrf_matrix.files.models.naive_bayes_file import NaiveBayesModel, naive_bayes_content
-from mrf_matrix.files.models.pooled_file import PooledModel, pooled_content
-from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
-from mrf_matrix.files.models.private_file import PrivateModel, private_content
-from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
+from mrf_matrix.files.models.model_file import model_content
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
 from strategies.operator_files import OperatorFileError
 
@@ -26,21 +22,16 @@ ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
-TableModel = (
-    PosteriorModel | NaiveBayesModel | ResidualModel | PooledModel | LabelModel | PrivateModel
-)
 
 
 def save_model(
-    model: MatrixModel | TableModel, path: "str | PathLike[str]", *, allow_nonprivate: bool = False
+    model: MatrixModel | ModelVotes, path: "str | PathLike[str]", *, allow_nonprivate: bool = False
 ) -> None:
     """Write a fitted forest to a file that `load_model` reads.
 
-    The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
-    variances of their noise, voting and privacy report; of a posterior forest the release and its
-    blocks, of naive Bayes the release, of a residual forest its plan and releases, of a tree of
-    labels its plan and labels, of a private forest its choices and one of these, from which all
-    else follows. It holds no record, no raw count and no seed.
+    The file is a zip of JSON and ``.npy`` arrays: the domain, a plan, and the transcript of its
+    release, from which all else follows; of a matrix forest trees, noisy leaf values, the variances
+    of their noise, voting and privacy report. It holds no record, no raw count and no seed.
 
     Parameters
     ----------
@@ -77,7 +68,7 @@ labels or of naive Bayes
     >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
     True
     """
-    if not isinstance(model, MatrixModel | TableModel):
+    if not isinstance(model, MatrixModel | ModelVotes):
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
             f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
@@ -98,24 +89,10 @@ labels or of naive Bayes
             f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
-        write_container(Path(path), "model", *_content_of(model))
+        learned = isinstance(model, ModelVotes)
+        write_container(Path(path), "model", *(model_content if learned else _content)(model))
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
-
-
-def _content_of(model: MatrixModel | TableModel) -> tuple[JsonObject, dict[str, Values]]:
-    """Return the JSON and the arrays of a fitted forest of any kind."""
-    if isinstance(model, PrivateModel):
-        return private_content(model)
-    if isinstance(model, PosteriorModel):
-        return posterior_content(model)
-    if isinstance(model, NaiveBayesModel):
-        return naive_bayes_content(model)
-    if isinstance(model, LabelModel):
-        return label_content(model)
-    if isinstance(model, PooledModel):
-        return pooled_content(model)
-    return residual_content(model) if isinstance(model, ResidualModel) else _content(model)
 
 
 def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
@@ -152,7 +129,7 @@ def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
     return content, arrays
 
 
-def doubt_of(model: MatrixModel | TableModel) -> str | None:
+def doubt_of(model: MatrixModel | ModelVotes) -> str | None:
     """Return why nothing is claimed of a fitted model; None where something is."""
     report = model.privacy_report_
     return None if report.is_private else str(report.statement)

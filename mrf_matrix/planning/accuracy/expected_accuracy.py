@@ -7,7 +7,9 @@ release, whose noise is independent by column: linear algebra is done once.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +25,9 @@ from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
+from mrf_matrix.release.curator import Live
 from mrf_matrix.residual.learning import learned
-from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.releases import ResidualReleases
+from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.residual.sequence import ResidualPlan
 
 Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each
@@ -242,6 +244,15 @@ def posterior_probabilities(
     return np.stack(found)
 
 
+@dataclass(frozen=True, eq=False)
+class ImaginedRecords:
+    """Records of one law, as an additive model asks for them."""
+
+    codes: Codes
+    labels: Longs
+    kept: dict[type, Any] = field(default_factory=dict)
+
+
 def residual_probabilities(
     plan: ResidualPlan, imagined: ImaginedData, generator: np.random.Generator
 ) -> Array:
@@ -253,11 +264,9 @@ def residual_probabilities(
     found = []
     for law, asked in enumerate(queries):
         mine = np.repeat(np.flatnonzero(imagined.owner == law), imagined.weight)
-        records = ResidualRecords(
-            imagined.codes[mine], imagined.labels[mine], plan.domain.sizes, plan.n_classes
-        )
-        posterior = learned(plan, ResidualReleases(records, "research", generator))
-        found.append(posterior.probabilities(asked))
+        records = ImaginedRecords(imagined.codes[mine], imagined.labels[mine])
+        curator = Live(plan, records, nullcontext, "research", generator)  # nobody is charged
+        found.append(learned(plan, AskedSteps(plan, curator)).probabilities(asked))
     return np.stack(found)
 
 

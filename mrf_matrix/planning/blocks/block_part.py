@@ -29,6 +29,7 @@ from mrf_matrix.planning.blocks.block_design import (
 )
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
+from mrf_matrix.release.plan import StrategyStep
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
 from strategies.operators import Marginals, Operator, RowScaled, check_allocation
 
@@ -43,10 +44,19 @@ class BlockPart(PlanPart):
     blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
     weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
     design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
+    choice: BlockChoice | None = None  # in a user's words
 
     def answers(self, release: Release) -> Array:
         """Return the leaf values, shape (o, k), the class totals last."""
         return release.answers / self.row_factors[:, None]
+
+    def step(self, words: str) -> StrategyStep:
+        """Return what is measured, as it is announced."""
+        if isinstance(self.workload, Marginals):
+            return super().step(words)
+        used = sum(map(len, self.blocks))
+        what = f"tables of {len(self.blocks)} blocks of {used} attributes, and class totals"
+        return StrategyStep(what, self.mechanism, self.weights[0])
 
     @property
     def n_totals(self) -> int:
@@ -134,7 +144,7 @@ def block_part(
     part = weighted_blocks(
         domain, budget, blocks, weights, n_classes=n_classes, neighboring=neighboring
     )
-    return replace(part, design=design)
+    return replace(part, design=design, choice=choice)
 
 
 def design_of(
@@ -176,13 +186,6 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
     mechanism = calibrate(workload, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
-
-
-def measured_by_paths(part: BlockPart) -> BlockPart:
-    """Return the same tables measured by a mask for every leaf, as files of before hold them."""
-    paths, made = path_matrix(part.forest), part.mechanism
-    mechanism = calibrate(paths, made.budget, neighboring=made.neighboring)
-    return replace(part, workload=paths, mechanism=mechanism)
 
 
 def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:

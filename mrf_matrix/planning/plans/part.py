@@ -29,6 +29,7 @@ from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.measuring import RowAim
+from mrf_matrix.release.plan import StrategyStep
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -70,6 +71,11 @@ class PlanPart:
     def forest(self) -> Forest:
         """The ensemble's forest."""
         return self.ensemble.forest
+
+    def step(self, words: str) -> StrategyStep:
+        """Return what is measured, as it is announced; `words`: what it is."""
+        family = f" by strategy {self.strategy.method!r}" if self.strategy else ""
+        return StrategyStep(words + family, self.mechanism)
 
     def release(
         self, counts: CellCounts | LeafCounts | ReadyCounts, *, noise: str, noise_state: Seed = None

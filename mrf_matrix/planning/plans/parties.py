@@ -6,13 +6,11 @@ from functools import cached_property
 from math import sqrt
 from typing import Any
 
-import numpy as np
-
 from mrf_matrix.federated.shares.design import FederatedDesign, share_noise
 from mrf_matrix.federated.sums.message_bytes import RoundBytes, message_bytes
-from mrf_matrix.mechanisms import Mechanism, Quorum, Release
+from mrf_matrix.mechanisms import Quorum, Release
+from mrf_matrix.mechanisms.measurement.comparison import same_measurement
 from mrf_matrix.planning.plans.plan import Plan
-from strategies.operator_files import encode
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +69,7 @@ class FederatedPlan(Plan):
             )
         pairs = list(zip(self.parts, releases, strict=True))
         for part, release in pairs:
-            if not _same_measurement(part.mechanism, release.mechanism):
+            if not same_measurement(part.mechanism, release.mechanism):
                 raise ValueError(
                     "release is of another strategy, budget or neighbouring relation: expected "
                     "one that was measured by this plan."
@@ -130,12 +128,3 @@ def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> Fede
         for part in lighter
     )
     return FederatedPlan(**{**vars(plan), "parts": tuple(parts)})
-
-
-def _same_measurement(one: Mechanism, other: Mechanism) -> bool:
-    """Say whether two mechanisms measure the same integers for the same budget."""
-    if (one.budget, one.neighboring) != (other.budget, other.neighboring):
-        return False
-    (tree, arrays), (second, found) = (encode(each.rounded.matrix, "") for each in (one, other))
-    same = tree == second and one.rounded.scale == other.rounded.scale
-    return same and all(np.array_equal(values, found[name]) for name, values in arrays.items())

@@ -279,8 +279,10 @@ def plan_of(
             domain, budget, structure, design, n_classes=classes, n_records=n_records,
             neighboring=relation,
         )  # fmt: skip
-    made = plan_of_part(kind, domain, part, n_records, codes, n_classes=classes)
-    return replace(made, select_seconds=perf_counter() - started, delta=measuring.delta)
+    made = plan_of_part(
+        kind, domain, part, n_records, codes, n_classes=classes, delta=measuring.delta
+    )
+    return replace(made, select_seconds=perf_counter() - started)
 
 
 def plan_of_part(
@@ -291,11 +293,12 @@ def plan_of_part(
     queries: ArrayLike | None = None,
     *,
     n_classes: int | None = None,
+    delta: float = 0.0,
 ) -> Plan:
     """Return the plan of one measurement that is decided already; parameters as `plan_of`."""
     codes, often, _ = distinct_queries([part.ensemble], public_queries(domain, queries))
     classes = domain.n_classes if n_classes is None else n_classes
-    return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0)
+    return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0, delta=delta)
 
 
 def shared_by_rule(

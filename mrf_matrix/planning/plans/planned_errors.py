@@ -17,6 +17,7 @@ from mrf_matrix.planning.plans.flips import flips, sampled_rows
 from mrf_matrix.planning.plans.measuring import RowAim
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.signal import records_behind, vote_variances
+from mrf_matrix.release.plan import StrategyStep
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +91,11 @@ class PlannedErrors:
     def neighboring(self) -> str:
         """The neighbouring relation of the claim."""
         return self.parts[0].mechanism.neighboring
+
+    @cached_property
+    def steps(self) -> tuple[StrategyStep, ...]:
+        """One measurement a part."""
+        return tuple(part.step(self.kind.measured) for part in self.parts)
 
     @property
     def sensitivity(self) -> float:

@@ -62,6 +62,11 @@ class PooledPlan:
         """The public number of records, where it is known."""
         return self.tree.n_records
 
+    @property
+    def steps(self) -> tuple[LabelPlan, Plan | ResidualPlan]:
+        """Both parts, one after the other."""
+        return self.tree, self.tables
+
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON."""
         return {

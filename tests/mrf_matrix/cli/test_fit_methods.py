@@ -14,11 +14,11 @@ from mrf_matrix.cli.main import main
 DATA = load_dataset("monks_1")
 TARGET = DATA.domain.target.name
 LINE_OF = {  # options, the class of what is read again, and words of its report
-    "residual": ([], "ReleasedResidualForestClassifier", "pass 1: residuals"),
-    "labels": ([], "ReleasedLabelTreeClassifier", "a tree of 8 cells and their labels"),
-    "pooled": ([], "ReleasedPooledForestClassifier", "tables of"),
-    "pooled residuals": (["--beside", "residuals"], "ReleasedPooledForestClassifier", "pass 1"),
-    "naive_bayes": (["--alpha", "0.5"], "ReleasedNaiveBayesClassifier", "every leaf"),
+    "residual": ([], "ResidualForestClassifier", "pass 1: residuals"),
+    "labels": ([], "LabelTreeClassifier", "a tree of 8 cells and their labels"),
+    "pooled": ([], "PooledForestClassifier", "tables of"),
+    "pooled residuals": (["--beside", "residuals"], "PooledForestClassifier", "pass 1"),
+    "naive_bayes": (["--alpha", "0.5"], "PrivateNaiveBayesClassifier", "every leaf"),
 }
 
 
@@ -57,7 +57,7 @@ def test_a_named_method_is_fitted_saved_and_predicts(files, tmp_path, numbers_to
     assert words in " ".join(done.output.split())
     assert str(len(DATA.y)) not in numbers_told(done.output)
     model = load_model(tmp_path / "m")
-    assert type(model).__name__ == kind
+    assert model.released_by == kind
     assert model.spent.exact == 1
     told = run("predict", tmp_path / "m", files / "records.csv", "--proba")
     assert told.exit_code == 0, told.output
@@ -93,7 +93,7 @@ def test_other_budgets_and_the_report_as_json(tmp_path, name):
 def test_an_option_of_one_method_asks_for_it(tmp_path, options, method):
     done = run("fit", "monks_1", *options, "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
-    assert method in type(load_model(tmp_path / "m")).__name__
+    assert method in load_model(tmp_path / "m").released_by
 
 
 @pytest.mark.parametrize(

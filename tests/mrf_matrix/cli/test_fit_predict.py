@@ -165,7 +165,7 @@ def test_by_default_the_best_expected_forest_is_fitted_saved_and_predicts(files,
     assert "expected accuracy" in " ".join(done.output.split())
     assert str(len(DATA.y)) not in numbers_told(done.output)
     model = load_model(files / "model.mrf")
-    assert type(model).__name__ == "ReleasedPrivateForestClassifier"
+    assert model.released_by == "PrivateForestClassifier"
     done = run("predict", files / "model.mrf", files / "records.csv", "--proba")
     shares = np.array([row[1:] for row in rows(done.stdout)[1:]], dtype=float)
     assert np.array_equal(shares, model.predict_proba(DATA.X))

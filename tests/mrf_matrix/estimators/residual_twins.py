@@ -1,50 +1,56 @@
-"""Two neighbouring data sets led along one path of releases: the exact privacy loss of a path."""
+"""Two neighbouring data sets led along one path of outcomes: the exact privacy loss of a path."""
 
+from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 
+from mrf_matrix import Domain
+from mrf_matrix.base.provenance import NOTHING
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.selection.exponential import Rate, probabilities
-from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.releases import ResidualReleases
+from mrf_matrix.release.curator import Curator
 
 
-class TwinRecords:
-    """Records of two data sets; public effects reach both."""
+@dataclass(frozen=True)
+class Steps:
+    """Some steps of a plan, by themselves."""
 
-    def __init__(self, first, second, sizes, n_classes=2):
-        self.both = [
-            ResidualRecords(codes, labels, sizes, n_classes) for codes, labels in (first, second)
-        ]
+    domain: Domain
+    steps: tuple
+    n_records: int | None = None
+    delta: float = 0.0
 
-    def add(self, attributes, effects):
-        for records in self.both:
-            records.add(attributes, effects)
+    @property
+    def budget(self):
+        return total_budget([one.budget for one in self.steps])
+
+    @property
+    def neighboring(self):
+        return self.steps[0].neighboring
 
 
-class TwinReleases(ResidualReleases):
+class Twins(Curator):
     """Takes the steps with the outcomes of the first data set, or with the worst ones.
 
+    It asks every question of both, so that what is enumerated are the questions themselves.
     `losses` holds for each step the log of the largest ratio of the outcomes' probabilities
     or, under zCDP, the largest Rényi divergence divided by its order.
     """
 
-    def __init__(self, records, generator, *, worst=False):
-        super().__init__(records, "research", generator)
-        self.losses, self.outcome_losses, self.worst = [], [], worst
+    provenance = NOTHING
 
-    def _measured(self, step, counts, n_cells):
-        raise AssertionError("twins are measured together")
+    def __init__(self, plan, first, second, generator, *, worst=False):
+        super().__init__(plan, "research")
+        self.both = [EncodedRecords(plan.domain, *one) for one in (first, second)]
+        self.stream, self.worst = generator, worst
+        self.losses, self.outcome_losses = [], []
 
-    def totals(self, step):
-        return self._outcome(step, [one.totals() for one in self.records.both], 1)[0]
-
-    def table(self, step, attributes):
-        both = [one.table(step, attributes) for one in self.records.both]
-        return self._outcome(step, both, both[0].sizes[0])
-
-    def _outcome(self, step, counts, n_cells):
-        mechanism = step.mechanism(n_cells)
+    def _measured(self, step, asked, mechanism):
+        self._left.popleft()
+        counts = [asked.counts(one) for one in self.both]
         first, second = (one.answers(mechanism.rounded.matrix) for one in counts)
         law = mechanism.law
         gap = (first - second).astype(float)
@@ -58,27 +64,26 @@ class TwinReleases(ResidualReleases):
         else:
             self.losses.append((step, float((gap**2).sum() / (2 * float(law.scale) ** 2))))
         self.outcome_losses.append(float(ratio.sum()))
-        return outcome / step.units
+        return SimpleNamespace(values=outcome)
 
-    def _places(self, steps, scores_of):
-        both = [scores_of(one) for one in self.records.both]
-        options, found = np.ones((len(both[0]), 1), bool), []
-        for step in steps:
-            laws = []
-            for scores in both:
-                gaps = np.where(options, (scores[options[:, 0]].max() - scores)[:, None], 0)
-                laws.append(probabilities(gaps, options, Rate.below(step.choice_rate))[:, 0])
-            kept = np.flatnonzero(options[:, 0])
-            ratios = np.log(laws[0][kept] / laws[1][kept])
-            if step.budget.norm == "l1":
-                self.losses.append((step, float(np.abs(ratios).max())))
-            else:
-                self.losses.append((step, concentrated(laws[0][kept], laws[1][kept])))
-            place = int(kept[np.argmax(ratios)] if self.worst else self.stream.choice(kept))
-            self.outcome_losses.append(float(np.log(laws[0][place] / laws[1][place])))
-            options[place] = False
-            found.append(place)
-        return found
+    def _chosen(self, step, asked):
+        self._left.popleft()
+        options, laws = asked.options[:, None], []
+        for scores in (asked.scores(one) for one in self.both):
+            gaps = np.where(options, (scores[asked.options].max() - scores)[:, None], 0)
+            laws.append(probabilities(gaps, options, Rate.below(step.choice_rate))[:, 0])
+        kept = np.flatnonzero(asked.options)
+        ratios = np.log(laws[0][kept] / laws[1][kept])
+        if step.budget.norm == "l1":
+            self.losses.append((step, float(np.abs(ratios).max())))
+        else:
+            self.losses.append((step, concentrated(laws[0][kept], laws[1][kept])))
+        place = int(kept[np.argmax(ratios)] if self.worst else self.stream.choice(kept))
+        self.outcome_losses.append(float(np.log(laws[0][place] / laws[1][place])))
+        return (place,)
+
+    def _of_part(self, plan):
+        raise AssertionError("an additive model has no parts")
 
     def within_shares(self):
         """Say whether no step loses more than it was given."""

@@ -243,12 +243,9 @@ def test_files_keep_the_claim(name, tmp_path):
     assert (loaded.predict(X) == model.predict(X)).all()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["training", "posterior", "posterior, Gaussian", "private, Gaussian", "pooled"],
-)
-def test_a_file_with_another_delta_is_refused(name, tmp_path, monkeypatch):
-    model = released(made(name))
+def test_a_file_with_another_delta_is_refused(tmp_path, monkeypatch):
+    """Of other kinds the claim is worked out from the plan, for whatever δ that states."""
+    model = released(made("training"))
     honest = type(model.privacy_report_).to_dict
     for delta in (1e-9, 0, 1, -1):
         with monkeypatch.context() as patched:

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, PrivateForestClassifier
-from mrf_matrix.estimators.private import private_forest
-from mrf_matrix.estimators.private.screened import chosen_balance
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.kinds import private as kind
+from mrf_matrix.kinds.private import Rarity
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private import planned_for, private_plan, records_after
 from mrf_matrix.planning.private.balance import ONE_IN, balance_scores, even_records
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.residual.step import ResidualStep
 
 MOST = 9
@@ -54,6 +55,11 @@ def test_one_record_moves_a_score_by_one_at_most(neighboring):
     for one, other in PAIRS[neighboring]:
         moved = balance_scores(min(one), sum(one)) - balance_scores(min(other), sum(other))
         assert np.abs(moved).max() <= 1
+
+
+def chosen_balance(step, data, bits):
+    """Return the level that is chosen."""
+    return Rarity().draw(Rarity().scores(data), step, bits)[0]
 
 
 def encoded(totals):
@@ -190,7 +196,7 @@ def test_a_forest_has_the_tree_that_its_plan_says(share, measured):
     ).fit(codes, labels)
     assert model.plan_.announced.chosen.measured == "pool"
     assert model.plan_.chosen.measured == measured
-    assert hasattr(model.forest_, "tree_") == (measured == "pool")
+    assert isinstance(model.forest_plan_, PooledPlan) == (measured == "pool")
     assert model.plan_.is_rare == (measured == "tables")
     assert model.plan_.choices == (model.plan_.announced.balance,)
 
@@ -198,15 +204,15 @@ def test_a_forest_has_the_tree_that_its_plan_says(share, measured):
 @pytest.mark.parametrize("reads", [False, True])
 def test_what_follows_the_choice_follows_from_it_alone(reads, monkeypatch):
     """Of any records, else budgets would not add up; the control plans by the records."""
-    monkeypatch.setattr(private_forest, "chosen_balance", lambda step, tables, bits: 5)
+    monkeypatch.setattr(Rarity, "draw", lambda self, scores, step, bits: (5,))
     plans = []
     for share in (0.05, 0.3):
         codes, labels = rare_records(share=share)
         if reads:
             seen = partial(max, int(labels.sum()))  # in place of the level that was chosen
-            monkeypatch.setattr(private_forest, "records_after", lambda plan, level, f=seen: f(1))
+            monkeypatch.setattr(kind, "records_after", lambda plan, level, f=seen: f(1))
         model = PrivateForestClassifier(
             DOMAIN, n_records=len(labels), noise="research", noise_state=0, random_state=0
         ).fit(codes, labels)
-        plans.append((model.plan_, repr(model.forest_.plan_)))
+        plans.append((model.plan_, repr(model.forest_plan_)))
     assert (plans[0] == plans[1]) != reads

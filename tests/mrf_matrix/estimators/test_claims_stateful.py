@@ -47,20 +47,22 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.labelled import label_tree
-from mrf_matrix.estimators.pooled import pooled_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
-from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import given_data
+from mrf_matrix.estimators.shared.model_face import FitsByPlan, ReleasedClassifier
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.labels import draw, label_plan
-from mrf_matrix.labels import draw as label_draw
-from mrf_matrix.labels.draw import Exponential
+from mrf_matrix.kinds import labels, pool
+from mrf_matrix.kinds.private import Attribute, Enough, Rarity
+from mrf_matrix.labels import label_plan
+from mrf_matrix.labels.rules import Exponential
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import trees
-from mrf_matrix.residual import releases as residual_releases
+from mrf_matrix.release import curator, questions
+from mrf_matrix.release.plan import PlanError
+from mrf_matrix.residual.questions import Interaction, Scale
 
 INFINITE = float("inf")
 CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e-]+)\) under (\w+) neighbours")
@@ -170,6 +172,10 @@ def _steepest(weights):
         return Fraction(max(ratios).ln())
 
 
+MOVED = {Scale: 2, Interaction: 2, Rarity: 2, Attribute: 1, Enough: 1}
+"""By how much one record moves the difference of two scores: 1 where all move one way."""
+
+
 class Watch:
     """Notes every draw of noise in the account of whoever is at work."""
 
@@ -206,13 +212,12 @@ class Watch:
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
-        for module, moved in ((residual_releases, 2), (screened, 1)):
-            choosing = self._choosing_a_place(module.chosen_place, moved)
-            monkeypatch.setattr(module, "chosen_place", choosing)
-        monkeypatch.setattr(draw, "draw_tree", self._drawing(draw.draw_tree))
-        monkeypatch.setattr(label_tree, "grown_tree", self._growing(label_tree.grown_tree))
-        asking = self._asking(private_forest.chosen_balance)
-        monkeypatch.setattr(private_forest, "chosen_balance", asking)
+        few = questions.FewOptions
+        monkeypatch.setattr(few, "draw", self._asking(few.draw))
+        choosing = self._choosing_a_place(questions.chosen_place)
+        monkeypatch.setattr(questions, "chosen_place", choosing)
+        monkeypatch.setattr(labels, "draw_tree", self._drawing(labels.draw_tree))
+        monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
         for module in (private_prediction, given_data):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
@@ -228,12 +233,20 @@ class Watch:
 
         return throwing
 
-    def _choosing_a_place(self, choose, moved):
-        """One record moves the difference of two scores by 1 where they are monotone, else by 2."""
+    def _asking(self, draw):
+        """A question says which scores are drawn by: of one that is not known nothing is."""
 
+        def asking(question, *args):
+            self.moved = MOVED[type(question)]
+            return draw(question, *args)
+
+        return asking
+
+    def _choosing_a_place(self, choose):
         def choosing(gaps, options, rate, bits):
             self.now.seeded |= bits.generator is not None
-            self.now.choices.append(INFINITE if rate.value == INFINITE else moved * rate.value)
+            lost = INFINITE if rate.value == INFINITE else self.moved * rate.value
+            self.now.choices.append(lost)
             return choose(gaps, options, rate, bits)
 
         return choosing
@@ -250,30 +263,21 @@ class Watch:
 
         return drawing
 
-    def _growing(self, grow):
+    def _growing(self, draw):
         """Draws of a later round are of different records: one more is in one of them."""
 
-        def growing(*args):
+        def growing(trees, *args):
             self.drawn = []
-            tree = grow(*args)
-            (first, whole), *later = self.drawn
-            self.now.choices.append(first)
-            if later:
-                assert (sum(total for _, total in later) == whole).all(), "each record once"
-                self.now.choices.append(max(one for one, _ in later))
-            return tree
+            places = draw(trees, *args)
+            whole = sum(total for _, total in self.drawn)
+            if trees.above is None:
+                assert len(self.drawn) == 1
+                self.whole = whole
+            assert (whole == self.whole).all(), "each record once"
+            self.now.choices.append(max(one for one, _ in self.drawn))
+            return places
 
         return growing
-
-    def _asking(self, choose):
-        """Scores of how rare a class is are not monotone, though they are chosen like those."""
-
-        def asking(step, data, bits):
-            found = choose(step, data, bits)
-            self.now.choices[-1] *= 2
-            return found
-
-        return asking
 
     def _choosing(self, choose, trees):
         def choosing(counts, epsilon, score, bits):
@@ -352,8 +356,14 @@ def made(kind):
     return kind(WIDE if kind in ON_WIDE else DOMAIN, **KINDS[kind])
 
 
+def is_wide(model):
+    """Whether it is over `WIDE`, as a released one may be too."""
+    released = isinstance(model, ReleasedClassifier)
+    return isinstance(model, ON_WIDE) or (released and model.n_features_in_ > 2)
+
+
 def records_of(model):
-    return (WIDE_X, WIDE_Y) if isinstance(model, ON_WIDE) else (X, Y)
+    return (WIDE_X, WIDE_Y) if is_wide(model) else (X, Y)
 
 
 def fitted_from(model, how):
@@ -387,6 +397,11 @@ class Sequences(RuleBasedStateMachine):
     def put(self, model, account):
         self.shelf = [*self.shelf[-3:], (model, account)]
 
+    def models(self):
+        """Return all that a released classifier could pass off as its own."""
+        held = (vars(model).get("model_") for model, _ in self.shelf)
+        return [one for one in held if one is not None]
+
     def at(self, place):
         return self.shelf[place % len(self.shelf)]
 
@@ -394,9 +409,10 @@ class Sequences(RuleBasedStateMachine):
     @rule(place=st.integers(0, 3), data=st.data(), by_hand=st.booleans())
     def change(self, place, data, by_hand):
         model, _ = self.at(place)
-        names = [name for name in VALUES if name in model.get_params(deep=False)]
+        about = VALUES | {"domain": DOMAINS[is_wide(model)], "model": self.models()}
+        names = [name for name in about if name in model.get_params(deep=False)]
         name = data.draw(st.sampled_from(names), label="name")
-        values = DOMAINS[isinstance(model, ON_WIDE)] if name == "domain" else VALUES[name]
+        values = about[name]
         value = data.draw(st.sampled_from(values), label="value")
         if by_hand:
             setattr(model, name, value)
@@ -416,7 +432,7 @@ class Sequences(RuleBasedStateMachine):
         place %= len(self.shelf)
         model, _ = self.shelf[place]
         self.watch.now = account = Account(
-            read_off=isinstance(model.domain, str),
+            read_off=isinstance(getattr(model, "domain", None), str),
             parallel_stages=getattr(model, "parts", None) == "coins",
         )
         try:
@@ -439,7 +455,7 @@ class Sequences(RuleBasedStateMachine):
         if hasattr(model, what):
             try:
                 about = records_of(model)[0][first : first + count]
-                nothing = what == "plan" and isinstance(model, ON_WIDE)
+                nothing = what == "plan" and isinstance(model, FitsByPlan)
                 getattr(model, what)(*(() if nothing else (about,)))
             except REFUSALS:
                 return
@@ -512,6 +528,15 @@ def put(machine, kind, **changes):
     machine.put(model.set_params(**{k: v for k, v in changes.items() if k in known}), Account())
     machine.fit(-1)
     return model
+
+
+def check_refused(machine, kind, **changes):
+    """Shares beyond the whole are refused before anything is drawn."""
+    machine.watch.now = account = Account()
+    model = made(kind).set_params(**changes)
+    with pytest.raises(PlanError, match="exactly"):
+        model.fit(*records_of(model))
+    assert account == Account()
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -666,8 +691,10 @@ def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
         parts[which] = budget
         return tuple(parts)
 
-    shared = pooled_forest.shared
-    monkeypatch.setattr(pooled_forest, "shared", dearer)
+    shared = pool.shared
+    monkeypatch.setattr(pool, "shared", dearer)
+    check_refused(machine, PooledForestClassifier, neighboring=relation, **changes)
+    monkeypatch.setattr(curator, "check_shares", lambda plan: None)
     put(machine, PooledForestClassifier, neighboring=relation, **changes)
     with pytest.raises(AssertionError, match="refutes"):
         machine.no_claim_is_less_than_the_loss()
@@ -701,7 +728,7 @@ def test_the_accountant_catches_labels_that_are_too_dear(
     def dearer(rate, largest):
         return weights(times * rate, largest)
 
-    monkeypatch.setattr(label_draw, "weights", dearer)
+    monkeypatch.setattr(labels, "weights", dearer)
     model = put(machine, kind, **changes)
     _, drawn = machine.at(0)
     assert len(drawn.choices) == 1, "a tree with its labels is one choice"
@@ -728,9 +755,12 @@ def test_the_accountant_catches_counts_of_cells_that_are_too_dear(
         return replace(plan, counts=replace(plan.counts, budget=budget * times))
 
     monkeypatch.setattr(label_tree, "label_plan", dearer)
-    put(machine, LabelTreeClassifier, **changes)
     if times == 1:
+        put(machine, LabelTreeClassifier, **changes)
         machine.no_claim_is_less_than_the_loss()
     else:
+        check_refused(machine, LabelTreeClassifier, **changes)
+        monkeypatch.setattr(curator, "check_shares", lambda plan: None)
+        put(machine, LabelTreeClassifier, **changes)
         with pytest.raises(AssertionError, match="refutes"):
             machine.no_claim_is_less_than_the_loss()

@@ -67,7 +67,7 @@ def case(request):
 def test_a_long_domain_is_measured_as_its_bins_are(case):
     X, y = people()
     fine, coarse = (forest(one, case).fit(X, y) for one in (FINE, FINE.coarser()))
-    assert fine.domain_ == fine.forest_.domain_ == fine.plan_.domain == FINE.coarser()
+    assert fine.domain_ == fine.forest_plan_.domain == fine.plan_.domain == FINE.coarser()
     assert fine.domain_.sizes == SIZES
     np.testing.assert_array_equal(fine.predict_proba(X), coarse.predict_proba(X))
     assert fine.domain is FINE

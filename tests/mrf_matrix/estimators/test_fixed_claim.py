@@ -45,20 +45,18 @@ from mrf_matrix.estimators import (
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureForestClassifier,
+    ReleasedClassifier,
     ReleasedForestClassifier,
-    ReleasedLabelTreeClassifier,
-    ReleasedNaiveBayesClassifier,
-    ReleasedPooledForestClassifier,
-    ReleasedPosteriorForestClassifier,
-    ReleasedPrivateForestClassifier,
-    ReleasedResidualForestClassifier,
     SimplifiedBreimanForestClassifier,
     SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
+from mrf_matrix.estimators.shared.model_face import FitsByPlan, ModelVotes
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.kinds.naive_bayes import NAIVE_BAYES
 from mrf_matrix.mechanisms.statement import Claim
+from mrf_matrix.release.curator import Live
 from mrf_matrix.study import importance
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
@@ -98,17 +96,9 @@ MADE = {
 NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
-WITH_PLAN = (
-    ResidualForestClassifier,
-    PrivateForestClassifier,
-    LabelTreeClassifier,
-    PooledForestClassifier,
-)
 CHANGES = {
-    "forest": None,
     "beside": "residuals",
     "n_records": 90,
-    "screened": (9,),
     "domain": OTHER,
     "epsilon": 5,
     "rho": 0.5,
@@ -121,26 +111,18 @@ CHANGES = {
     "ledger": PrivacyLedger(epsilon=9),
     "voting": "hard",
     "label_rule": "smooth",
-    "tree": None,
-    "tables": None,
     "parts": "all",
     "structure_share": 0.9,
     "delta": 1e-5,
     "report": None,
+    "model": None,
     "ensembles": (),
     "classes": ["x", "y"],
-    "measurement": None,
-    "release": None,
-    "plan": None,
-    "releases": (),
-    "scale": -1,
-    "choices": (((),),),
-    "posterior": None,
 }
 ASKED = ("predict", "predict_proba", "plan", "vote_intervals", "predict_or_abstain",
          "predict_log_proba", "expected_vote_error")  # fmt: skip
 INTERVALS = ("vote_intervals", "expected_vote_error", "predict_or_abstain")
-"""Not known under every voting, nor from a file without its release."""
+"""Not known under every voting, nor of naive Bayes, nor from a file without its release."""
 
 STATED = ("privacy_report_", "statement_")
 
@@ -153,18 +135,8 @@ def released(tmp_path, model):
 def fitted(name, tmp_path):
     if name == "released":
         return released(tmp_path, MADE["training"]())
-    if name == "released posterior":
-        return released(tmp_path, MADE["posterior"]())
-    if name == "released residual":
-        return released(tmp_path, MADE["residual"]())
-    if name == "released naive Bayes":
-        return released(tmp_path, MADE["naive Bayes"]())
-    if name == "released labels":
-        return released(tmp_path, MADE["labels"]())
-    if name == "released pooled":
-        return released(tmp_path, MADE["pooled"]())
-    if name == "released private":
-        return released(tmp_path, MADE["private"]())
+    if name.startswith("released "):
+        return released(tmp_path, MADE[name.removeprefix("released ")]())
     return MADE[name]().fit(X, Y)
 
 
@@ -172,12 +144,12 @@ def entries(model):
     """Yield everything that may be asked of a fitted classifier, by name."""
     for name in ASKED:
         if callable(getattr(type(model), name, None)):
-            about = () if name == "plan" and isinstance(model, WITH_PLAN) else (X,)
+            about = () if name == "plan" and isinstance(model, FitsByPlan) else (X,)
             yield name, lambda name=name, about=about: getattr(model, name)(*about)
     for name in STATED:
         if name in vars(model) or isinstance(getattr(type(model), name, None), property):
             yield name, lambda name=name: getattr(model, name)
-    if hasattr(model, "posterior_"):
+    if isinstance(model, ModelVotes) and model.model_.kind is not NAIVE_BAYES:
         yield "importance", lambda: importance(model)
     if isinstance(model, MatrixForestClassifier | PosteriorForestClassifier):
         yield "save_model", lambda: save_model(model, "/nowhere/m")
@@ -198,15 +170,7 @@ def test_every_classifier_is_in_the_table():
     named = [getattr(mrf_matrix.estimators, name) for name in mrf_matrix.estimators.__all__]
     classes = {one for one in named if isinstance(one, type) and issubclass(one, BaseEstimator)}
     tested = {type(make()) for make in MADE.values()}
-    tested |= {
-        ReleasedForestClassifier,
-        ReleasedLabelTreeClassifier,
-        ReleasedNaiveBayesClassifier,
-        ReleasedPooledForestClassifier,
-        ReleasedPosteriorForestClassifier,
-        ReleasedPrivateForestClassifier,
-        ReleasedResidualForestClassifier,
-    }
+    tested |= {ReleasedClassifier, ReleasedForestClassifier}
     assert {one.__name__ for one in classes - tested} == NO_CLAIM
 
 
@@ -224,7 +188,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
     before = dict(entries(model))
     assert {"predict", "predict_proba"} <= set(before)
     rests_on = [one for one in (*RESTS_ON, *model._claim_rests_on) if one in vars(model)]
-    assert "domain" in rests_on
+    assert ("model" if isinstance(model, ReleasedClassifier) else "domain") in rests_on
     for parameter in rests_on:
         old = getattr(model, parameter)
         new = (not old) if parameter == "disjoint" else CHANGES[parameter]
@@ -236,12 +200,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
             with pytest.raises(ValueError, match=rf"^{parameter} was changed.*after fit"):
                 ask()
         model.set_params(**{parameter: old})
-    unknown = {
-        "released": INTERVALS,
-        "released residual": ("plan",),
-        "released labels": ("plan",),
-        "released private": ("forest",),
-    }.get(name, ())
+    unknown = INTERVALS if name == "released" or name.endswith("naive Bayes") else ()
     for entry in before.keys() - {"save_model", *unknown}:
         before[entry]()
 
@@ -481,13 +440,49 @@ def test_a_report_claims_what_the_worst_release_allows():
     assert gaussian.budget == ZCDP(1)  # ε²/2 and ρ
 
 
+def failing(model, monkeypatch):
+    """Fit so that it fails once it is paid for, and a tree was drawn."""
+
+    def fail(*args):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Live, "_measured", fail)
+        with pytest.raises(MemoryError):
+            model.fit(X, Y)
+    return model
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["first fit", "fitted before"])
+@pytest.mark.parametrize("parameter", ["domain", "epsilon", "neighboring", "noise", "noise_state"])
+def test_a_paid_fit_goes_on_on_its_own_terms(parameter, before, monkeypatch):
+    model = MADE["labels and counts"]()
+    if before:
+        model.fit(X, Y)
+    failing(model.set_params(epsilon=2), monkeypatch)
+    old, refused = getattr(model, parameter), rf"^{parameter} was changed.*after fit"
+    with pytest.raises(ValueError, match=refused):
+        model.set_params(**{parameter: CHANGES[parameter]}).go_on(X, Y)
+    model.set_params(**{parameter: old}).go_on(X, Y)
+    with pytest.raises(ValueError, match=refused):
+        model.set_params(**{parameter: CHANGES[parameter]}).predict(X)
+    model.set_params(**{parameter: old})
+    assert model.privacy_report_.budget == "PureDP(epsilon=2)"
+    assert set(vars(model)) == set(vars(MADE["labels and counts"]().fit(X, Y)))
+
+
+def test_a_kind_without_effects_is_refused_by_name():
+    with pytest.raises(TypeError, match="PrivateNaiveBayesClassifier"):
+        importance(MADE["naive Bayes"]().fit(X, Y))
+
+
 @pytest.mark.parametrize("name", ["report_", "privacy_report_"])
 def test_before_fit_a_report_is_refused_as_predictions_are(name):
     model = PosteriorForestClassifier(DOMAIN)
     assert not hasattr(model, name)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(model, name)
-    fitted = PosteriorForestClassifier(DOMAIN).fit([[0, 0], [1, 2]], [0, 1])
+    fitted = MADE["training"]().fit(X, Y)
     del fitted.privacy_report_  # negative control: fitted, without a claim
     with pytest.raises(AttributeError, match="claims nothing") as found:
         _ = fitted.privacy_report_

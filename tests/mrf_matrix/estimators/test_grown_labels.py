@@ -52,8 +52,7 @@ def test_what_a_tree_without_a_table_adds_is_told_all_the_same(made, monkeypatch
     names = [name for name in importance(model) if isinstance(name, tuple)]
     monkeypatch.setattr(label_tree, "MOST_PLACES", 0)
     other = made()
-    tree = other.tree_ if made is grown else other.tree_.tree_
-    assert tree.table is None
+    assert other.tree_.table is None
     assert set(importance(other)) == set(importance(model))
     assert np.array_equal(other.predict_proba(X), model.predict_proba(X))
     (known, expected), (told, found) = explained(model, X), explained(other, X)
@@ -80,7 +79,7 @@ def test_files_say_the_same(tmp_path, made, changes):
 @pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
 def test_pools_of_several_classes_share_by_their_own_signal():
     model = pooled(n_records=2000)
-    tree, tables = model.tree_.plan_.budget.exact, model.tables_.plan_.budget.exact
+    tree, tables = (one.budget.exact for one in model.plan_.steps)
     assert 2 * CLEAR_OF_SEVERAL == 2 * 2000
     assert tree == tables == 1
     more = PooledForestClassifier(DOMAIN, epsilon=2, n_records=5000).plan()

@@ -51,9 +51,8 @@ def test_the_releases_are_in_the_object_and_in_the_error(kind, monkeypatch):
         raise MemoryError
 
     more = FEW if kind is MatrixForestClassifier else {}
-    place = "mrf_matrix.estimators.training"
     monkeypatch.setattr(PlanPart, "answers", fails)
-    monkeypatch.setattr(f"{place}.posterior_forest.tables_of", fails)
+    monkeypatch.setattr("mrf_matrix.kinds.tables.tables_of", fails)
     monkeypatch.setattr("mrf_matrix.planning.blocks.block_part.BlockPart.answers", fails)
     model = kind(DOMAIN, epsilon=1, **more)
     with pytest.raises(MemoryError) as caught:
@@ -246,9 +245,7 @@ def test_an_evaluation_is_written_before_it_is_shown(model_file, tmp_path, monke
 
 
 def test_a_fit_that_fails_after_its_noise_leaves_its_releases(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "mrf_matrix.estimators.training.posterior_forest.product_posterior", lambda *args: 1 / 0
-    )
+    monkeypatch.setattr("mrf_matrix.kinds.tables.product_posterior", lambda *args: 1 / 0)
     run("ledger", tmp_path / "l.json", "--epsilon", "3")
     done = run(
         "fit", "monks_1", "--method", "posterior", "--epsilon", "1", "--output",

@@ -11,8 +11,10 @@ from scipy import stats
 from sklearn.base import clone
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger
-from mrf_matrix.estimators import ReleasedLabelTreeClassifier
+from mrf_matrix.estimators import ReleasedClassifier
+from mrf_matrix.kinds.labels import tree_text
 from mrf_matrix.labels.depth import COUNTED_FROM
+from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.strength_section import labels_section
 from mrf_matrix.study.effects import effect, explained, importance
 
@@ -93,8 +95,8 @@ def test_research_noise_is_that_of_its_state_and_exact_noise_of_none():
 
 def with_tree(model, **changes):
     """Return the model that another tree makes of a plan."""
-    odd = replace(model.tree_, **changes)
-    return ReleasedLabelTreeClassifier(model.plan_, odd, model.domain_, model.privacy_report_)
+    odd = label_posterior(model.plan_, replace(model.tree_, **changes))
+    return ReleasedClassifier(replace(model.model_, posterior=odd))
 
 
 @pytest.mark.parametrize("changes", [{"epsilon": 1}, {"rho": 0.5}, {"epsilon": INFINITE}], ids=str)
@@ -110,10 +112,11 @@ def test_what_is_predicted_follows_the_posterior(changes):
         assert_array_equal(cells, model.tree_.cells(X))
         assert_array_equal(one.predict(X), model.classes_[one.posterior_.labels[cells]])
         assert_array_equal(one.predict_or_abstain(X).data, one.predict(X))
-        _, leaves = one.tree_.forest(NAMED)
+        cut = one.posterior_.partition
+        _, leaves = cut.forest(NAMED)
         said = model.classes_[one.posterior_.labels[leaves]].tolist()
-        assert re.findall(r": (\w+) \(\d+%\)", one.export_text()) == said
-        section = labels_section(one.tree_, one.posterior_, model.classes_.tolist(), NAMED)
+        assert re.findall(r": (\w+) \(\d+%\)", tree_text(one.posterior_, NAMED)) == said
+        section = labels_section(cut, one.posterior_, model.classes_.tolist(), NAMED)
         assert [label for _, label, _ in section.rows] == said
     assert (model.predict(X) == model.classes_[model.tree_.labels[cells]]).mean() > 0.9
     if "epsilon" not in changes or changes["epsilon"] == INFINITE:  # Laplace noise reaches as far

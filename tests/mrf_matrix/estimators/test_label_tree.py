@@ -10,7 +10,7 @@ from scipy.stats import beta
 from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
-from mrf_matrix.estimators.labelled import label_tree
+from mrf_matrix.kinds import labels as kind
 from mrf_matrix.labels.depth import COUNTED_FROM, DEEP, FLAT
 from mrf_matrix.labels.plan import CONCENTRATIONS, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
@@ -129,20 +129,21 @@ def test_effects_are_of_the_attributes_that_were_cut(sizes, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1])
-@pytest.mark.parametrize("what", ["grown_tree", "with_counts", "label_posterior"])
+@pytest.mark.parametrize("what", ["draw_tree", "label_posterior"])
 def test_what_is_lost_after_the_charge_is_said(what, epsilon, monkeypatch):
     def fails(*args):
         raise KeyboardInterrupt
 
     ledger = PrivacyLedger(epsilon=1)
     model = tree(ledger=ledger, epsilon=epsilon, noise="exact", noise_state=None)
-    monkeypatch.setattr(label_tree, what, fails)
+    monkeypatch.setattr(kind, what, fails)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(X, Y)
-    assert "budget is spent" in getattr(caught.value, "__notes__", [""])[0]
-    assert ledger.spent == model.plan_.budget.exact
-    assert model.plan_.budget == PureDP(epsilon)
-    assert hasattr(model, "privacy_report_") <= (what == "label_posterior")
+    assert any("budget is spent" in note for note in caught.value.__notes__)
+    assert ledger.spent == model.failed_.plan.budget.exact
+    assert model.failed_.plan.budget == PureDP(epsilon)
+    assert model.failed_.can_go_on == (what == "label_posterior"), "a draw that is lost is spent"
+    assert not hasattr(model, "privacy_report_")
     with pytest.raises(NotFittedError):
         model.predict(X)
 
@@ -357,13 +358,13 @@ def test_a_budget_that_buys_nothing_labels_at_random(changes):
         assert model.vote_intervals(X)[0].min() >= 0
 
 
-@pytest.mark.parametrize("late", ["rules_of", "label_report", "cut_counts"])
+@pytest.mark.parametrize("late", ["counted", "joint_counts", "bytes_of"])
 def test_nothing_is_paid_where_what_comes_before_the_draw_fails(late, monkeypatch):
     def fails(*args):
         raise MemoryError
 
     ledger = PrivacyLedger(epsilon=1)
-    monkeypatch.setattr(label_tree, late, fails)
+    monkeypatch.setattr(kind, late, fails)
     with pytest.raises(MemoryError):
         tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None).fit(X, Y)
     assert ledger.spent == 0

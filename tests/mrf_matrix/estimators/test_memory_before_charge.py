@@ -21,11 +21,11 @@ from mrf_matrix.estimators import (
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators.private.what_may_follow import blocks_of, tables_of
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.planning import peak_bytes, plan
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.private import planned_for
+from mrf_matrix.planning.private.kept_blocks import blocks_of, tables_of
 from mrf_matrix.streams import count_stream
 from strategies.operators import MemoryCapError, memory_cap
 from strategies.operators.base import recovery

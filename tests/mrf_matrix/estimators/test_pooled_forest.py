@@ -1,6 +1,7 @@
 """The pooled forest: conventions, what both parts share and claim together, and what it says."""
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,15 +20,17 @@ from mrf_matrix import (
     partial_counts,
     privacy_ledger,
 )
-from mrf_matrix.estimators.labelled import label_tree
-from mrf_matrix.estimators.pooled import pooled_forest
-from mrf_matrix.estimators.shared import base
+from mrf_matrix.estimators.shared import asked_data, model_face
 from mrf_matrix.estimators.shared.spending import Bill
-from mrf_matrix.estimators.training import posterior_forest
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.kinds import labels, pool, tables
+from mrf_matrix.kinds.model import report_of
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
+from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.release import curator as curators
+from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError, memory_cap
@@ -78,7 +81,10 @@ def test_both_parts_spend_the_whole_and_the_ledger_pays_once(changes):
     assert announced.budget == plan.budget
     assert plan.tree.budget.exact + plan.tables.budget.exact == whole
     assert sum(step.budget.exact for step in plan.tree.steps) == plan.tree.budget.exact
-    assert model.tables_.release_.budget == plan.tables.budget
+    assert model.transcript_.releases[-1].budget == plan.tables.budget
+    assert [one.measured for one in report.measurements] == [
+        step.measured for step in flat_steps(plan)
+    ]
     assert plan.tree.neighboring == plan.tables.neighboring == model.neighboring
     stated = [stated_budget(one.budget) for one in report.measurements]
     assert total_budget(stated) == stated_budget(report.budget) == plan.budget
@@ -95,8 +101,6 @@ def test_what_is_shared_is_the_budget_of_the_claim():
     assert claimed.privacy_report_.delta == claimed.plan_.delta == 1e-6
     said = f"(epsilon=1, delta=1e-06)-DP via {claimed.plan_.budget!r} under add_remove"
     assert said in claimed.privacy_report_.statement
-    for part in (claimed.tree_, claimed.tables_):  # of their own part they claim no more
-        assert "delta" not in part.privacy_report_.statement
     with pytest.raises(BudgetError, match="delta"):
         pooled(rho=0.1, delta=1e-6).plan()
 
@@ -167,12 +171,12 @@ def test_a_ledger_that_cannot_pay_refuses_before_records_are_read():
 
 
 BEFORE = {
-    "the tree's plan": (label_tree, "label_plan"),
-    "the tree's counts": (label_tree, "cut_counts"),
-    "the tree's weights": (label_tree, "rules_of"),
-    "the tree's report": (label_tree, "label_report"),
-    "the tables' plan": (base, "plan_of"),
-    "the tables": (base, "tables_for"),
+    "the tree's plan": (pool, "label_plan"),
+    "the tables' plan": (pool, "tables_plan"),
+    "whether both fit": (model_face, "check_before_release"),
+    "the records": (asked_data, "held"),
+    "the tree's counts": (labels, "joint_counts"),
+    "the tree's weights": (labels, "check_private_allocation"),
 }
 
 
@@ -184,12 +188,17 @@ def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monke
     def never(*args):
         raise AssertionError("a tree was drawn")
 
-    monkeypatch.setattr(*BEFORE[what], fails)
-    monkeypatch.setattr(label_tree, "grown_tree", never)
     ledger = PrivacyLedger(epsilon=1)
-    with pytest.raises(MemoryError):
-        pooled(ledger=ledger).fit(X, Y)
+    model = pooled(ledger=ledger)
+    with monkeypatch.context() as patched:
+        patched.setattr(*BEFORE[what], fails)
+        patched.setattr(labels, "draw_tree", never)
+        with pytest.raises(MemoryError):
+            model.fit(X, Y)
     assert not ledger.charges
+    assert not hasattr(model, "failed_")
+    model.fit(X, Y)  # the control: the budget is there
+    assert ledger.spent == 1
 
 
 @pytest.mark.parametrize(
@@ -211,14 +220,23 @@ def test_what_does_not_fit_in_memory_is_refused_before_the_charge(sizes, cap, na
     assert ledger.spent == 0.5
 
 
+def the_tables(mechanism, *args, **keywords):
+    """Measure, but not the tables."""
+    if mechanism.budget == pooled().plan().tables.budget:
+        raise KeyboardInterrupt
+    return measure(mechanism, *args, **keywords)
+
+
 LOST = {
-    "the draw": (label_tree, "grown_tree", ()),
-    "counts of its cells": (label_tree, "with_counts", ()),
-    "the tables": (base, "released", ("tree_",)),
-    "what tables tell": (posterior_forest, "product_posterior", ("tree_", "tables_")),
-    "the pool": (pooled_forest, "pooled_report", ("tree_", "tables_")),
+    "the tree's weights": (labels, "weights", 0, False),
+    "the draw": (labels, "draw_tree", 0, False),
+    "counts of its cells": (labels.TreeCells, "counts", 1, True),
+    "what the tree tells": (labels, "label_posterior", 2, True),
+    "noise of the tables": (curators, "measure", 2, False),
+    "what tables tell": (tables, "product_posterior", 3, True),
+    "the pool": (PooledPosterior, "of", 3, True),
 }
-"""Where it is interrupted, and which parts have been released by then."""
+"""Where it is interrupted, what has been released by then, and whether a draw was not lost."""
 
 
 @pytest.mark.parametrize("what", LOST)
@@ -228,55 +246,63 @@ def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatc
 
     ledger = PrivacyLedger(epsilon=2)
     model = pooled(ledger=ledger).fit(X, Y)
-    before = [model.tree_, model.tables_]
-    place, name, kept = LOST[what]
+    before = model.transcript_.outcomes
+    place, name, kept, can_go_on = LOST[what]
     with monkeypatch.context() as patched:
-        patched.setattr(place, name, interrupted)
+        patched.setattr(place, name, the_tables if name == "measure" else interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             model.fit(X, Y)
     assert len(ledger.charges) == 2
     assert ledger.spent == 2
     note = "\n".join(caught.value.__notes__)
     assert "budget is spent" in note
-    assert "tree_ and tables_" in note
-    assert not hasattr(model, "privacy_report_")
-    assert not hasattr(model, "posterior_")
-    assert (model.tree_, model.tables_) != tuple(before), "nothing of the fit before is left"
-    assert hasattr(model.tree_, "privacy_report_") == ("tree_" in kept)
-    assert hasattr(model.tables_, "release_") == ("tables_" in kept)
+    assert "transcript_" in note
+    assert ("go_on" in note) == can_go_on
+    for gone in ("model_", "posterior_", "privacy_report_", "tree_"):
+        assert not hasattr(model, gone), "nothing of the fit before is left"
     with pytest.raises(NotFittedError):
         model.predict(X)
-    if "tree_" in kept:
-        assert set(model.tree_.predict(X)) <= {0, 1}
-        assert model.tree_.privacy_report_.budget == "PureDP(epsilon=1)", "it claims the whole"
-    if "tables_" in kept:
-        assert model.tables_.release_ is not before[1].release_
-        assert model.tables_.release_.is_private
+    told = model.transcript_
+    assert len(told.outcomes) == kept
+    assert not any(one is other for one in told.outcomes for other in before)
+    assert all(one.is_private for one in told.releases)
+    (spent,) = told.provenance.spendings
+    assert (spent.budget, model.failed_.can_go_on) == (PureDP(1), can_go_on), (
+        "it is charged as the whole"
+    )
+    if can_go_on:
+        model.go_on(X, Y)
+        assert model.transcript_.outcomes[:kept] == told.outcomes
+        assert model.privacy_report_.is_private
+    else:
+        with pytest.raises(ValueError, match="no paid fit was left"):
+            model.go_on(X, Y)
+    assert len(ledger.charges) == 2
 
 
 # Noise ---------------------------------------------------------------------------------------
 
 
 def answers(model):
-    return model.tables_.release_.answers
+    return model.transcript_.releases[-1].answers
 
 
 def test_research_noise_is_reproducible_and_each_part_has_its_own():
     one, two = research().fit(X, Y), research().fit(X, Y)
     other = research(noise_state=1).fit(X, Y)
     assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-    assert one.tree_.tree_.cuts == two.tree_.tree_.cuts
+    assert one.tree_.cuts == two.tree_.cuts
     assert_array_equal(answers(one), answers(two))
     assert not np.array_equal(answers(one), answers(other))
     assert "NOT A PRIVATE RELEASE" in one.privacy_report_.statement
     half = {"domain": DOMAIN, "epsilon": one.plan_.tree.budget.exact, "n_records": N}
     half |= {"noise": "research", "noise_state": 0, "random_state": 0}
     tree = LabelTreeClassifier(**half).fit(X, Y).tree_
-    assert tree.cuts == one.tree_.tree_.cuts, "the tree comes first"
-    assert_array_equal(tree.counts, one.tree_.tree_.counts)
+    assert tree.cuts == one.tree_.cuts, "the tree comes first"
+    assert_array_equal(tree.counts, one.tree_.counts)
     half["epsilon"] = one.plan_.tables.budget.exact
     tables = PosteriorForestClassifier(**half).fit(X, Y)
-    assert tables.plan_.parts[0].blocks == one.tables_.plan_.parts[0].blocks
+    assert tables.plan_.parts[0].blocks == one.plan_.tables.parts[0].blocks
     assert not np.array_equal(tables.release_.answers, answers(one)), "its noise is not drawn anew"
 
 
@@ -291,10 +317,8 @@ def test_exact_noise_is_never_seeded():
     one, two = pooled().fit(X, Y), pooled().fit(X, Y)
     assert one.plan_.tree == two.plan_.tree
     assert not np.array_equal(answers(one), answers(two))
-    assert not np.array_equal(one.tree_.tree_.counts, two.tree_.tree_.counts)
-    for part in (one.tree_, one.tables_):
-        assert (part.noise, part.noise_state) == ("exact", None)
-        assert part.privacy_report_.noise == "exact"
+    assert not np.array_equal(one.tree_.counts, two.tree_.counts)
+    assert {one.transcript_.noise, one.privacy_report_.noise} == {"exact"}
 
 
 # What is claimed -----------------------------------------------------------------------------
@@ -302,8 +326,14 @@ def test_exact_noise_is_never_seeded():
 
 def test_the_report_is_that_of_both_parts():
     model = pooled().fit(X, Y)
-    report, parts = model.privacy_report_, (model.tree_, model.tables_)
-    of_tree, of_tables = (part.privacy_report_ for part in parts)
+    report, told, plan = model.privacy_report_, model.transcript_, model.plan_
+    of_tree, of_tables = (
+        report_of(kind, part, replace(told, outcomes=outcomes))
+        for kind, part, outcomes in (
+            (labels.LABELS, plan.tree, told.outcomes[:2]),
+            (tables.TABLES, plan.tables, told.outcomes[2:]),
+        )
+    )
     assert report.measurements == of_tree.measurements + of_tables.measurements
     assert [one.is_choice for one in report.measurements] == [True, False, False]
     assert "PureDP(epsilon=1) under add_remove neighbours in all" in report.statement
@@ -320,9 +350,12 @@ def test_the_report_is_that_of_both_parts():
         assert own <= set(report.notes)
     assert f"{NOTE}{verdict_of(model.plan_)}" in report.notes, "the verdict is on the whole"
     assert of_tree.measurements[0].budget != of_tree.budget
-    page = model.report_
+
+
+def test_its_page_says_what_measured_it():
+    page = pooled().fit(X, Y).report_
     assert "PooledForestClassifier" in page.title
-    assert "measured by" in str(page), "as the page of the tables alone says"
+    assert "measured by" in str(page)
 
 
 @pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
@@ -331,8 +364,6 @@ def test_a_domain_read_off_the_records_is_never_claimed():
     report = model.fit(X.astype(float), Y).privacy_report_
     assert report.statement.startswith("NOT A PRIVATE RELEASE")
     assert report.budget == "PureDP(epsilon=1)"
-    for part in (model.tree_, model.tables_):
-        assert part.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
     assert model.predict(X.astype(float)).shape == (N,)
     with pytest.raises(ValueError, match="no charge would be true"):
         model.set_params(ledger=PrivacyLedger(epsilon=1)).fit(X.astype(float), Y)
@@ -355,8 +386,6 @@ def test_the_plan_is_public_and_kept(changes):
     assert of_tables[0] == of_tables[1]
     assert repr(announced) == repr(kept)
     assert "LabelPlan" in repr(kept)
-    assert model.plan_.tree == model.tree_.plan_
-    assert model.plan_.tables is model.tables_.plan_
 
 
 def test_the_structure_follows_the_random_state():
@@ -392,7 +421,7 @@ def test_no_record_is_stored_and_copies_are_copies():
     assert set(vars(model)) - set(model.get_params()) == {
         "_claim_record",  # parameters as fit read them
         "n_features_in_",
-        *pooled_forest.FITTED,
+        "model_",
     }
     stored = pickle.dumps(model)
     again = pickle.loads(stored)
@@ -403,23 +432,28 @@ def test_no_record_is_stored_and_copies_are_copies():
     unfitted = clone(model)
     assert unfitted.get_params() == model.get_params()
     assert not hasattr(unfitted, "tree_")
+    assert not hasattr(unfitted, "model_")
     with pytest.raises(NotFittedError):
         unfitted.predict(X)
 
 
-def test_changed_parameters_are_refused_of_parts_and_whole():
-    model = pooled().fit(X, Y).set_params(epsilon=5)
+def test_changed_parameters_are_refused():
+    model = pooled().fit(X, Y)
+    drawn = model.export_text()
+    model.set_params(epsilon=5)
     for ask in (
         lambda: model.predict(X),
         lambda: model.vote_intervals(X),
         model.export_text,
         model.plan,
         lambda: model.privacy_report_,
+        lambda: model.tree_,
+        lambda: model.transcript_,
     ):
         with pytest.raises(ValueError, match="epsilon was changed from None to 5 after fit"):
             ask()
     model.set_params(epsilon=None)
-    assert model.export_text() == model.tree_.export_text()
+    assert model.export_text() == drawn
 
 
 # What it says --------------------------------------------------------------------------------
@@ -432,8 +466,9 @@ def test_probabilities_are_those_of_the_pool():
     assert_allclose(shares.sum(axis=1), 1)
     assert_array_equal(model.predict(X), shares.argmax(axis=1))
     assert_allclose(model.decision_function(X), np.log(shares[:, 1] / shares[:, 0]))
-    parts = [part.predict_proba(X) for part in (model.tree_, model.tables_)]
-    base = model.tables_.posterior_.totals.shares
+    posterior = model.posterior_
+    parts = [part.probabilities(codes) for part in (posterior.tree, posterior.tables)]
+    base = posterior.tables.totals.shares
     pool = base * (parts[0] / base) ** 0.7 * (parts[1] / base) ** 0.7
     assert_allclose(shares, pool / pool.sum(axis=1, keepdims=True))
     assert len(np.unique(shares[:, 0])) > len(np.unique(parts[0][:, 0]))
@@ -466,12 +501,10 @@ def test_effects_are_told_of_both_parts():
     assert_allclose(added.sum(axis=1), odds[:, 1] - odds[:, 0])
     found = importance(model)
     assert set(found) == set(names) - {"constant"}
-    cut = tuple(DOMAIN.names[i] for i in model.tree_.tree_.attributes)
+    cut = tuple(DOMAIN.names[i] for i in model.tree_.attributes)
     assert len(cut) > 1
     assert cut in found
-    assert effect(model, cut).log_odds.shape == tuple(
-        SIZES[i] for i in model.tree_.tree_.attributes
-    )
+    assert effect(model, cut).log_odds.shape == tuple(SIZES[i] for i in model.tree_.attributes)
     assert set(DOMAIN.names) <= set(found), "every attribute of the tables has its own"
 
 
@@ -480,7 +513,7 @@ def test_the_tree_is_drawn_once_it_is_there():
     with pytest.raises(NotFittedError):
         model.export_text()
     model.fit(X, Y)
-    assert model.export_text() == model.tree_.export_text()
+    assert model.export_text() == labels.tree_text(model.posterior_.tree, model.domain_)
     assert "├──" in model.export_text()
 
 
@@ -493,8 +526,6 @@ def test_classes_keep_their_names_in_any_order(epsilon):
     model = PooledForestClassifier(named, epsilon=epsilon, n_records=N, random_state=0)
     model.fit(X, names[three])
     assert model.classes_.tolist() == names.tolist()
-    for part in (model.tree_, model.tables_):
-        assert part.classes_.tolist() == names.tolist()
     assert np.mean(model.predict(X) == names[three]) > 0.7
     if epsilon == INFINITE:
         plain = Domain.from_sizes(SIZES, n_classes=3)

@@ -1,6 +1,5 @@
 """The private forest: it takes what it plans, claims what it spends, and says why."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +12,6 @@ from mrf_matrix import (
     PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
-    ResidualForestClassifier,
     load_model,
     partial_counts,
     save_model,
@@ -21,8 +19,10 @@ from mrf_matrix import (
 from mrf_matrix.base.steps import listening
 from mrf_matrix.estimators.shared import held_records
 from mrf_matrix.files.container import ModelFileError
+from mrf_matrix.kinds.private import Private
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan
+from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import MOST_CODES
 
 INFINITE = float("inf")
@@ -79,9 +79,9 @@ def test_screening_finds_the_attributes_that_tell():
     codes, labels = records(8000, 20)
     model = research(domain_of(20), 8000, epsilon=1).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
-    inner = model.forest_.privacy_report_  # follows the choices, and claims them too
-    assert inner.budget == model.privacy_report_.budget == "PureDP(epsilon=1)"
-    assert inner.measurements[0].budget != inner.budget
+    release, report = model.releases_[0], model.privacy_report_
+    assert "PureDP(epsilon=1)" in release.statement  # follows the choices, and claims them too
+    assert report.budget == "PureDP(epsilon=1)" != repr(release.budget)
     nothing = np.random.default_rng(1).integers(0, 2, 8000)
     assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
 
@@ -129,15 +129,21 @@ def test_labels_are_withheld_where_noise_may_have_chosen(fitted):
     assert min(below.min(), above.min()) > 0
 
 
-def test_a_file_may_not_hide_a_choice(tmp_path):
+def test_a_file_may_not_hide_a_choice(tmp_path, monkeypatch):
     n, d, k, epsilon = KINDS["screened attributes of several"]
     model = PrivateForestClassifier(domain_of(d, k), epsilon=epsilon, n_records=n, random_state=0)
     model.fit(*records(n, d, k))
-    chosen = model.plan_.chosen
-    fewer = replace(chosen.screening, choices=chosen.screening.choices[1:])
-    model.plan_ = replace(model.plan_, forecasts=(replace(chosen, screening=fewer),))
-    save_model(model, tmp_path / "false.mrf")
-    with pytest.raises(ModelFileError, match=r"screened|report"):
+    honest = Private.to_dict
+
+    def fewer(kind, plan):
+        found = honest(kind, plan)
+        found["screening"]["choices"].pop()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Private, "to_dict", fewer)
+        save_model(model, tmp_path / "false.mrf")
+    with pytest.raises(ModelFileError, match=r"outcomes|has PureDP"):
         load_model(tmp_path / "false.mrf")
 
 
@@ -156,8 +162,8 @@ def test_residuals_are_planned_for_what_the_choice_left():
     n, d, k, epsilon = KINDS["residual forest"]
     codes, labels = records(n, d, k)
     found = research(domain_of(d, k), n, epsilon=epsilon).fit(codes, labels)
-    plan, steps = found.plan_, found.forest_.plan_
-    assert isinstance(found.forest_, ResidualForestClassifier)
+    plan, steps = found.plan_, found.forest_plan_
+    assert isinstance(steps, ResidualPlan)
     assert (steps.budget, steps.n_records) == (plan.rest, n)
     assert steps.even_records == plan.even_records <= n
 
@@ -322,7 +328,9 @@ def test_every_step_is_told(fitted):
         "labels of 32 cells of several": "Drawing a tree of 4 cells",
     }
     expected = [last.get(kind, "Fitting the posterior")]
-    expected += ["Screening the attributes", "Checking memory"] if kind.startswith("scr") else []
+    expected += (
+        ["Choosing which attribute is kept", "Checking memory"] if kind.startswith("scr") else []
+    )
     for words in expected:
         assert any(step.startswith(words) for step in told)
 

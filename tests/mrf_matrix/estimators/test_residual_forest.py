@@ -15,11 +15,12 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.estimators.residual import residual_forest
-from mrf_matrix.files.models.residual_file import ReplayedReleases
+from mrf_matrix.kinds import additive
+from mrf_matrix.kinds.additive import ADDITIVE
+from mrf_matrix.kinds.model import learn
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.release.curator import Replay
 from mrf_matrix.residual import ResidualStep
-from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
 
 INFINITE = float("inf")
@@ -146,14 +147,14 @@ def test_what_was_paid_for_is_kept_when_a_later_step_fails(monkeypatch):
     codes, labels = records(300)
     model = research(codes).fit(codes, labels)
 
-    def interrupted(plan, releases):
-        releases.totals(plan.totals)
+    def interrupted(plan, steps):
+        steps.totals(plan.totals)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(residual_forest, "learned", interrupted)
+    monkeypatch.setattr(additive, "learned", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(codes, labels)
-    assert "releases_" in caught.value.__notes__[0]
+    assert any("transcript_" in note for note in caught.value.__notes__)
     assert len(model.releases_) == 1
     assert not hasattr(model, "posterior_")
     assert not hasattr(model, "scale_")  # of the fit before
@@ -176,11 +177,9 @@ def test_predictions_are_a_function_of_the_releases():
     """The steps are taken again with the released answers, and no records."""
     codes, labels = records()
     model = research(codes).fit(codes, labels)
-    answers = np.concatenate([release.answers.ravel() for release in model.releases_])
-    known = model.privacy_report_.provenance
-    again = ReplayedReleases((3,) * 5, answers, model.scale_, model.choices_, "research", known)
-    posterior = learned(model.plan_, again)
-    assert np.array_equal(posterior.probabilities(codes), model.predict_proba(codes))
+    told = model.transcript_.recorded(lambda plan: {})
+    again = learn(ADDITIVE, model.plan_, Replay(model.plan_, told))
+    assert np.array_equal(again.probabilities(codes), model.predict_proba(codes))
 
 
 def test_records_are_counted_as_a_loop_would():

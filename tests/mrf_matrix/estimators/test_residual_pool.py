@@ -17,13 +17,15 @@ from mrf_matrix import (
     partial_counts,
     privacy_ledger,
 )
-from mrf_matrix.estimators.labelled import label_tree
-from mrf_matrix.estimators.pooled import pooled_forest
-from mrf_matrix.estimators.residual import residual_forest
+from mrf_matrix.kinds import labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
+from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.residual import ResidualPlan, learning
 from mrf_matrix.study import effect, explained, importance
 
 SIZES = (3, 2, 4, 2, 3)
@@ -79,17 +81,17 @@ def test_every_step_of_both_parts_adds_up_and_the_ledger_pays_once(changes):
 def test_what_is_beside_the_tree_is_the_residual_forest_of_its_share():
     model = research(epsilon=6).fit(X, Y)
     assert isinstance(model.posterior_.tables, ResidualEvidence)
-    assert model.tables_.posterior_ is model.posterior_.tables.posterior
+    assert isinstance(model.posterior_.tables.posterior, ResidualPosterior)
     share = {"domain": DOMAIN, "epsilon": model.plan_.tree.budget.exact, "n_records": N}
     share |= {"noise": "research", "noise_state": 0, "random_state": 0}
     tree = LabelTreeClassifier(**share).fit(X, Y).tree_
-    assert tree.cuts == model.tree_.tree_.cuts, "the tree comes first"
+    assert tree.cuts == model.tree_.cuts, "the tree comes first"
     again = research(epsilon=6).fit(X, Y)
     assert_array_equal(model.predict_proba(X), again.predict_proba(X))
     other = research(epsilon=6, noise_state=1).fit(X, Y)
     assert not np.array_equal(model.predict_proba(X), other.predict_proba(X))
     tables = research(epsilon=6, beside="tables").fit(X, Y)
-    assert tables.tree_.tree_.cuts == model.tree_.tree_.cuts
+    assert tables.tree_.cuts == model.tree_.cuts
     assert not np.array_equal(model.predict_proba(X), tables.predict_proba(X))
 
 
@@ -147,35 +149,40 @@ def test_what_is_refused_costs_nothing_and_reads_nothing(changes, message):
 
 
 LOST = {
-    "the draw": (label_tree, "grown_tree", False),
-    "a later step": (residual_forest, "learned", True),
-    "the pool": (pooled_forest, "pooled_report", True),
+    "the draw": (labels, "draw_tree", 0, False),
+    "after the tree": (learning, "_started", 2, True),
+    "a later step": (learning, "_with_first_pass", 3 + len(SIZES), True),
+    "the pool": (PooledPosterior, "of", None, True),
 }
-"""Where it is interrupted, and whether residuals have been released by then."""
+"""Where it is interrupted, what has been released by then, and whether a draw was not lost."""
 
 
 @pytest.mark.parametrize("what", LOST)
 def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatch):
     """Of residuals: the releases that were made before the step that failed."""
-    place, name, kept = LOST[what]
+    place, name, kept, can_go_on = LOST[what]
 
     def interrupted(*args, **keywords):
-        if what == "a later step":  # some of the steps were taken
-            releases = args[1]
-            releases.totals(args[0].totals)
         raise KeyboardInterrupt
 
     ledger = PrivacyLedger(epsilon=1)
     model = pooled(ledger=ledger)
+    steps = len(list(flat_steps(model.plan())))
     with monkeypatch.context() as patched:
         patched.setattr(place, name, interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             model.fit(X, Y)
     assert len(ledger.charges) == 1
     assert "budget is spent" in "\n".join(caught.value.__notes__)
-    assert bool(getattr(model.tables_, "releases_", ())) == kept
-    assert hasattr(model.tree_, "tree_") == kept
     assert not hasattr(model, "posterior_")
+    told = model.transcript_.outcomes
+    assert len(told) == (steps if kept is None else kept)
+    assert model.failed_.can_go_on == can_go_on
+    if can_go_on:
+        model.go_on(X, Y)
+        assert model.transcript_.outcomes[: len(told)] == told
+        assert len(model.transcript_.outcomes) == steps
+    assert len(ledger.charges) == 1
 
 
 # Where it is taken ---------------------------------------------------------------------------
@@ -190,10 +197,10 @@ def test_the_private_forest_takes_it_and_says_why():
     model = PrivateForestClassifier(WIDE, noise_state=0, **common).fit(CODES, CLASSES)
     assert model.plan_.chosen.measured == "residual pool"
     assert "cells beside residuals" in model.plan_.reason
-    assert isinstance(model.forest_, PooledForestClassifier)
-    assert model.forest_.beside == "residuals"
+    assert isinstance(model.forest_plan_, PooledPlan)
+    assert isinstance(model.forest_plan_.tables, ResidualPlan)
     asked = model.plan_.announced.balance
-    assert asked.budget.exact + model.forest_.plan_.budget.exact == 1
+    assert asked.budget.exact + model.forest_plan_.budget.exact == 1
     assert model.score(CODES, CLASSES) > 0.77
     streamed = PrivateForestClassifier(WIDE, noise_state=0, **common)
     streamed.fit_stream([(CODES, CLASSES)])
@@ -221,18 +228,6 @@ def test_so_does_the_ledger_of_a_private_forest(n, measured):
         model.fit(codes, labels)
     assert [one.budget.exact for one in own.charges] == [1]
     assert not around.charges
-
-
-def test_parts_are_not_taken_for_paid_once_more():
-    model = pooled().fit(X, Y)
-    ledger = PrivacyLedger(epsilon=1)
-    for part in (model.tree_, model.tables_):
-        learned = set(vars(part))
-        part.set_params(ledger=ledger, epsilon=5)
-        with pytest.raises(BudgetError):
-            part.fit(X, Y)
-        assert set(vars(part)) == learned
-    assert not ledger.charges
 
 
 def test_what_was_taken_is_not_changed_afterwards():

@@ -1,6 +1,7 @@
 """Every step and the whole sequence on all small neighbouring data sets: exact privacy losses."""
 
 import sys
+from contextlib import nullcontext
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 
@@ -8,16 +9,19 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.selection import exponential
 from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
-from mrf_matrix.residual import releases as residual_releases
+from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 sys.path.insert(0, str(Path(__file__).parent))
-from residual_twins import TwinRecords, TwinReleases, shares_of
+from residual_twins import Steps, Twins, shares_of
 
 SIZES = (2, 2, 2)
 RECORDS = {
@@ -57,11 +61,8 @@ def neighbours(neighboring, generator, count, k=2):
 
 
 def twins(pair, plan, seed, *, worst):
-    first, second = map(data, pair)
-    found = TwinReleases(
-        TwinRecords(first, second, SIZES, plan.n_classes), np.random.default_rng(seed), worst=worst
-    )
-    learned(plan, found)
+    found = Twins(plan, *map(data, pair), np.random.default_rng(seed), worst=worst)
+    learned(plan, AskedSteps(plan, found))
     return found
 
 
@@ -176,14 +177,15 @@ def test_one_record_moves_a_balance_by_one_at_most(k, norm):
 
 def losses_of_scales(budget, k, neighboring="add_remove"):
     """By how much of its share the choice of a scale tells neighbours apart, for many of them."""
-    step = plan_of(budget, neighboring, k).first.scale
+    plan = plan_of(budget, neighboring, k)
+    step = plan.first.scale
     for seed in range(60):
         generator = np.random.default_rng(seed)
         records = [RECORDS[k][i] for i in generator.integers(0, len(RECORDS[k]), 6)]
         others = [] if neighboring == "add_remove" else [RECORDS[k][generator.integers(16)]]
-        pair = TwinRecords(data(records), data([*records[:-1], *others]), SIZES, k)
-        found = TwinReleases(pair, generator)
-        found.scale(step, sum_of(generator, k))
+        pair = data(records), data([*records[:-1], *others])
+        found = Twins(Steps(plan.domain, (step,)), *pair, generator)
+        AskedSteps(plan, found).scale(step, sum_of(generator, k))
         [(_, loss)] = found.losses
         yield loss / float(step.budget.exact)
 
@@ -216,22 +218,23 @@ def test_choices_are_drawn_by_the_law_that_is_claimed(budget, monkeypatch):
         drawn.append((gaps[:, 0].copy(), options[:, 0].copy(), rate, bits))
         return np.array([np.flatnonzero(options[:, 0])[0]])
 
-    monkeypatch.setattr(residual_releases, "select", first_option)
+    monkeypatch.setattr(exponential, "select", first_option)
     plan = plan_of(budget, "add_remove")
-    records, _ = scored_twins(np.random.default_rng(3), 25)
-    penalties = np.zeros(len(CANDIDATES))
-    made = residual_releases.ResidualReleases(records, "exact", None)
-    found = made.choose(plan.pairs.choices, CANDIDATES, penalties)
+    codes, labels = data(RECORDS[2])
+    records, penalties = EncodedRecords(plan.domain, codes, labels), np.zeros(len(CANDIDATES))
+    steps = Steps(plan.domain, (*plan.pairs.choices, plan.first.scale))
+    asked = AskedSteps(plan, Live(steps, records, nullcontext, "exact"))
+    found = asked.choose(plan.pairs.choices, CANDIDATES, penalties)
     effects, scale = sum_of(np.random.default_rng(4), 2), plan.first.scale
-    assert made.scale(scale, effects) == SCALES[0]
+    assert asked.scale(scale, effects) == SCALES[0]
     gaps, options, rate, _ = drawn.pop()
-    behind = penalties_of_scales(float(scale.choice_rate))
-    balances = records.balances(effects, behind, budget.norm)
+    alone = ResidualRecords(codes, labels, SIZES)
+    balances = alone.balances(effects, penalties_of_scales(float(scale.choice_rate)), budget.norm)
     assert options.all()
     assert np.array_equal(gaps, balances.max() - balances)
     assert 0.999 * scale.choice_rate < rate.value <= scale.choice_rate
     count = len(plan.pairs.choices)
-    scores = np.append(records.scores(CANDIDATES, penalties), [0] * count)
+    scores = np.append(alone.scores(CANDIDATES, penalties, budget.norm), [0] * count)
     assert found == [*CANDIDATES, *[None] * count][:count]
     for number, (step, (gaps, options, rate, bits)) in enumerate(
         zip(plan.pairs.choices, drawn, strict=True)

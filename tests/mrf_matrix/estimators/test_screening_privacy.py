@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators.private.screened import screened
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.kinds.private import Attribute, Enough
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
@@ -93,6 +93,20 @@ def test_zcdp_bounds_every_moment():
         for order in (1.5, 2.0, 8.0, 32.0):
             divergence = np.log((p**order * q ** (1 - order)).sum()) / (order - 1)
             assert divergence <= 0.3 * order * (1 + 1e-9)
+
+
+def screened(plan, data, sizes, bits):
+    """Return the attributes that are chosen, and whether they are enough."""
+    left, chosen = np.array(sizes) > 1, []
+    for step in plan.choices:
+        asked = Attribute(left.copy())
+        (place,) = asked.draw(asked.scores(data), step, bits)
+        chosen.append(place)
+        left[place] = False
+    if plan.enough is None:
+        return tuple(chosen), True
+    asked = Enough(plan, tuple(chosen[: plan.together([sizes[i] for i in chosen])]))
+    return tuple(chosen), asked.draw(asked.scores(data), plan.enough, bits) == (0,)
 
 
 def encoded(rows):

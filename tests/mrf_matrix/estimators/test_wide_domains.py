@@ -25,11 +25,9 @@ from mrf_matrix import (
 from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.planning import peak_bytes
-from mrf_matrix.planning.blocks.block_part import measured_by_paths, single_attributes
-from mrf_matrix.planning.plans import plan_of
 from mrf_matrix.planning.plans.cost import MASKS_HELD
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
-from strategies.operators import MemoryCapError, RowKronecker, memory_cap
+from strategies.operators import MemoryCapError, memory_cap
 
 CLASSIFIERS = [
     LabelTreeClassifier,
@@ -68,22 +66,6 @@ def test_its_tables_are_the_paths_of_its_trees_and_its_file_is_read_again(tmp_pa
     model = PrivateNaiveBayesClassifier(domain).fit(codes, np.arange(12) % 3)
     model.save(tmp_path / "model.mrf")
     assert np.array_equal(load_model(tmp_path / "model.mrf").predict(codes), model.predict(codes))
-
-
-def test_a_file_of_masks_is_read_as_one_of_tables(tmp_path, monkeypatch):
-    """Files of before the tables were held as marginals."""
-    domain = Domain.from_sizes([3, 2], n_classes=2)
-    codes = np.stack([np.arange(12) % size for size in domain.sizes], axis=1)
-    with monkeypatch.context() as before:
-        before.setattr(
-            plan_of,
-            "single_attributes",
-            lambda *given: measured_by_paths(single_attributes(*given)),
-        )
-        model = PrivateNaiveBayesClassifier(domain).fit(codes, np.arange(12) % 2)
-    assert isinstance(model.release_.mechanism.rounded.matrix, RowKronecker)
-    model.save(tmp_path / "old.mrf")
-    assert np.array_equal(load_model(tmp_path / "old.mrf").predict(codes), model.predict(codes))
 
 
 def test_a_forest_too_large_to_be_learned_from_is_refused_before_it_is_compiled():

@@ -14,13 +14,8 @@ from mrf_matrix import (
     Domain,
     LabelTreeClassifier,
     MatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
-    PrivateForestClassifier,
-    PrivateNaiveBayesClassifier,
     PureDP,
-    ResidualForestClassifier,
     load_model,
     load_release,
     measure,
@@ -47,15 +42,7 @@ def write_release(path):
 
 FORMATS = {
     "mrf_matrix.model": (model_of(MatrixForestClassifier, n_trees=2, max_depth=1), load_model),
-    "mrf_matrix.posterior_model": (model_of(PosteriorForestClassifier), load_model),
-    "mrf_matrix.naive_bayes_model": (
-        lambda path: save_model(PrivateNaiveBayesClassifier(DOMAIN).fit(X, Y), path),
-        load_model,
-    ),
-    "mrf_matrix.residual_model": (model_of(ResidualForestClassifier), load_model),
-    "mrf_matrix.label_model": (model_of(LabelTreeClassifier), load_model),
-    "mrf_matrix.pooled_model": (model_of(PooledForestClassifier), load_model),
-    "mrf_matrix.private_model": (model_of(PrivateForestClassifier), load_model),
+    "mrf_matrix.learned_model": (model_of(LabelTreeClassifier), load_model),
     "mrf_matrix.release": (write_release, load_release),
     "mrf_matrix.ledger": (lambda path: PrivacyLedger.open(path, epsilon=1), PrivacyLedger.open),
     "mrf_matrix.domain": (DOMAIN.save, Domain.load),
@@ -73,9 +60,7 @@ BOTH = partial(PrivacyLedger.open, epsilon=1, delta=1e-6)
 LATEST = FORMATS | {"mrf_matrix.ledger": (BOTH, PrivacyLedger.open)}
 """What writes the latest version, of formats of which two are written."""
 
-EARLIER = [
-    "mrf_matrix.model", "mrf_matrix.residual_model", "mrf_matrix.label_model", "mrf_matrix.ledger",
-]  # fmt: skip
+EARLIER = ["mrf_matrix.model", "mrf_matrix.ledger"]
 """Formats of which there was another version."""
 
 

@@ -14,10 +14,11 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.labels.depth import label_signal
 from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.labels.weights import weights
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms import CellCounts, PureDP
 
 ORDERS = (1.05, 1.5, 2.0, 4.0, 16.0, 64.0)
 SMALL, LARGE = PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))
@@ -26,6 +27,25 @@ SIZES = (2, 2)
 
 SIGNAL = 25
 """Of plans: trees are chosen, and have four cells."""
+
+
+class Counted:
+    """Cells of a plan's attributes, and their records by class, as a question asks for them."""
+
+    def __init__(self, codes, counts, sizes=SIZES):
+        self.counted = CellCounts(codes, counts, sizes)
+
+    def cells(self, features):
+        return self.counted
+
+
+def drawn(plan, data, bits):
+    """Return what draws a tree by all rounds of a plan, from counts."""
+    tree = None
+    for one in plan.rounds:
+        asked = Trees(plan, one, tree)
+        tree = asked.tree(asked.draw(asked.scores(data), one.step, bits))
+    return tree
 
 
 @cache

@@ -10,14 +10,9 @@ import numpy as np
 import pytest
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.labels.draw import (
-    Exponential,
-    _of_each_cut,
-    cut_counts,
-    draw_tree,
-    rules_of,
-)
+from mrf_matrix.labels.draw import _of_each_cut
 from mrf_matrix.labels.joint_counts import joint_counts
+from mrf_matrix.labels.rules import Exponential
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
@@ -27,7 +22,9 @@ from every_tree import (
     LARGE,
     ORDERS,
     SMALL,
+    Counted,
     cell_counts,
+    drawn,
     exponential,
     law,
     neighbours,
@@ -152,11 +149,11 @@ def test_what_is_released_is_drawn_by_this_law(budget):
     plan = plan_of(budget)
     data = np.random.default_rng(7).integers(0, 3, len(types(2)))
     rows, classes = np.array([codes for codes, _ in types(2)]), np.array([c for _, c in types(2)])
-    counts = cut_counts(plan, rows, np.eye(2, dtype=np.int64)[classes] * data[:, None])
+    counted = Counted(rows, np.eye(2, dtype=np.int64)[classes] * data[:, None])
     plan = replace(plan, rounds=plan.rounds[:1])  # without noise there are two
-    (rules,), right = rules_of(plan, counts, Bits(np.random.default_rng(0))), []
+    bits, right = Bits(np.random.default_rng(0)), []
     for _ in range(400):
-        tree, _ = draw_tree(plan.cuts, counts, rules)
+        tree = drawn(plan, counted, bits)
         right.append(int(data[tree.labels[tree.cells(rows)] == classes].sum()))
     cells = cell_counts(plan, data)
     score = reduce(

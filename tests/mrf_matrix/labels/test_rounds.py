@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.labels.draw import cut_counts, grown_tree, rules_of
+from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.plan import Round
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
@@ -25,7 +25,7 @@ from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 sys.path.insert(0, str(Path(__file__).parent))
-from every_tree import ORDERS, exponential, plan_of, types
+from every_tree import ORDERS, Counted, drawn, exponential, plan_of, types
 
 BUDGETS = [PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))]
 K = 2
@@ -144,12 +144,12 @@ def test_zcdp_bounds_every_moment(neighboring):
 def test_what_is_drawn_has_this_law():
     plan = in_rounds(PureDP(1))
     counts = np.eye(K, dtype=np.int64)[CLASSES] * TABLES[-1][:, None]
-    first = cut_counts(plan, CODES, counts)
-    rules = rules_of(plan, first, Bits(np.random.default_rng(0)))
+    data, bits = Counted(CODES, counts), Bits(np.random.default_rng(0))
     places = {cut: place for place, cut in enumerate(plan.cuts)}
     seen: Counter[tuple[object, ...]] = Counter()
     for _ in range(1500):
-        tree, of_cells = grown_tree(plan, CODES, counts, first, rules)
+        tree = drawn(plan, data, bits)
+        of_cells = TreeCells(plan, tree).counts(data).counts
         expected = np.zeros_like(of_cells)
         np.add.at(expected, tree.cells(CODES), counts)
         assert of_cells.tolist() == expected.tolist(), "what its cells hold is told beside it"
@@ -186,8 +186,7 @@ def test_without_noise_every_round_is_the_best():
     for _ in range(5):
         data = generator.integers(0, 6, len(TYPES))
         counts = np.eye(K, dtype=np.int64)[CLASSES] * data[:, None]
-        first = cut_counts(plan, CODES, counts)
-        tree, _ = grown_tree(plan, CODES, counts, first, rules_of(plan, first, Bits()))
+        tree = drawn(plan, Counted(CODES, counts), Bits())
         right = data[tree.labels[tree.cells(CODES)] == CLASSES].sum()
         best = max(
             sum(most_right(np.where(side(cut) == upper, data, 0), plan) for upper in (False, True))

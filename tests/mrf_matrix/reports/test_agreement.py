@@ -14,6 +14,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
+from mrf_matrix.estimators import ReleasedClassifier
 from mrf_matrix.reports import model_report
 from mrf_matrix.reports.agreement_section import BESIDE, TITLE, agreement_section
 
@@ -66,7 +67,8 @@ def test_a_share_that_differs_is_named():
     wrong, *others = model.posterior_.code_shares
     lacking = wrong.lacking + 0.1 * (np.arange(6) == 5)
     shares = (replace(wrong, lacking=lacking), *others)
-    model.posterior_ = replace(model.posterior_, code_shares=shares)
+    odd = replace(model.posterior_, code_shares=shares)
+    model.model_ = replace(model.model_, posterior=odd)
     found = agreement_section(model, model.domain_)
     assert "1 of 13 shares differ by more than noise" in str(found)
     assert found.rows[0][:3] == ("x0", "5", "1")
@@ -90,7 +92,8 @@ def test_tables_beside_a_tree_are_compared_by_themselves():
     pool = PooledForestClassifier(domain, epsilon=2, beside="residuals", **noise).fit(X, y)
     found = agreement_section(pool, pool.domain_)
     assert BESIDE in found.words
-    assert found.rows == agreement_section(pool.tables_, pool.domain_).rows
+    alone = replace(pool.model_, posterior=pool.posterior_.tables.posterior)
+    assert found.rows == agreement_section(ReleasedClassifier(alone), pool.domain_).rows
 
 
 def test_kinds_without_such_tables_say_nothing():

@@ -15,6 +15,8 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
+from mrf_matrix.labels import LabelPlan
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.posterior.effects import terms_of_tables
 from mrf_matrix.reports.strength_section import strength_section
 from mrf_matrix.study import effect, explained, importance
@@ -58,10 +60,10 @@ POOLS = {
 def tree(request):
     kind, k, changes = TREES[request.param]
     model = fitted(kind, k, **changes)
-    of = getattr(model, "forest_", model)
-    assert isinstance(of, LabelTreeClassifier)
-    assert (of.tree_.counts is None) == (request.param[:4] in ("labe", "a fa", "priv"))
-    assert (len(of.plan_.rounds) > 1) == (request.param == "two rounds")
+    plan = getattr(model, "forest_plan_", model.plan_)
+    assert isinstance(plan, LabelPlan)
+    assert (plan.counts is None) == (request.param[:4] in ("labe", "a fa", "priv"))
+    assert (len(plan.rounds) > 1) == (request.param == "two rounds")
     return model
 
 
@@ -69,7 +71,7 @@ def tree(request):
 def pool(request):
     kind, k, changes = POOLS[request.param]
     model = fitted(kind, k, **changes)
-    assert hasattr(getattr(model, "forest_", model), "tables_")
+    assert isinstance(getattr(model, "forest_plan_", model.plan_), PooledPlan)
     return model
 
 
@@ -250,7 +252,7 @@ def test_labels_that_are_age_alone_are_drawn():
         fixed = {"noise": "research", "noise_state": seed, "random_state": seed}
         model = PrivateForestClassifier(domain, epsilon=0.03, n_records=n, **fixed)
         shown = effect(model.fit(records, said), "age")
-        assert isinstance(model.forest_, LabelTreeClassifier)
+        assert isinstance(model.forest_plan_, LabelPlan)
         assert shown.in_order == (7,)
         assert np.ptp(shown.log_odds) > 1
         display = EffectDisplay.from_estimator(model, "age")

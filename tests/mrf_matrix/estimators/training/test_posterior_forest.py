@@ -18,14 +18,13 @@ from mrf_matrix import (
     PrivacyLedger,
     load_dataset,
 )
-from mrf_matrix.estimators import PrivateNaiveBayesClassifier, from_release
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.estimators import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.shared import given_data
-from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.training import posterior_forest
+from mrf_matrix.kinds import tables as kind
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, tables_of
-from mrf_matrix.planning.plans import part
 from mrf_matrix.posterior import ProductPosterior, main_effects
 
 INFINITE = float("inf")
@@ -178,15 +177,7 @@ def test_no_record_seed_or_count_is_stored(car):
     np.testing.assert_array_equal(again.predict_proba(car.X), model.predict_proba(car.X))
     assert set(vars(model)) - set(model.get_params()) == {
         "_claim_record",  # parameters as fit read them
-        "domain_",
-        "classes_",
-        "design_",
-        "forest_",
-        "measurement_",
-        "plan_",
-        "release_",
-        "posterior_",
-        "privacy_report_",
+        "model_",
         "n_features_in_",
         "feature_names_in_",
     }
@@ -251,17 +242,17 @@ def failing(*_, **__):
     raise np.linalg.LinAlgError("no posterior")
 
 
-@pytest.mark.parametrize("name", ["product_posterior", "tables_of", "posterior_report"])
+@pytest.mark.parametrize("name", ["product_posterior", "tables_of"])
 def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkeypatch, name):
     """A refit that fails leaves nothing of the fit before, and says how to go on."""
     ledger = PrivacyLedger(epsilon=4)
     model = PosteriorForestClassifier(car.domain, n_blocks=2, ledger=ledger, random_state=0)
     before = model.fit(car.X, car.y).release_
     model.set_params(n_blocks=3)
-    monkeypatch.setattr(posterior_forest, name, failing)
+    monkeypatch.setattr(kind, name, failing)
     with pytest.raises(np.linalg.LinAlgError) as caught:
         model.fit(car.X, car.y)
-    assert any("from_release" in note and "forest_" in note for note in caught.value.__notes__)
+    assert any("go_on" in note for note in caught.value.__notes__)
     monkeypatch.undo()
     assert len(ledger.charges) == 2
     assert model.release_ is not before
@@ -269,19 +260,19 @@ def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkey
     assert not hasattr(model, "privacy_report_")
     with pytest.raises(NotFittedError):
         model.predict(car.X)
-    again = from_release(model.release_, car.domain, forest=model.forest_, voting="product")
-    assert again.predict(car.X).shape == car.y.shape
-    assert len(model.fit(car.X, car.y).design_.blocks) == 3
+    release = model.release_
+    assert model.go_on(car.X, car.y).release_ is release
+    assert len(ledger.charges) == 2
+    assert len(model.design_.blocks) == 3
 
 
 def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
     model = research(car).fit(car.X, car.y)
     before = model.release_, model.predict_proba(car.X)
-    for place, name in ((given_data, "count_cells"), (part, "measure")):
-        monkeypatch.setattr(place, name, failing)
-        with pytest.raises(np.linalg.LinAlgError):
-            model.fit(car.X, car.y)
-        monkeypatch.undo()
+    monkeypatch.setattr(given_data, "count_cells", failing)
+    with pytest.raises(np.linalg.LinAlgError):
+        model.fit(car.X, car.y)
+    monkeypatch.undo()
     assert model.release_ is before[0]
     np.testing.assert_array_equal(model.predict_proba(car.X), before[1])
 

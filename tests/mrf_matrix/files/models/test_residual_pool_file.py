@@ -1,7 +1,5 @@
 """The file of a tree beside residuals: predicts to the last bit, and holds what fits together."""
 
-import json
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -13,7 +11,6 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.study import importance
 
 SIZES = (3, 2, 4, 2, 3)
@@ -37,12 +34,6 @@ def pooled(**changes):
     return PooledForestClassifier(DOMAIN, **usual | changes)
 
 
-@pytest.fixture
-def read(reader):
-    """Load members as a model file."""
-    return reader(load_model, "model.mrf")
-
-
 @pytest.mark.parametrize("changes", BUDGETS, ids=str)
 def test_a_loaded_forest_predicts_identically(tmp_path, changes):
     model = pooled(**changes).fit(X, Y)
@@ -52,7 +43,7 @@ def test_a_loaded_forest_predicts_identically(tmp_path, changes):
     assert_array_equal(loaded.vote_intervals(X), model.vote_intervals(X))
     assert loaded.privacy_report_ == model.privacy_report_
     assert importance(loaded) == importance(model)
-    assert loaded.tables_.plan_ == model.plan_.tables
+    assert loaded.plan_.tables == model.plan_.tables
     save_model(loaded, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
@@ -66,30 +57,3 @@ def test_inside_of_a_private_forest_it_is_read_too(tmp_path):
     loaded = load_model(tmp_path / "m")
     assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
     assert loaded.privacy_report_ == model.privacy_report_
-
-
-HOSTILE = {
-    "other records": (("tables", "n_records"), N + 1, "the number of records of the tree"),
-    "a question before": (("tables", "even_records"), N, "no choice of how rare a class is"),
-    "another kind": (("tables", "format"), "mrf_matrix.label_model", "posterior_model"),
-    "no tables": (("tables",), None, "tables: expected an object"),
-    "other neighbours": (("tables", "neighboring"), "replace_one", "under replace_one neighbours"),
-    "more budget": (("tables", "budget"), {"epsilon": "1"}, "its release gives"),
-}
-
-
-@pytest.mark.parametrize("what", HOSTILE)
-def test_tables_that_are_not_beside_this_tree_are_refused(what, tmp_path, read, unzipped):
-    path, value, message = HOSTILE[what]
-    made = pooled(noise="research", noise_state=0)  # its answers are as many in every run
-    save_model(made.fit(X, Y), tmp_path / "m", allow_nonprivate=True)
-    members = unzipped((tmp_path / "m").read_bytes())
-    data = json.loads(members["model.json"])
-    place = data
-    for key in path[:-1]:
-        place = place[key]
-    assert read(members).tables_ is not None, "the positive control"
-    place[path[-1]] = value
-    members["model.json"] = json.dumps(data).encode()
-    with pytest.raises(ModelFileError, match=message):
-        read(members)

@@ -22,6 +22,7 @@ from mrf_matrix.planning.private.pooled_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,
     SMALLEST_SHARE,
+    PooledPlan,
     shared,
 )
 from mrf_matrix.planning.private.private_plan import POOLS
@@ -282,15 +283,14 @@ def test_a_private_forest_is_the_pooled_one_that_it_plans(budget):
     labels = (codes[:, 0] + codes[:, 1] + generator.integers(0, 3, size=900) > 3).astype(int)
     given = {"n_records": 900, "random_state": 0, "noise": "research", "noise_state": 0}
     model = PrivateForestClassifier(DOMAIN, **given, **budget).fit(codes, labels)
-    assert isinstance(model.forest_, PooledForestClassifier)
+    assert isinstance(model.forest_plan_, PooledPlan)
     same = PooledForestClassifier(DOMAIN, **given, **budget).fit(codes, labels)
     np.testing.assert_array_equal(model.predict_proba(codes), same.predict_proba(codes))
     np.testing.assert_array_equal(model.vote_intervals(codes), same.vote_intervals(codes))
     assert model.privacy_report_.measurements == same.privacy_report_.measurements
     assert model.privacy_report_.statement == same.privacy_report_.statement
-    assert model.plan_.budget == same.plan_.budget == model.forest_.plan_.budget
+    assert model.plan_.budget == same.plan_.budget == model.forest_plan_.budget
     assert model.plan_ == PrivateForestClassifier(DOMAIN, **given, **budget).plan()
-    assert model.posterior_ is model.forest_.posterior_
     assert model.plan_.reason == model.privacy_report_.notes[0]
 
 
@@ -299,7 +299,7 @@ def test_the_ledger_of_a_private_forest_pays_once_for_both_parts():
     ledger = PrivacyLedger(epsilon=1)
     model = PrivateForestClassifier(DOMAIN, n_records=900, random_state=0, ledger=ledger)
     report = model.fit(codes, codes[:, 0] // 2).privacy_report_
-    assert isinstance(model.forest_, PooledForestClassifier)
+    assert isinstance(model.forest_plan_, PooledPlan)
     assert [charge.budget for charge in ledger.charges] == [PureDP(1)]
     assert report.budget == "PureDP(epsilon=1)"
     assert len(report.measurements) == 3

@@ -1,0 +1,114 @@
+"""A model as a file: a plan and its transcript, from which all else follows.
+
+Reading makes the plan anew, so that shares, laws and sensitivities are computed and never read; a
+curator without data then takes its steps again with what was told. Of the report, which follows,
+the notes alone are stored. That noise was drawn remains the writer's word.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    integer_of,
+    line_of_text,
+    list_of,
+    object_of,
+    part_of,
+    versioned_of,
+)
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.estimators.shared.model_face import ModelVotes, ReleasedClassifier
+from mrf_matrix.files.container import Container
+from mrf_matrix.files.release_record import check_covered
+from mrf_matrix.kinds.model import Model, learn
+from mrf_matrix.kinds.private import PRIVATE
+from mrf_matrix.kinds.registry import KINDS
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
+from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
+from mrf_matrix.release.curator import Replay
+from mrf_matrix.release.transcript import Recorded
+
+FORMAT = "mrf_matrix.learned_model"
+VERSION = 1
+ANSWERS = "<i8"
+KEYS = {
+    "format", "schema_version", "kind", "settings", "domain", "plan", "noise", "provenance",
+    "outcomes", "n_answers", "notes", "digest",
+}  # fmt: skip
+MOST_ANSWERS, MOST_NOTES = 2**40, 100
+
+
+def model_content(face: ModelVotes) -> tuple[JsonObject, dict[str, Values]]:
+    """Return the JSON and the array of a fitted or released classifier's model."""
+    model = face._model
+    plan = model.kind.to_dict(model.plan)
+    told = model.transcript.recorded(PRIVATE.announced_to_dict)
+    content: JsonObject = {
+        "format": FORMAT,
+        "schema_version": VERSION,
+        "kind": model.kind.name,
+        "settings": model.kind.settings,
+        "domain": model.domain.to_dict(),
+        "plan": plan,
+        "noise": told.noise,
+        "provenance": provenance_to_dict(told.provenance),
+        "outcomes": list(told.outcomes),
+        "n_answers": len(told.answers),
+        "notes": list(model.report.notes),
+        "digest": told.digest(plan),
+    }
+    return content, {"answers": told.answers.astype(ANSWERS)}
+
+
+def model_of(container: Container) -> ReleasedClassifier:
+    """Return the classifier of a file, learned again from its transcript.
+
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
+    """
+    data = versioned_of(container.data, "model.json", FORMAT, VERSION, KEYS)
+    kind = KINDS[one_word("kind", data["kind"], tuple(KINDS))]
+    if data["settings"] != kind.settings:
+        raise FieldError(
+            f"settings={str(data['settings'])[:10]}: this version plans {kind.name} by settings "
+            f"{kind.settings}. Read it with the version that wrote it."
+        )
+    domain = Domain.from_dict(data["domain"])
+    if domain.target is None or len(sorted_classes(domain)[0]) != domain.n_classes:
+        raise FieldError("domain: expected a target, whose classes differ.")
+    recorded, given = _recorded(container, data), part_of(data, "plan")
+    if line_of_text(data["digest"], "digest", 64) != recorded.digest(given):
+        raise FieldError("digest: plan and outcomes are not those that were written.")
+    plan = kind.plan_of(given, domain)
+    check_covered(Claim(recorded.provenance), plan.budget, plan.neighboring, recorded.noise)
+    with np.errstate(all="ignore"):  # what overflows is found below
+        model = learn(kind, plan, Replay(plan, recorded))
+        _check_finite(model)
+    notes = tuple(line_of_text(one, "notes") for one in list_of(data["notes"], "notes", MOST_NOTES))
+    return ReleasedClassifier(replace(model, notes=notes))
+
+
+def _recorded(container: Container, data: JsonObject) -> Recorded:
+    """Return the transcript of a file, not yet believed."""
+    if container.names != {"answers"}:
+        raise FieldError("it has other arrays than its answers.")
+    n_answers = integer_of(data["n_answers"], "n_answers", most=MOST_ANSWERS)
+    answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
+    noise: Any = one_word("noise", data["noise"], NOISE_KINDS)
+    outcomes = list_of(data["outcomes"], "outcomes")
+    for one in outcomes:
+        object_of(one, "outcomes", (), ("answers", "chosen", "announced"))
+    return Recorded(noise, outcomes, answers, provenance_of(data["provenance"]))
+
+
+def _check_finite(model: Model) -> None:
+    """Refuse answers, absurd but possible, from which no finite posterior follows."""
+    if not all(bool(np.isfinite(one).all()) for one in model.kind.numbers(model.posterior)):
+        raise FieldError("no finite posterior follows from its answers.")

@@ -1,0 +1,307 @@
+"""Trees of labels: all trees with all labels as one choice in each round, then counts of cells."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    integer_of,
+    list_of,
+    whole_numbers,
+)
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.sources.cuts import Cut, usable_attributes
+from mrf_matrix.forests.text import export_text
+from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.labels.draw import MOST_SUMMED, draw_tree
+from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
+from mrf_matrix.labels.plan import LabelPlan, Round, label_plan, why_no_labels
+from mrf_matrix.labels.posterior import label_posterior
+from mrf_matrix.labels.rules import Exponential, MostRight, Rules
+from mrf_matrix.labels.weights import bytes_of, weights
+from mrf_matrix.mechanisms import CellCounts
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation
+from mrf_matrix.mechanisms.counts.counts import needs_records
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.posterior import LabelPosterior
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.questions import Data
+from mrf_matrix.release.transcript import Places
+from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.voting.intervals import Margins
+
+PUBLIC = (
+    "the domain and the classes",
+    "the cuts that a node may have, and the depth",
+    "the sensitivity and the rate of the draw",
+    "the neighbouring relation and the budget",
+)
+
+ONE_CHOICE = (
+    "tree and labels are one choice in each round: all are weighed by how many records they are "
+    "right on"
+)
+TWO_ROUNDS = (
+    "the labels of the first tree are forgotten; below each of its cells another one is drawn, of "
+    "the records of that cell alone"
+)
+PROBABILITIES = (
+    "probabilities are what {said} of such a law are worth under a public prior of the classes' "
+    "shares in a cell: nothing but the tree and its {said} is released"
+)
+
+
+@dataclass(frozen=True)
+class Labels(Kind):
+    """The kind: a tree of few cells, each with a label."""
+
+    name: ClassVar[str] = "labels"
+    estimator: ClassVar[str] = "LabelTreeClassifier"
+    structure_keys: ClassVar[frozenset[str]] = frozenset({"cuts"})
+
+    def learn(self, plan: LabelPlan, curator: Curator) -> LabelPosterior:
+        """Draw a tree in its rounds, count its cells, and say what labels and counts imply."""
+        tree = None
+        for one in plan.rounds:
+            asked = Trees(plan, one, tree)
+            tree = asked.tree(curator.choose(one.step, asked))
+        assert tree is not None
+        if plan.counts is not None:
+            counts = curator.measure(plan.counts, TreeCells(plan, tree)).answers
+            tree = replace(tree, counts=counts)
+        return label_posterior(plan, replace(tree, provenance=curator.provenance))
+
+    def margins(self, posterior: LabelPosterior, codes: Codes, level: float) -> Margins:
+        """Return leading classes, margins in log odds, and widths of the records' cells.
+
+        Without counts all labels are worth the same, so that margins are those of every record
+        alike.
+        """
+        cells = posterior.cells_at(codes)
+        margins = np.array([one.margin for one in posterior.evidence])
+        below, above = np.transpose([one.margin_widths(level) for one in posterior.evidence])
+        return posterior.labels[cells], margins[cells], below[cells], above[cells]
+
+    def public(self, plan: LabelPlan) -> tuple[str, ...]:
+        """Return what the claim takes for public."""
+        return PUBLIC
+
+    def notes(self, plan: LabelPlan) -> tuple[str, ...]:
+        """Return how the tree is drawn, and what probabilities are."""
+        said = "labels" if plan.counts is None else "labels and counts"
+        rounds = (TWO_ROUNDS,) if len(plan.rounds) > 1 else ()
+        return (ONE_CHOICE, *rounds, PROBABILITIES.format(said=said))
+
+    def numbers(self, posterior: LabelPosterior) -> Iterator[Array]:
+        """Yield the arrays that must be finite."""
+        yield np.array([one.probabilities for one in posterior.evidence])
+
+    def structure(self, plan: LabelPlan) -> JsonObject:
+        """Return the cuts: all else follows from the budget."""
+        return {"cuts": [[one.attribute, np.flatnonzero(one.upper).tolist()] for one in plan.cuts]}
+
+    def plan_from(self, known: Known, structure: JsonObject) -> LabelPlan:
+        """Return the plan of cuts."""
+        domain = known.domain
+        if (reason := why_no_labels(domain)) is not None:
+            raise FieldError(reason)
+        plan = label_plan(domain, known.budget, np.random.default_rng(0), **known.words)
+        usable, count = set(usable_attributes(domain)), len(plan.cuts)
+        cuts = list_of(structure["cuts"], "cuts", count, count)
+        return replace(plan, cuts=tuple(_cut(domain, usable, one) for one in cuts))
+
+
+LABELS = Labels()
+
+
+def _cut(domain: Domain, usable: set[int], given: object) -> Cut:
+    """Return a cut with codes on both sides and the first below."""
+    attribute, codes = list_of(given, "cuts", 2, 2)
+    place = integer_of(attribute, "attribute", most=domain.n_attributes - 1)
+    if place not in usable:  # sides are written out below
+        raise FieldError("attribute: expected one of 2 codes or more that can be cut.")
+    upper = whole_numbers(codes, "upper", least=1, most=domain.sizes[place] - 1)
+    if not upper or any(one >= following for one, following in pairwise(upper)):
+        raise FieldError("upper: expected some codes, each after the one before.")
+    above = np.zeros(domain.sizes[place], dtype=np.bool_)
+    above[list(upper)] = True
+    return Cut.of(place, above)
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """All trees below each cell of the last round, with the labels of their cells.
+
+    A score is how many records are right: one record more raises it by 0 or 1, below one cell.
+
+    Attributes
+    ----------
+    plan : LabelPlan
+    round : Round
+    above : LabelTree or None
+        Of the round before.
+    """
+
+    plan: LabelPlan
+    round: Round
+    above: LabelTree | None = None
+
+    @property
+    def kind(self) -> str:
+        """Of the draw."""
+        return self.round.step.kind
+
+    @property
+    def is_last(self) -> bool:
+        """Whether labels are told: those of earlier rounds are forgotten."""
+        return self.round is self.plan.rounds[-1]
+
+    @cached_property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Those that nodes of the round may have."""
+        return self.plan.cuts_of(self.round)
+
+    def scores(self, data: Data) -> tuple[AnyInts, Longs, JointCounts | None]:
+        """Return codes and counts of cells, and what the first draw needs: **private**.
+
+        All that a later round may need is checked here: nothing is spent by it.
+
+        Raises OverflowError, MemoryCapError if there are too many.
+        """
+        codes, counts = counted(self.plan, data)
+        if counts.sum(dtype=np.float64) >= MOST_SUMMED:
+            raise OverflowError(
+                "counts, whose number is private, add up to more than can be summed exactly: "
+                "expected less than 2**53 records."
+            )
+        if self.above is not None:
+            return codes, counts, None
+        for later in self.plan.rounds[1:]:
+            check_counts(len(self.plan.cuts_of(later)), later.depth, self.plan.n_classes)
+        first = joint_counts(self.cuts, self.plan.attributes, codes, counts, self.round.depth)
+        if not self.plan.budget.is_infinite:
+            most = int(counts.sum(axis=0).max())
+            rates = [Fraction(one.step.choice_rate) for one in self.plan.rounds]
+            size = 2 * sum(bytes_of(rate, most) for rate in rates)  # put together from halves
+            check_private_allocation("weights of up to so many records", (most + 1,), size)
+        return codes, counts, first
+
+    def draw(
+        self, scores: tuple[AnyInts, Longs, JointCounts | None], step: ResidualStep, bits: Bits
+    ) -> Places:
+        """Draw below each cell, one after the other: their counts need not be held."""
+        codes, counts, first = scores
+        rules, attributes = self._rules(counts, step, bits), self.plan.attributes
+        places = {id(cut): place for place, cut in enumerate(self.cuts)}
+        own = np.zeros(len(codes), dtype=np.int64)
+        if self.above is not None:
+            own = self.above.cells(codes, attributes)
+        chosen: list[int] = []
+        for cell in range(1 if self.above is None else self.above.n_cells):
+            here = own == cell
+            below = first or joint_counts(
+                self.cuts, attributes, codes[here], counts[here], self.round.depth
+            )
+            tree, _ = draw_tree(self.cuts, below, rules)
+            chosen += [places[id(cut)] for cut in tree.cuts]
+            chosen += tree.labels.tolist() if self.is_last else []
+        return tuple(chosen)
+
+    def _rules(self, counts: Longs, step: ResidualStep, bits: Bits) -> Rules:
+        if self.plan.budget.is_infinite:
+            return MostRight()
+        most = int(counts.sum(axis=0).max())
+        return Exponential(weights(Fraction(step.choice_rate), most), bits)
+
+    def tree(self, chosen: Places) -> LabelTree:
+        """Return the tree so far that was chosen."""
+        n_nodes, n_cells = (1 << self.round.depth) - 1, 1 << self.round.depth
+        grown = []
+        for start in range(0, len(chosen), self._length):
+            part = chosen[start : start + self._length]
+            cuts = tuple(self.cuts[place] for place in part[:n_nodes])
+            labels = part[n_nodes:] or (0,) * n_cells
+            grown.append(LabelTree(cuts, np.array(labels, dtype=np.int64)))
+        return grown[0] if self.above is None else self.above.grown(grown)
+
+    @property
+    def _length(self) -> int:
+        """Numbers told below each cell."""
+        return (1 << self.round.depth) * (1 + self.is_last) - 1
+
+    def check(self, chosen: Places) -> None:
+        """Refuse what is no tree of these cuts and classes."""
+        cells = 1 if self.above is None else self.above.n_cells
+        nodes = (1 << self.round.depth) - 1
+        parts = [chosen[i : i + self._length] for i in range(0, len(chosen), self._length)]
+        if len(chosen) != cells * self._length or any(
+            max(part[:nodes], default=0) >= len(self.cuts)
+            or max(part[nodes:], default=0) >= self.plan.n_classes
+            for part in parts
+        ):
+            raise FieldError("outcomes: expected places of cuts and classes for every cell.")
+
+
+def counted(plan: LabelPlan, data: Data) -> tuple[AnyInts, Longs]:
+    """Return cells of the attributes that may be cut, and their records by class: **private**."""
+    cells = data.cells(plan.attributes)
+    if not isinstance(cells, CellCounts):
+        raise needs_records("a tree of labels")
+    return cells.codes, cells.counts[:, sorted_classes(plan.domain)[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeCells:
+    """Records of each class in the cells of a tree that was released: one record is in one."""
+
+    plan: LabelPlan
+    tree: LabelTree
+    kind: ClassVar[str] = "totals"
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the tree."""
+        return self.tree.n_cells
+
+    @property
+    def n_columns(self) -> int:
+        """A column a class."""
+        return self.plan.n_classes
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of the counts."""
+        return (self.n_cells,)
+
+    def counts(self, data: Data) -> CellCounts:
+        """Return them: **private**."""
+        codes, counts = counted(self.plan, data)
+        own = self.tree.cells(codes, self.plan.attributes)
+        found = np.zeros((self.n_cells, self.n_columns), dtype=np.int64)
+        np.add.at(found, own, counts)
+        return CellCounts(np.arange(self.n_cells)[:, None], found, self.sizes)
+
+
+def tree_text(posterior: LabelPosterior, domain: Domain) -> str:
+    """Draw a tree as text: where it is cut, the label of each cell, and how likely it is.
+
+    How likely it is where cells were counted. Cuts that leave no code on one side of what was cut
+    before, and those below which both sides are the same, are left out.
+    """
+    tree: Any = posterior.partition
+    classes, (forest, cells) = sorted_classes(domain)[0], tree.forest(domain)
+    said = [str(classes[label]) for label in posterior.labels[cells]]
+    if tree.counts is not None:
+        sure = [posterior.evidence[cell].probabilities.max() for cell in cells]
+        said = [f"{one} ({p:.0%})" for one, p in zip(said, sure, strict=True)]
+    return export_text(forest, leaves=said, title=False)

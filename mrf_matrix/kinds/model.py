@@ -1,0 +1,265 @@
+"""A model: a plan, the transcript of its release, and what they imply.
+
+It has no records and knows no parameter of an estimator, so that none changed later touches what it
+predicts or claims. Its report is a function of plan and transcript.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.fields import JsonObject, number_of, object_of
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.mechanisms import NEIGHBORING, Release
+from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.mechanisms.statement import Claim
+from mrf_matrix.planning.plans.verdict import with_verdict
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.plan import LARGEST_DELTA, Budget, Plan, is_plan, records_of
+from mrf_matrix.release.transcript import Announced, Outcome, Transcript
+from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
+from mrf_matrix.voting.intervals import Margins
+from mrf_matrix.voting.voting import log_odds_of, once_a_cell
+
+COMMON = frozenset({"budget", "delta", "neighboring", "n_records"})
+Sizes = tuple[int, ...]
+
+
+class Posterior(Protocol):
+    """What a transcript implies: arrays in, arrays out."""
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+
+
+class Kind(ABC):
+    """What differs between kinds of model; there is one object a kind.
+
+    Attributes
+    ----------
+    name : str
+        The word for it.
+    estimator : str
+        The class that releases it anew.
+    structure_keys : frozenset of str
+        What `structure` has.
+    settings : int
+        Version of the constants that plans are made by; files carry it.
+    models_noise : bool
+        Whether its posterior knows the noise, so that margins have intervals.
+    """
+
+    name: ClassVar[str]
+    estimator: ClassVar[str]
+    structure_keys: ClassVar[frozenset[str]]
+    settings: ClassVar[int] = 1
+    models_noise: ClassVar[bool] = True
+
+    @abstractmethod
+    def learn(self, plan: Any, curator: Curator) -> Posterior:
+        """Take every step with a curator, and return what the outcomes imply."""
+
+    def probabilities(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+        return once_a_cell(posterior.probabilities, codes, sizes, dear=False)
+
+    def log_odds(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
+        """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
+        return log_odds_of(self.probabilities(posterior, codes, sizes))
+
+    @abstractmethod
+    def margins(self, posterior: Any, codes: Codes, level: float) -> Margins:
+        """Return leading classes, margins in log odds, and widths under the model."""
+
+    @abstractmethod
+    def public(self, plan: Any) -> tuple[str, ...]:
+        """Return what the claim takes for public."""
+
+    @abstractmethod
+    def notes(self, plan: Any) -> tuple[str, ...]:
+        """Return what else the claim hangs on."""
+
+    def rms_per_leaf(self, plan: Any) -> float | None:
+        """Return the expected error of a leaf value, where leaves are all that is measured."""
+        return None
+
+    def settled(self, plan: Any, transcript: Transcript) -> Any:
+        """Return the plan with what outcomes picked of it; it has the same steps."""
+        return plan
+
+    @abstractmethod
+    def numbers(self, posterior: Any) -> Iterator[Array]:
+        """Yield the arrays of a posterior that must be finite."""
+
+    @abstractmethod
+    def structure(self, plan: Any) -> JsonObject:
+        """Return what a plan has beside domain, budget, relation and records, as plain values."""
+
+    @abstractmethod
+    def plan_from(self, known: "Known", structure: JsonObject) -> Any:
+        """Return the plan of a structure, which may be untrusted.
+
+        Raises FieldError, ValueError, TypeError, KeyError if it is none.
+        """
+
+    def to_dict(self, plan: Any) -> JsonObject:
+        """Return a plan over a known domain as plain values."""
+        common: JsonObject = {
+            "budget": plan.budget.to_dict(),
+            "delta": plan.delta,
+            "neighboring": plan.neighboring,
+            "n_records": records_of(plan.n_records),
+        }
+        return common | self.structure(plan)
+
+    def plan_of(self, data: JsonObject, domain: Domain) -> Any:
+        """Return the plan that `to_dict` wrote; the data may be untrusted.
+
+        Raises FieldError, ValueError, TypeError, KeyError if it is none.
+        """
+        given = object_of(data, "plan", COMMON | self.structure_keys)
+        return self.plan_from(known_of(given, domain), given)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What plans of all kinds have."""
+
+    domain: Domain
+    budget: Budget
+    delta: float
+    neighboring: Any
+    n_records: int | None
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What most functions that plan take by name."""
+        return {
+            "n_records": self.n_records,
+            "neighboring": self.neighboring,
+            "delta": self.delta,
+        }
+
+
+def known_of(data: JsonObject, domain: Domain) -> Known:
+    """Return the common fields of a plan in a file."""
+    return Known(
+        domain,
+        budget_of(data["budget"]),
+        number_of(data["delta"], "delta", most=LARGEST_DELTA),
+        one_word("neighboring", data["neighboring"], NEIGHBORING),
+        records_of(data["n_records"]),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """What was released of a plan, and what follows.
+
+    Attributes
+    ----------
+    kind : Kind
+    plan : Plan
+    transcript : Transcript
+    posterior : Posterior
+        What they imply.
+    notes : tuple of str or None
+        What the report adds, of a model from a file in its writer's words; None: as the plan says.
+    """
+
+    kind: Kind
+    plan: Any
+    transcript: Transcript
+    posterior: Any
+    notes: tuple[str, ...] | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain that codes are of."""
+        domain: Domain = self.plan.domain
+        return domain
+
+    @cached_property
+    def classes(self) -> Values:
+        """The public classes, sorted."""
+        return sorted_classes(self.domain)[0]
+
+    @cached_property
+    def report(self) -> PrivacyReport:
+        """What is claimed, with every step."""
+        report = report_of(self.kind, self.plan, self.transcript)
+        return report if self.notes is None else replace(report, notes=self.notes)
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+        return self.kind.probabilities(self.posterior, codes, self.domain.sizes)
+
+    def log_odds(self, codes: Codes) -> Array:
+        """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
+        return self.kind.log_odds(self.posterior, codes, self.domain.sizes)
+
+    def margins(self, codes: Codes, level: float) -> Margins:
+        """Return leading classes, margins in log odds, and widths under the model."""
+        return self.kind.margins(self.posterior, codes, level)
+
+    def __repr__(self) -> str:
+        return f"Model({self.plan!r}. {self.report.statement})"
+
+
+def learn(kind: Kind, plan: Plan, curator: Curator) -> Model:
+    """Take every step of a plan; return what follows. It does not matter who the curator is.
+
+    Raises PlanError if a step is left, or one was taken that was not announced.
+    """
+    with curator:
+        posterior = kind.learn(plan, curator)
+        curator.check_finished()
+    told = curator.transcript
+    return Model(kind, kind.settled(plan, told), told, posterior)
+
+
+def report_of(kind: Kind, plan: Plan, transcript: Transcript) -> PrivacyReport:
+    """Return what is claimed of every outcome; a part of a transcript is charged as the whole."""
+    made = tuple(_measurement(*one) for one in _taken(plan, list(transcript.outcomes)))
+    claim = Claim(transcript.provenance, tuple(one.law for one in made), plan.delta)
+    report = PrivacyReport(
+        claim,
+        made,
+        expected_rms_per_leaf=kind.rms_per_leaf(plan),
+        public=kind.public(plan),
+        notes=kind.notes(plan),
+    )
+    return with_verdict(report, plan)
+
+
+def _taken(plan: Plan, left: list[Outcome]) -> Iterator[tuple[Any, Outcome]]:
+    """Yield steps with their outcomes, those of parts in their place."""
+    for step in plan.steps:
+        if not left:
+            return
+        if is_plan(step):
+            yield from _taken(step, left)
+            continue
+        first = left.pop(0)
+        if isinstance(first, Announced):
+            yield from _taken(first.plan, left)
+        else:
+            yield step, first
+
+
+def _measurement(step: Any, outcome: Any) -> Measurement:
+    if isinstance(outcome, Release):
+        return Measurement.of(outcome, step.measured, weight=step.units)
+    return Measurement(
+        measured=step.measured,
+        budget=repr(step.budget),
+        law=f"{CHOICE_LAW} of rate {float(step.choice_rate):.6g}",
+        sensitivity=step.sensitivity,
+        n_answers=1,
+        column_sum=step.column_sum,
+    )

@@ -1,0 +1,495 @@
+"""Private forests: choices whose outcomes pick the plan of the forest that follows.
+
+Nothing that follows is known before them but its budget, and that is enough: a `Deferred` share of
+exactly that budget stands for it, and the whole is charged before the first choice.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
+from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    fraction_of,
+    integer_of,
+    line_of_text,
+    list_of,
+    object_of,
+    part_of,
+)
+from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.private.labels import right_by_codes
+from mrf_matrix.kinds.additive import ADDITIVE
+from mrf_matrix.kinds.labels import LABELS
+from mrf_matrix.kinds.model import COMMON, Kind, Known, known_of
+from mrf_matrix.kinds.pool import POOL, pooled_plan
+from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES, tables_plan
+from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
+from mrf_matrix.planning.private.balance import ONE_IN, balance_scores
+from mrf_matrix.planning.private.kept_blocks import blocks_of
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
+from mrf_matrix.planning.private.screening import Screening
+from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.plan import Budget, Deferred, Plan
+from mrf_matrix.release.questions import Data, FewOptions
+from mrf_matrix.release.transcript import Announced, Places, Transcript
+from mrf_matrix.reports.privacy_report import STRUCTURE
+from mrf_matrix.residual import ResidualPlan, residual_plan
+from mrf_matrix.residual.step import Kind as StepKind
+from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.voting.intervals import Margins
+
+MOST_CHOICES = 1000
+SHARES = "the shares of all choices"
+SCREENING_KEYS = {"choices", "enough", "told", "most_cells"}
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateSteps:
+    """How rare the rarer class is, then all else; or screening and a forest; or a forest.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    n_records : int or None
+    delta : float
+    balance : ResidualStep or None
+    screening : Screening or None
+    forest : plan or None
+        None where an earlier choice picks it.
+    why : PrivatePlan or None
+        The forecasts that led to it; not in files.
+    random_state : int, RandomState or None
+        Seed of the public structure of what follows.
+    followed : plan or None
+        What was announced after the choices.
+    kept : tuple of int or None
+        Attributes that screening kept.
+    """
+
+    domain: Domain
+    budget: Budget
+    neighboring: str
+    n_records: int | None
+    delta: float = 0.0
+    balance: ResidualStep | None = None
+    screening: Screening | None = None
+    forest: Any = None
+    why: PrivatePlan | None = None
+    random_state: Any = None
+    followed: Any = None
+    kept: tuple[int, ...] | None = None
+
+    @property
+    def choices(self) -> tuple[ResidualStep, ...]:
+        """Every choice before the forest, or before what is planned anew."""
+        first = () if self.balance is None else (self.balance,)
+        return (*first, *(() if self.screening is None else self.screening.steps))
+
+    @cached_property
+    def steps(self) -> tuple[Any, ...]:
+        """Choices, and the forest or the share for it."""
+        if self.forest is not None:
+            return (*self.choices, self.forest)
+        left = self.budget
+        if not left.is_infinite:
+            left = left.of(left.exact - sum(one.budget.exact for one in self.choices))
+        return (*self.choices, Deferred("what follows the choices", left, self.neighboring))
+
+    def __repr__(self) -> str:
+        forest = self.settled_forest
+        follows = "what follows" if forest is None else repr(forest)
+        choices = f"{len(self.all_choices)} choices, " if self.all_choices else ""
+        return (
+            f"PrivateSteps({choices}{follows}, {self.budget!r} under {self.neighboring} neighbours)"
+        )
+
+    @property
+    def settled_forest(self) -> Any:
+        """The plan of the forest that labels, once it is known."""
+        found = self.forest or self.followed
+        return found.settled_forest if isinstance(found, PrivateSteps) else found
+
+    @property
+    def screened(self) -> tuple[int, ...] | None:
+        """Attributes that were kept, where they were enough; None where all are used."""
+        return self.followed.screened if isinstance(self.followed, PrivateSteps) else self.kept
+
+    @property
+    def all_choices(self) -> tuple[ResidualStep, ...]:
+        """Every choice, those of what was planned anew too."""
+        later = self.followed.choices if isinstance(self.followed, PrivateSteps) else ()
+        return (*self.choices, *later)
+
+
+@dataclass(frozen=True)
+class Private(Kind):
+    """The kind: the forest that is planned to serve best, after choices where they pay."""
+
+    name: ClassVar[str] = "auto"
+    estimator: ClassVar[str] = "PrivateForestClassifier"
+    structure_keys: ClassVar[frozenset[str]] = frozenset({"balance", "screening", "forest"})
+
+    def learn(self, plan: PrivateSteps, curator: Curator) -> Any:
+        """Make the choices, and learn the forest that they pick."""
+        if plan.forest is not None:
+            return kind_of_plan(plan.forest).learn(plan.forest, curator.part(plan.forest))
+        level = kept = None
+        if plan.balance is not None:
+            (level,) = curator.choose(plan.balance, Rarity())
+        if plan.screening is not None:
+            kept = _kept(plan, curator)
+
+        def announce() -> Any:
+            return follows(plan, level, kept, curator.provenance)
+
+        def read(data: JsonObject) -> Any:
+            found = self._announced_of(data, plan.domain, kept, curator.provenance)
+            if isinstance(found, PrivateSteps) and (found.balance or plan.screening):
+                raise FieldError("announced: expected no choice that was made before it.")
+            return found
+
+        part = curator.part(plan.steps[-1], announce, read)
+        return kind_of_plan(part.plan).learn(part.plan, part)
+
+    def probabilities(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+        found: Array = kind_of_posterior(posterior).probabilities(posterior, codes, sizes)
+        return found
+
+    def log_odds(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
+        """Return those of the forest."""
+        found: Array = kind_of_posterior(posterior).log_odds(posterior, codes, sizes)
+        return found
+
+    def margins(self, posterior: Any, codes: Codes, level: float) -> Margins:
+        """Return those of the forest."""
+        found: Margins = kind_of_posterior(posterior).margins(posterior, codes, level)
+        return found
+
+    def public(self, plan: PrivateSteps) -> tuple[str, ...]:
+        """Return what the choices and the forest take for public."""
+        forest = plan.settled_forest
+        of_forest = () if forest is None else kind_of_plan(forest).public(forest)
+        if not plan.all_choices:
+            return tuple(of_forest)
+        return (*(one for one in of_forest if one != STRUCTURE), SHARES)
+
+    def notes(self, plan: PrivateSteps) -> tuple[str, ...]:
+        """Return why this kind, what screening came to, and the forest's own."""
+        last = plan.followed if isinstance(plan.followed, PrivateSteps) else plan
+        why = last.why or plan.why
+        reason = () if why is None else (why.reason,)
+        forest = plan.settled_forest
+        notes = () if forest is None else kind_of_plan(forest).notes(forest)
+        notes = tuple(one for one in notes if one != BLOCKS_GIVEN)  # by the choices
+        return (*reason, *_screening_came_to(last), *notes)
+
+    def rms_per_leaf(self, plan: PrivateSteps) -> float | None:
+        """Return that of the forest."""
+        forest = plan.settled_forest
+        found: float | None = None if forest is None else kind_of_plan(forest).rms_per_leaf(forest)
+        return found
+
+    def settled(self, plan: PrivateSteps, transcript: Transcript) -> PrivateSteps:
+        """Return the plan with what was announced after its choices."""
+        announced: list[Any] = [
+            one.plan for one in transcript.outcomes if isinstance(one, Announced)
+        ]
+        if not announced:
+            return plan
+        chosen, followed, known = transcript.choices, announced[0], transcript.provenance
+        if isinstance(followed, PrivateSteps) and followed.screening is not None:
+            kept = _kept_of(followed.screening, chosen[len(plan.choices) :], known)
+            followed = replace(followed, followed=announced[1], kept=kept)
+        kept = None if plan.screening is None else _kept_of(plan.screening, chosen, known)
+        return replace(plan, followed=followed, kept=kept)
+
+    def numbers(self, posterior: Any) -> Iterator[Array]:
+        """Yield the arrays that must be finite."""
+        yield from kind_of_posterior(posterior).numbers(posterior)
+
+    def structure(self, plan: PrivateSteps) -> JsonObject:
+        """Return the choices by value: how they were planned is not needed to follow them."""
+        screening = plan.screening
+        return {
+            "balance": _described(plan.balance),
+            "screening": screening
+            and {
+                "choices": [_described(one) for one in screening.choices],
+                "enough": _described(screening.enough),
+                "told": str(screening.told),
+                "most_cells": screening.most_cells,
+            },
+            "forest": None if plan.forest is None else self.announced_to_dict(plan.forest),
+        }
+
+    def plan_from(self, known: Known, structure: JsonObject) -> PrivateSteps:
+        """Return the steps of choices, and of the forest where none comes before it."""
+        if sum(structure[one] is not None for one in self.structure_keys) != 1:
+            raise FieldError("plan: expected one of balance, screening and forest.")
+        forest, relation = None, known.neighboring
+        if structure["forest"] is not None:
+            forest = self._announced_of(part_of(structure, "forest"), known.domain, None, None)
+        return PrivateSteps(
+            known.domain,
+            known.budget,
+            relation,
+            known.n_records,
+            known.delta,
+            balance=_step_of(structure["balance"], "choice", relation),
+            screening=_screening_of(structure["screening"], relation),
+            forest=forest,
+        )
+
+    def announced_to_dict(self, plan: Plan) -> JsonObject:
+        """Return a plan that was announced, with the word for its kind."""
+        kind = kind_of_plan(plan)
+        return {"kind": kind.name, "plan": kind.to_dict(plan)}
+
+    def _announced_of(
+        self,
+        data: object,
+        domain: Domain,
+        kept: tuple[int, ...] | None,
+        chosen: Provenance | None,
+    ) -> Any:
+        """Return the plan that `announced_to_dict` wrote; of tables, within what was kept.
+
+        `chosen`: what it rests on, where choices picked it.
+        """
+        given = object_of(data, "announced", {"kind", "plan"})
+        kind = BY_NAME[one_word("announced: kind", given["kind"], tuple(BY_NAME))]
+        inner = part_of(given, "plan")
+        if kind is not TABLES:
+            if kept is not None:
+                raise FieldError("announced: expected tables of the attributes that were kept.")
+            return kind.plan_of(inner, domain)
+        structure = object_of(inner, "plan", COMMON | TABLES.structure_keys)
+        plan = TABLES.plan_from(known_of(structure, domain), structure, chosen)
+        if kept is not None and not set(_blocks_of(plan) or ()) <= set(kept):
+            raise FieldError("announced: the forest measured other attributes than were kept.")
+        return plan
+
+
+PRIVATE = Private()
+BY_NAME: dict[str, Any] = {one.name: one for one in (PRIVATE, TABLES, ADDITIVE, LABELS, POOL)}
+"""Kinds that a private forest may be of, or announce."""
+
+
+def kind_of_plan(plan: Any) -> Any:
+    """Return the kind of a plan."""
+    by_type = {PrivateSteps: PRIVATE, LabelPlan: LABELS, PooledPlan: POOL, ResidualPlan: ADDITIVE}
+    return by_type.get(type(plan), TABLES)
+
+
+def kind_of_posterior(posterior: Any) -> Any:
+    """Return the kind that implies a posterior."""
+    by_type = {LabelPosterior: LABELS, PooledPosterior: POOL, ProductPosterior: TABLES}
+    return by_type.get(type(posterior), ADDITIVE)
+
+
+# Questions ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rarity(FewOptions):
+    """One in how many records has the rarer of two classes.
+
+    A score is minus how many records the rarer class is away from a level: one record moves it by
+    one at most (`balance_scores`).
+    """
+
+    kind: ClassVar[str] = "choice"
+    options: Bools = field(default_factory=lambda: np.ones(len(ONE_IN), dtype=np.bool_))
+
+    def scores(self, data: Data) -> Longs:
+        """Return them: **private**."""
+        totals = data.cells((0,)).counts.sum(axis=0)
+        return balance_scores(int(totals.min()), int(totals.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute(FewOptions):
+    """Which attribute is kept.
+
+    A score is how many records are right if each code says its largest class: one record more
+    raises it by one at most, and never lowers it.
+    """
+
+    options: Bools
+    kind: ClassVar[str] = "screening"
+
+    def scores(self, data: Data) -> Longs:
+        """Return them: **private**."""
+        rights = [right_by_codes(data.cells((i,)).counts) for i in range(len(self.options))]
+        return np.asarray(rights, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Enough(FewOptions):
+    """Whether the first attributes that were kept tell nearly all.
+
+    Scores are how many records their joint table is right on, and a part of all records that one
+    record moves by one at most (`Screening.without`).
+    """
+
+    screening: Screening
+    first: tuple[int, ...]
+    kind: ClassVar[str] = "screening"
+    options: Bools = field(default_factory=lambda: np.ones(2, dtype=np.bool_))
+
+    def scores(self, data: Data) -> Longs:
+        """Return them: **private**."""
+        counts = data.cells(self.first).counts
+        best, n_records = int(counts.sum(axis=0).max()), int(counts.sum())
+        without = self.screening.without(best, n_records)
+        return np.array([right_by_codes(counts), without], dtype=np.int64)
+
+
+def _kept(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:
+    """Choose attributes one after another, and whether they are enough; None: all are kept."""
+    screening, sizes = plan.screening, plan.domain.sizes
+    assert screening is not None
+    left, chosen = np.array(sizes) > 1, []
+    for step in screening.choices:
+        (place,) = curator.choose(step, Attribute(left.copy()))
+        chosen.append(place)
+        left[place] = False
+    if screening.enough is None:
+        return tuple(chosen)
+    first = tuple(chosen[: screening.together([sizes[i] for i in chosen])])
+    (all_kept,) = curator.choose(screening.enough, Enough(screening, first))
+    return None if all_kept else tuple(chosen)
+
+
+# What follows ------------------------------------------------------------------------------------
+
+
+def private_steps(
+    plan: PrivatePlan, random_state: Any, budget: Budget | None = None
+) -> PrivateSteps:
+    """Return the steps of a private plan; of one that follows a choice, with the budget left."""
+    first = plan.balance is not None
+    screening = None if first else plan.chosen.screening
+    known = not first and screening is None
+    return PrivateSteps(
+        plan.domain,
+        budget or plan.budget,
+        plan.neighboring,
+        plan.n_records,
+        plan.delta,
+        balance=plan.balance,
+        screening=screening,
+        forest=forest_plan(plan, None, random_state) if known else None,
+        why=plan,
+        random_state=random_state,
+    )
+
+
+def follows(
+    plan: PrivateSteps, level: int | None, kept: tuple[int, ...] | None, provenance: Provenance
+) -> Any:
+    """Return the plan that outcomes pick: a public function of them.
+
+    `level`: of `ONE_IN`, where it was chosen; `kept`: attributes, None for all; `provenance`: of
+    the choices.
+    """
+    assert plan.why is not None
+    if level is None:
+        return forest_plan(plan.why, kept, plan.random_state, provenance)
+    later = planned_for(plan.why, records_after(plan.why, level))
+    return private_steps(later, plan.random_state, plan.steps[-1].budget)
+
+
+def forest_plan(
+    plan: PrivatePlan,
+    kept: tuple[int, ...] | None,
+    random_state: Any,
+    provenance: Provenance = NOTHING,
+) -> Any:
+    """Return the plan of the forest that a private plan takes, over attributes that were kept."""
+    structure, measured = structure_generator(random_state), plan.chosen.measured
+    known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
+    if measured == "labels":
+        return label_plan(plan.domain, plan.rest, structure, **known)
+    if measured in POOLS:
+        residuals = measured in OF_RESIDUALS
+        return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
+    if kept is None and measured == "residuals":
+        even = plan.even_records
+        return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
+    if kept is None and plan.even_records is not None:
+        kept = tuple(range(plan.domain.n_attributes))
+    blocks = None
+    if kept is not None:
+        blocks = Chosen(blocks_of(plan, kept, structure), provenance)
+    return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
+
+
+def _kept_of(
+    screening: Screening, chosen: Sequence[Places], known: Provenance
+) -> tuple[int, ...] | None:
+    """Return the attributes that choices kept, of their provenance; None for all."""
+    kept = Chosen([place for (place,) in chosen[: len(screening.choices)]], known)
+    if screening.enough is None or chosen[len(kept)] == (0,):
+        return kept
+    return None
+
+
+def _blocks_of(plan: Any) -> tuple[int, ...] | None:
+    """Return the attributes that a plan of tables measures; None of other plans."""
+    part = getattr(plan, "parts", (None,))[0]
+    return None if part is None else tuple(i for block in part.blocks for i in block)
+
+
+def _screening_came_to(plan: PrivateSteps) -> tuple[str, ...]:
+    if plan.screening is None or plan.followed is None:
+        return ()
+    if plan.kept is None:
+        return ("screening: few attributes do not tell enough, all are used",)
+    return (f"screening kept {', '.join(str(plan.domain.names[i]) for i in plan.kept)}",)
+
+
+# In files ----------------------------------------------------------------------------------------
+
+
+def _described(step: ResidualStep | None) -> list[object] | None:
+    return None if step is None else [step.measured, step.budget.to_dict()]
+
+
+def _step_of(given: object, kind: StepKind, neighboring: str) -> ResidualStep | None:
+    if given is None:
+        return None
+    words, budget = list_of(given, "step", 2, 2)
+    return ResidualStep(kind, line_of_text(words, "measured", 200), budget_of(budget), neighboring)
+
+
+def _screening_of(given: object, neighboring: str) -> Screening | None:
+    if given is None:
+        return None
+    data = object_of(given, "screening", SCREENING_KEYS)
+    choices = [
+        _step_of(one, "screening", neighboring)
+        for one in list_of(data["choices"], "choices", MOST_CHOICES, least=1)
+    ]
+    return Screening(
+        tuple(one for one in choices if one is not None),
+        _step_of(data["enough"], "screening", neighboring),
+        fraction_of(data["told"], "told"),
+        integer_of(data["most_cells"], "most_cells", least=1),
+    )

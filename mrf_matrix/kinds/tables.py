@@ -1,0 +1,248 @@
+"""Tables of blocks of attributes, and class totals, measured at once; labels by their posterior."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import sqrt
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import AnyInts, Array, Codes
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    integer_of,
+    list_of,
+    whole_numbers,
+)
+from mrf_matrix.base.provenance import Chosen, Provenance
+from mrf_matrix.base.steps import tell
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.planning.blocks.block_design import BlockChoice
+from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of, weighted_blocks
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import plan_of, plan_of_part
+from mrf_matrix.posterior import PooledPosterior, ProductPosterior, product_posterior
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.questions import Cells
+from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
+from mrf_matrix.residual.settings import Budget
+from mrf_matrix.voting.intervals import Margins
+
+MODEL = (
+    "labels and probabilities are posteriors under a model: they have no expected error known "
+    "without data"
+)
+BLOCKS_GIVEN = "blocks were given"
+MOST_LEAVES = 2**31
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tables(Kind):
+    """The kind: few trees, each a table of a block of attributes, that know their noise."""
+
+    name: ClassVar[str] = "tables"
+    estimator: ClassVar[str] = "PosteriorForestClassifier"
+    structure_keys: ClassVar[frozenset[str]] = frozenset({"blocks", "weights"})
+
+    def learn(self, plan: Plan, curator: Curator) -> ProductPosterior:
+        """Measure, and fit what the tables imply."""
+        part, domain, (step,) = only_blocks(plan.parts), plan.domain, plan.steps
+        asked = Cells(part.ensemble.features, domain.sizes, domain.n_classes)
+        release = curator.measure(step, asked)
+        tables, totals = tables_of(part, release, sorted_classes(domain)[1])
+        tell("Fitting the posterior")
+        return product_posterior(tables, domain.ordered, totals)
+
+    def margins(self, posterior: ProductPosterior, codes: Codes, level: float) -> Margins:
+        """Return leading classes, margins in log odds, and widths under the model."""
+        return odds_margins(RememberingPosterior.of(posterior), codes, level)
+
+    def public(self, plan: Plan) -> tuple[str, ...]:
+        """Return what the claim takes for public; blocks that records chose are not."""
+        paid = plan.parts[0].forest.is_data_dependent
+        return tuple(one for one in PUBLIC if not (paid and one == STRUCTURE))
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """Return why these blocks, and what is no claim."""
+        choice = only_blocks(plan.parts).choice
+        return (MODEL,) if choice is None else (why_blocks(choice, plan.n_records), MODEL)
+
+    def rms_per_leaf(self, plan: Plan) -> float:
+        """Return the expected error of a leaf value."""
+        part = only_blocks(plan.parts)
+        made = part.mechanism
+        return sqrt(made.law.variance) / (part.weights[0] * float(made.rounded.scale))
+
+    def numbers(self, posterior: ProductPosterior) -> Iterator[Array]:
+        """Yield the arrays that must be finite."""
+        yield posterior.totals.values
+        yield from (fit.class_terms for fit in posterior.fits)
+        yield from (one.logs for one in posterior.interactions)
+        yield np.array([0.0 if fit.covariance.is_finite else np.nan for fit in posterior.fits])
+
+    def structure(self, plan: Plan) -> JsonObject:
+        """Return blocks and weights."""
+        part = only_blocks(plan.parts)
+        return {"blocks": [list(one) for one in part.blocks], "weights": list(part.weights)}
+
+    def plan_from(
+        self, known: Known, structure: JsonObject, chosen: Provenance | None = None
+    ) -> Plan:
+        """Return the plan of blocks; `chosen`: what they rest on, where choices picked them."""
+        blocks = _blocks_of(structure["blocks"], known.domain)
+        part = weighted_blocks(
+            known.domain,
+            known.budget,
+            blocks if chosen is None else Chosen(blocks, chosen),
+            _weights_of(structure["weights"]),
+            n_classes=known.domain.n_classes,
+            neighboring=known.neighboring,
+        )
+        kind = kind_of("posterior")
+        return plan_of_part(kind, known.domain, part, known.n_records, delta=known.delta)
+
+
+TABLES = Tables()
+
+
+def tables_plan(
+    domain: Domain,
+    budget: Budget,
+    structure: np.random.Generator,
+    *,
+    n_records: int | None,
+    neighboring: str,
+    blocks: Any = None,
+    n_blocks: int | str = "auto",
+    delta: float = 0.0,
+) -> Plan:
+    """Return the plan of tables, without data.
+
+    `structure`: shuffles attributes; `n_records`: where it is public; `blocks`, `n_blocks`: by
+    hand; `delta`: the δ that the claim is stated for.
+    """
+    return plan_of(
+        kind_of("posterior"),
+        domain,
+        BlockChoice(n_blocks, blocks),
+        Measuring(budget, neighboring, delta=delta),
+        structure,
+        n_records=n_records,
+        use="study" if budget.is_infinite else "release",
+    )
+
+
+def why_blocks(choice: BlockChoice, n_records: int | None) -> str:
+    """Return how the blocks were chosen, in words."""
+    if choice.blocks is not None:
+        return BLOCKS_GIVEN
+    if choice.n_blocks != "auto":
+        return f"{choice.n_blocks} blocks of all attributes were asked for"
+    known = "hundreds to ten thousand" if n_records is None else f"the public number of {n_records}"
+    return f"blocks were chosen by the domain alone, for {known} records"
+
+
+def _weights_of(data: object) -> tuple[int, int]:
+    one, other = whole_numbers(data, "weights", least=1, length=2)
+    return one, other
+
+
+def _blocks_of(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
+    """Return blocks of attributes, each of them once, in rising order in a block."""
+    last = domain.n_attributes - 1
+    blocks = [whole_numbers(one, "blocks", most=last) for one in list_of(data, "blocks", least=1)]
+    places = [i for block in blocks for i in block]
+    rising = all(block and list(block) == sorted(block) for block in blocks)
+    if len(set(places)) < len(places) or not rising:
+        raise FieldError("blocks: expected each attribute once, in rising order in a block.")
+    for block in blocks:  # before trees of this size are grown
+        cells = 1
+        for i in block:
+            cells = integer_of(cells * domain.sizes[i], "blocks: leaves", most=MOST_LEAVES)
+    return tuple(blocks)
+
+
+# Margins -----------------------------------------------------------------------------------------
+
+
+class HasOdds(Protocol):
+    """A posterior that has log odds, and the widths of their intervals."""
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+
+    def log_odds(self, codes: AnyInts) -> Array:
+        """Return log probabilities up to a constant of each record, shape (b, k)."""
+
+    def margin_widths(
+        self, codes: AnyInts, first: AnyInts, second: AnyInts, level: float
+    ) -> tuple[Array, Array]:
+        """Return how far the log odds between two classes may be below and above, each (b,)."""
+
+
+class RememberingPosterior(ProductPosterior):
+    """The same posterior, which keeps the log odds and margin variances of the last batch.
+
+    Probabilities need both, and so do the intervals of margins. The two leading classes are
+    nearly always the same by probability as by log odds, and only the others are computed again.
+    """
+
+    @classmethod
+    def of(cls, posterior: ProductPosterior) -> Self:
+        """Return a posterior that remembers one batch."""
+        return cls(**{field.name: getattr(posterior, field.name) for field in fields(posterior)})
+
+    @cached_property
+    def _kept(self) -> dict[str, NDArray[np.generic]]:
+        return {}
+
+    def log_odds(self, codes: AnyInts) -> Array:
+        """Return the log odds, from memory where the batch is the last one."""
+        if self._kept.get("codes") is not codes:
+            self._kept.clear()
+            self._kept.update(codes=codes, odds=super().log_odds(codes))
+        return np.asarray(self._kept["odds"])
+
+    def margin_variances(self, codes: AnyInts, first: AnyInts, second: AnyInts) -> Array:
+        """Return the variances; of pairs of classes that were asked before, from memory."""
+        pairs = np.sort(np.stack([first, second]), axis=0)
+        if self._kept.get("codes") is not codes or "variances" not in self._kept:
+            variances = super().margin_variances(codes, first, second)
+            self.log_odds(codes)
+        else:
+            variances = np.array(self._kept["variances"], dtype=np.float64)
+            new = np.flatnonzero((pairs != self._kept["pairs"]).any(axis=0))
+            if len(new):
+                variances[new] = super().margin_variances(codes[new], first[new], second[new])
+        self._kept.update(pairs=pairs, variances=variances)
+        return np.asarray(variances)
+
+
+def odds_margins(posterior: HasOdds | PooledPosterior, codes: Codes, level: float) -> Margins:
+    """Return leading classes, margins in log odds, and widths under the model.
+
+    Averaging pulls log odds toward those of the class totals, so that the class of the largest
+    probability may be behind by log odds. The margin is 0 then, and either side wider by as much as
+    it is behind, to hold the interval of the log odds: it covers as often or more, and the label is
+    withheld. The margin of averaged probabilities would not do: its sign is not that of the log
+    odds.
+    """
+    shares = posterior.probabilities(codes)
+    if shares.shape[1] < 2:
+        raise ValueError("the domain names one class: expected two, for a margin.")
+    # Ties go to the first class, as in predict: sort the classes backwards, then the shares.
+    order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
+    first, second = order[:, -1], order[:, -2]
+    odds = np.take_along_axis(posterior.log_odds(codes), order[:, -2:], axis=1)
+    below, above = posterior.margin_widths(codes, first, second, level)
+    ahead = odds[:, 1] - odds[:, 0]
+    behind = np.maximum(-ahead, 0.0)
+    return first, np.maximum(ahead, 0.0), below + behind, above + behind

@@ -1,0 +1,406 @@
+"""What is refused of each kind's file where the digest fits: each beside a change that is read."""
+
+import json
+import zipfile
+from copy import deepcopy
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mrf_matrix import (
+    Domain,
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    load_model,
+)
+from mrf_matrix.files.container import ModelFileError, write_container
+from mrf_matrix.release.curator import DEEPEST
+from mrf_matrix.release.transcript import Recorded
+
+SIZES, N = [3, 4, 5, 2, 3], 3000
+WIDE, MANY = [3] * 20, 8000
+
+
+def records_of(sizes, count):
+    """Return a domain and records whose class follows the first two attributes."""
+    generator = np.random.default_rng(1)
+    codes = np.stack([generator.integers(size, size=count) for size in sizes], axis=1)
+    labels = (codes[:, 0] + codes[:, 1] > sum(sizes[:2]) // 2 - 1).astype(int)
+    noisy = generator.random(count) > 0.95
+    return Domain.from_sizes(sizes, n_classes=2), codes, np.where(noisy, 1 - labels, labels)
+
+
+KINDS = {
+    "additive": (ResidualForestClassifier, {}),
+    "tables": (PosteriorForestClassifier, {"blocks": [[0, 1], [2, 3, 4]]}),
+    "labels": (LabelTreeClassifier, {}),
+    "pool": (PooledForestClassifier, {}),
+    "pool of residuals": (PooledForestClassifier, {"beside": "residuals"}),
+    "auto": (PrivateForestClassifier, {}),
+    "auto, screened": (PrivateForestClassifier, {}),
+    "naive Bayes": (PrivateNaiveBayesClassifier, {}),
+}
+
+
+@cache
+def fitted(kind):
+    """Return a classifier that was fitted with research noise."""
+    make, own = KINDS[kind]
+    domain, codes, labels = records_of(*((WIDE, MANY) if "screened" in kind else (SIZES, N)))
+    if kind != "naive Bayes":
+        own = {"n_records": len(labels), "random_state": 3} | own
+    return make(domain, epsilon=1, noise="research", noise_state=7, **own).fit(codes, labels)
+
+
+def rewritten(kind, folder, change):
+    """Return the model of a file that somebody changed, with a digest that fits again."""
+    fitted(kind).save(folder / "before.mrf", allow_nonprivate=True)
+    with zipfile.ZipFile(folder / "before.mrf") as file:
+        data = json.loads(file.read("model.json"))
+        with file.open("answers.npy") as array:
+            answers = np.lib.format.read_array(array)
+    before = deepcopy(data)
+    change(data)
+    assert data != before
+    data["digest"] = Recorded(data["noise"], data["outcomes"], answers, None).digest(data["plan"])
+    write_container(folder / "after.mrf", "model", data, {"answers": answers})
+    return load_model(folder / "after.mrf")
+
+
+# Changes -----------------------------------------------------------------------------------------
+
+
+def plan(*path, **values):
+    """Return the change of some values of the plan, or of a part within it."""
+
+    def change(data):
+        found = data["plan"]
+        for one in path:
+            found = found[one]
+        assert set(values) <= set(found)
+        found.update(values)
+
+    return change
+
+
+def choices(data):
+    return [one for one in data["outcomes"] if "chosen" in one]
+
+
+def announced(data):
+    return [one["announced"] for one in data["outcomes"] if "announced" in one]
+
+
+def follows(place, *path, **values):
+    """Return the change of some values of a plan that was announced."""
+
+    def change(data):
+        found = announced(data)[place]["plan"]
+        for one in path:
+            found = found[one]
+        assert set(values) <= set(found)
+        found.update(values)
+
+    return change
+
+
+def chosen(place, *numbers):
+    """Return the change of what a choice came to."""
+    return lambda data: choices(data)[place].update(chosen=list(numbers))
+
+
+def told(place, at, number):
+    """Return the change of one number of what a choice came to."""
+    return lambda data: choices(data)[place]["chosen"].__setitem__(at, number)
+
+
+def swapped(one, other):
+    """Return the change that swaps what two choices came to."""
+
+    def change(data):
+        first, second = choices(data)[one], choices(data)[other]
+        first["chosen"], second["chosen"] = second["chosen"], first["chosen"]
+
+    return change
+
+
+def twice(one, other):
+    """Return the change that makes a choice come to what another did."""
+    return lambda data: choices(data)[other].update(choices(data)[one])
+
+
+def cuts(change):
+    """Return a change of the cuts."""
+    return lambda data: change(data["plan"]["cuts"])
+
+
+def within(times):
+    """Return the change that puts the forest that was announced into so many plans more."""
+
+    def change(data):
+        first = announced(data)[0]["plan"]
+        for _ in range(times):
+            first["forest"] = {"kind": "auto", "plan": first | {"forest": first["forest"]}}
+
+    return change
+
+
+def another_measured(data):
+    """Measure an attribute that was not kept in place of one that was; return both."""
+    blocks = announced(data)[-1]["plan"]["blocks"]
+    kept = choices(data)[-2]["chosen"][0]  # the last, before it is asked whether they are enough
+    other = next(i for i in range(len(WIDE)) if all(i not in one for one in blocks))
+    blocks[:] = [sorted(other if i == kept else i for i in one) for one in blocks]
+    return kept, other
+
+
+def another_kept(data):
+    """Measure and keep another attribute."""
+    _, other = another_measured(data)
+    choices(data)[-2]["chosen"] = [other]
+
+
+def other_forest(data):
+    """Announce labels, where few attributes were kept."""
+    last = announced(data)[-1]
+    keys = ("budget", "delta", "neighboring", "n_records")
+    last.update(kind="labels", plan={key: last["plan"][key] for key in keys} | {"cuts": []})
+
+
+def chooses_nothing(data):
+    """Announce a plan without a choice, which announces the forest."""
+    first = announced(data)[0]["plan"]
+    data["outcomes"].insert(2, {"announced": first["forest"]})
+    first["forest"] = None
+
+
+def rarity_twice(data):
+    """Announce a plan that asks once more how rare the rarer class is."""
+    chooses_nothing(data)
+    first, forest = announced(data)
+    first["plan"]["balance"] = ["how rare it is", {"epsilon": "1/10"}]
+    forest["plan"]["budget"] = {"epsilon": "866667/1000000"}
+    data["outcomes"].insert(2, {"chosen": [2]})
+
+
+def nothing_first(data):
+    """Choose nothing, and announce all of it."""
+    data["plan"]["balance"] = None
+    data["outcomes"].pop(0)
+    first = announced(data)[0]["plan"]
+    first["budget"] = first["forest"]["plan"]["budget"] = {"epsilon": "1"}
+
+
+def rarity_and_screening(data):
+    """Make all choices in one plan: which of them kept attributes is not known by their places."""
+    first = announced(data)[0]["plan"]
+    data["plan"]["screening"] = first["screening"]
+    del data["outcomes"][1]
+
+
+def parts(of_tree, of_tables):
+    """Return the change of the budgets of a pool's parts."""
+
+    def change(data):
+        for name, exact in (("tree", of_tree), ("tables", of_tables)):
+            data["plan"][name]["budget"] = {"epsilon": exact}
+
+    return change
+
+
+def both(**values):
+    """Return the change of some values of a pool, and of both its parts."""
+
+    def change(data):
+        for found in (data["plan"], data["plan"]["tree"], data["plan"]["tables"]):
+            assert set(values) <= set(found)
+            found.update(values)
+
+    return change
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+OPTIONS = "expected one of the options"
+OF_TREES = "expected places of cuts and classes"
+BESIDE = "the neighbours and records of the whole"
+SHARES = "the budget that the tree leaves"
+
+REFUSED = {
+    "additive": {
+        "a table chosen twice": (twice(1, 2), OPTIONS),
+        "a table that is none": (chosen(1, 10**6), OPTIONS),
+        "two tables in one choice": (chosen(1, 0, 1), OPTIONS),
+        "a scale that is none": (chosen(0, 10**6), OPTIONS),
+        "orders that repeat an attribute": (plan(orders=[[4, 2, 1, 3, 3]]), "attribute once"),
+        "orders that lack an attribute": (plan(orders=[[4, 2, 1, 3]]), "orders"),
+        "orders of no attribute": (plan(orders=[[4, 2, 1, 3, 5]]), "orders"),
+        "orders of more passes": (plan(orders=[[4, 2, 1, 3, 0]] * 2), "orders"),
+        "no orders": (plan(orders=[]), "orders"),
+        "even records of nothing": (plan(even_records=0), "even_records"),
+    },
+    "tables": {
+        "a block less than was measured": (plan(blocks=[[0, 1]]), "answers of shape"),
+        "a block more than was measured": (plan(blocks=[[0, 1], [2, 3], [4]]), "answers of shape"),
+        "blocks that overlap": (plan(blocks=[[0, 1], [1, 2, 3, 4]]), "each attribute once"),
+        "blocks that fall": (plan(blocks=[[1, 0], [2, 3, 4]]), "each attribute once"),
+        "an empty block": (plan(blocks=[[0, 1], [2, 3, 4], []]), "each attribute once"),
+        "a block of no attribute": (plan(blocks=[[0, 1], [2, 3, 5]]), "blocks"),
+        "no blocks": (plan(blocks=[]), "blocks"),
+        "no weight of blocks": (plan(weights=[0, 10]), "weights"),
+        "no weight of totals": (plan(weights=[1000, 0]), "weights"),
+        "one weight": (plan(weights=[1000]), "weights"),
+    },
+    "labels": {
+        "a cut missing": (cuts(list.pop), "cuts"),
+        "all cuts missing": (cuts(list.clear), "cuts"),
+        "a cut more": (cuts(lambda found: found.append([0, [1]])), "cuts"),
+        "a cut of all codes": (cuts(lambda found: found[0].__setitem__(1, [0, 1, 2])), "upper"),
+        "a cut of no codes": (cuts(lambda found: found[0].__setitem__(1, [])), "upper"),
+        "a cut of a code twice": (cuts(lambda found: found[0].__setitem__(1, [1, 1])), "upper"),
+        "a cut of unknown codes": (cuts(lambda found: found[0].__setitem__(1, [5])), "upper"),
+        "a cut of no attribute": (cuts(lambda found: found[0].__setitem__(0, 5)), "attribute"),
+        "a label out of range": (told(-1, -1, 2), OF_TREES),
+        "a label below": (told(-1, -1, -1), "chosen"),
+        "a cut out of range": (told(0, 0, 10**6), OF_TREES),
+        "a number less": (lambda data: choices(data)[-1]["chosen"].pop(), OF_TREES),
+        "a number more": (lambda data: choices(data)[-1]["chosen"].append(0), OF_TREES),
+    },
+    "pool": {
+        "shares of another split": (parts("1/2", "1/2"), SHARES),
+        "shares of more": (parts("167/1000", "9/10"), "claims more privacy|" + SHARES),
+        "shares of less": (parts("167/1000", "1/2"), SHARES),
+        "a tree without noise": (parts("inf", "833/1000"), "budget"),
+        "a tree of another law": (
+            plan("tree", budget={"rho": "1/10"}),
+            "the budget that the tree leaves",
+        ),
+        "other records of the tree": (plan("tree", n_records=2999), BESIDE),
+        "other records of the tables": (plan("tables", n_records=2999), BESIDE),
+        "unknown records of the tables": (plan("tables", n_records=None), BESIDE),
+        "other neighbours of the tree": (plan("tree", neighboring="replace_one"), BESIDE),
+        "other neighbours of the tables": (plan("tables", neighboring="replace_one"), BESIDE),
+        "other neighbours of both": (both(neighboring="replace_one"), "."),
+        "a pool beside the tree": (plan(beside="pool"), "beside"),
+        "residuals beside the tree": (plan(beside="additive"), "keys"),
+    },
+    "pool of residuals": {
+        "other records of the residuals": (plan("tables", n_records=2999), BESIDE),
+        "other neighbours of the residuals": (plan("tables", neighboring="replace_one"), BESIDE),
+        "a choice before the residuals": (plan("tables", even_records=N), "how rare a class"),
+        "a table chosen twice": (twice(2, 3), OPTIONS),
+    },
+    "auto": {
+        "more than was left": (follows(0, budget={"epsilon": "1"}), "has PureDP"),
+        "less than was left": (follows(0, budget={"epsilon": "1/2"}), "has PureDP"),
+        "a forest of more than was left": (
+            follows(0, "forest", "plan", budget={"epsilon": "1"}),
+            "steps spend",
+        ),
+        "another relation": (follows(0, neighboring="replace_one"), "under"),
+        "a forest of another relation": (
+            follows(0, "forest", "plan", neighboring="replace_one"),
+            "steps spend",
+        ),
+        "plans within plans too deep": (within(DEEPEST - 2), "plans within plans"),
+        "plans within plans far too deep": (within(100), "plans within plans"),
+        "a level that is none": (chosen(0, 10**6), OPTIONS),
+        "no forest": (follows(0, forest=None), "."),
+        "a choice more": (follows(0, balance=["how rare", {"epsilon": "1/100"}]), "."),
+        "a choice of all": (plan(balance=["how rare", {"epsilon": "1"}]), "."),
+        "a choice of more than all": (plan(balance=["how rare", {"epsilon": "2"}]), "."),
+        "a plan that chooses nothing": (chooses_nothing, "."),
+        "a plan that chooses nothing first": (nothing_first, "."),
+        "a choice of rarity twice": (rarity_twice, "."),
+        "a forest of naive Bayes": (
+            lambda data: announced(data)[0].update(kind="naive_bayes"),
+            "kind",
+        ),
+    },
+    "auto, screened": {
+        "tables of attributes that were not kept": (another_measured, "than were kept"),
+        "labels of all attributes": (other_forest, "of the attributes that were kept"),
+        "an attribute kept twice": (twice(1, 2), OPTIONS),
+        "an attribute that is none": (chosen(1, len(WIDE)), OPTIONS),
+        "tables of more than was left": (follows(1, budget={"epsilon": "1"}), "has PureDP"),
+        "tables of another relation": (follows(1, neighboring="replace_one"), "under"),
+        "rarity and screening in one plan": (rarity_and_screening, "."),
+        "no screening": (follows(0, screening=None), "."),
+    },
+    "naive Bayes": {
+        "alpha 0": (plan(alpha=0), "alpha"),
+        "alpha below": (plan(alpha=-1.0), "alpha"),
+        "alpha too large": (plan(alpha=1e101), "alpha"),
+        "alpha of nearly nothing": (plan(alpha=1e-101), "alpha"),
+        "no alpha": (plan(alpha=None), "alpha"),
+        "a relation that is none": (plan(neighboring="any"), "neighboring"),
+    },
+}
+READ = {
+    "additive": {
+        "another table of as many cells": chosen(1, 6),  # attributes 1 and 4 for 0 and 1
+        "an order of as many cells": plan(orders=[[0, 2, 1, 3, 4]]),
+        "another scale": chosen(0, 0),
+    },
+    "tables": {
+        "blocks of as many cells": plan(blocks=[[1, 4], [0, 2, 3]]),
+        "another weight": plan(weights=[1000, 11]),
+    },
+    "labels": {
+        "another cut": cuts(lambda found: found[0].__setitem__(1, [1])),
+        "another label": lambda data: choices(data)[-1].update(
+            chosen=[*choices(data)[-1]["chosen"][:-1], 1 - choices(data)[-1]["chosen"][-1]]
+        ),
+    },
+    "pool": {"other records of the whole and of both": both(n_records=2999)},
+    "pool of residuals": {"other records of the whole and of both": both(n_records=2999)},
+    "auto": {
+        "a plan within the plan": within(1),
+        "plans as deep as may be": within(DEEPEST - 3),
+        "another level": lambda data: choices(data)[0].update(
+            chosen=[int(choices(data)[0]["chosen"] == [0])]
+        ),
+    },
+    "auto, screened": {
+        "tables of another attribute, which was kept": another_kept,
+        "attributes in another order": swapped(1, 2),
+    },
+    "naive Bayes": {"alpha 2": plan(alpha=2.0), "records that are known": plan(n_records=N)},
+}
+"""The control: another honest plan of as many answers, or another outcome."""
+
+
+def all_of(changes):
+    return [
+        pytest.param(kind, found, id=f"{kind}, {name}")
+        for kind, named in changes.items()
+        for name, found in named.items()
+    ]
+
+
+@pytest.mark.parametrize(("kind", "case"), all_of(REFUSED))
+def test_what_could_not_have_been_released_is_refused(kind, case, tmp_path):
+    change, message = case
+    with pytest.raises(ModelFileError, match=message):
+        rewritten(kind, tmp_path, change)
+
+
+@pytest.mark.parametrize(("kind", "change"), all_of(READ))
+def test_what_could_have_been_released_is_read(kind, change, tmp_path):
+    again = rewritten(kind, tmp_path, change)
+    codes = np.zeros((2, again.n_features_in_), dtype=int)
+    np.testing.assert_allclose(again.predict_proba(codes).sum(axis=1), 1)
+    assert again.privacy_report_.budget == "PureDP(epsilon=1)"
+
+
+def test_the_private_forest_screened_and_kept_few():
+    """Else its cases would show nothing."""
+    model = fitted("auto, screened")
+    assert {0, 1} <= set(model.screened_)
+    assert len(model.screened_) < len(WIDE)
+    assert len(model.transcript_.choices) > 3
