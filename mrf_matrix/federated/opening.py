@@ -19,7 +19,7 @@ from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.measurement.measure import drawn_release
 
 

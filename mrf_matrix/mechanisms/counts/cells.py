@@ -1,12 +1,15 @@
-"""Checks on the codes of records, and cell numbers."""
+"""Cells of counts: checks on codes, cell numbers, and what is known of the domain."""
 
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral
+from typing import Protocol
 
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs, plain_array
+from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from strategies.operators import MemoryCapError, fits
 
 
@@ -126,3 +129,48 @@ def checked_labels(labels: object, records: int, n_classes: int) -> Longs:
     if records and (array.min() < 0 or array.max() >= n_classes):
         raise ValueError(f"labels leave the classes: expected 0 to {n_classes - 1} only.")
     return array.astype(np.int64, copy=False)
+
+
+class Named(Protocol):
+    """An attribute, of which its name is known."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+class PublicDomain(Protocol):
+    """What a release needs to know of the domain that it carries."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of codes of each attribute."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+
+    @property
+    def target(self) -> "Named | None":
+        """The classes, or None."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, where there is a target."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where it came from: declared, or read off records."""
+
+    def to_dict(self) -> JsonObject:
+        """Return it as JSON-ready data."""
+
+
+def counted_over(domain: PublicDomain | None, carried: Provenance) -> Provenance:
+    """Return the provenance of counts: of their domain, and of the counts that they are made of.
+
+    With sizes alone the domain is what a caller declared.
+    """
+    if domain is None:
+        return carried if carried != NOTHING else DOMAIN
+    return carried | domain.provenance

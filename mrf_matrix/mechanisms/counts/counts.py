@@ -13,16 +13,17 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import (
+    PublicDomain,
     check_private_allocation,
     checked_codes,
     checked_counts,
     checked_labels,
     checked_sizes,
+    counted_over,
     distinct_cells,
     flat_cells,
     summed_cells,
 )
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
 from strategies.operators import MemoryCapError, Operator, Product, RowKronecker, check_allocation
 
 BLOCK_ENTRIES = 2**24

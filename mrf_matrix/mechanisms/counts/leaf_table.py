@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.base.shown import PrivateValue
-from mrf_matrix.mechanisms.counts.cells import checked_counts
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain, counted_over
+from mrf_matrix.mechanisms.counts.cells import PublicDomain, checked_counts, counted_over
 from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
 from strategies.operators.masks.components import mask_rows
 

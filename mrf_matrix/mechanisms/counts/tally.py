@@ -12,7 +12,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
 from mrf_matrix.base.shown import PrivateValue
-from mrf_matrix.mechanisms.counts.cells import check_private_allocation, checked_sizes
+from mrf_matrix.mechanisms.counts.cells import PublicDomain, check_private_allocation, checked_sizes
 from mrf_matrix.mechanisms.counts.counts import CellCounts
 from mrf_matrix.mechanisms.counts.keyed_counts import (
     Columns,
@@ -24,7 +24,6 @@ from mrf_matrix.mechanisms.counts.keyed_counts import (
     no_counts,
     word_groups,
 )
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 
 DENSE_ENTRIES = 2**24  # (cell, class) pairs up to which counts are a dense table (128 MB)
 

@@ -9,9 +9,9 @@ from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.kept import begun, tell_kept
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.measurement.release import Drawn, MeasurementRecord, Noise, Release

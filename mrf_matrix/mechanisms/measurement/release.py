@@ -13,7 +13,7 @@ from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Longs, owned, plain_array
 from mrf_matrix.base.display import RowDisplay, first_few, whole
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
-from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim

@@ -34,8 +34,8 @@ def planned(budget=ONE, n_records=300, **options):
 
 
 def tree_of(plan, counts=None):
-    own = [cut for cut in plan.cuts if cut.attribute < len(SIZES)]
-    cuts = tuple(own[i] for i in (0, 3, 5, 2, 6, 4, 1))[: plan.n_cells - 1]
+    first = {cut.attribute: cut for cut in reversed(plan.cuts)}
+    cuts = tuple(first[i] for i in (0, 1, 1, 2, 2, 2, 2))[: plan.n_cells - 1]  # no cell is empty
     labels = np.array([0, 2, 1, 0, 2, 2, 1, 0])[: plan.n_cells]
     return LabelTree(cuts, labels, counts)
 
