@@ -281,8 +281,9 @@ class Live(Curator):
         before: Announced | None = self._told_before()
         if before is not None:
             return before.plan
+        plan = announce()  # public: what fails here can be done again
         self._root.begun += 1
-        return announce()
+        return plan
 
     def _of_part(self, plan: Plan) -> "Live":
         if plan.domain != self.plan.domain:

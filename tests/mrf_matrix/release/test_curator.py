@@ -250,6 +250,22 @@ def test_a_draw_that_was_lost_is_spent(monkeypatch):
     assert not curator.can_go_on
 
 
+def test_an_announcement_that_fails_is_no_draw_and_is_made_when_the_fit_goes_on():
+    first, _ = live(DEFERRED)
+    (place,) = first.choose(DEFERRED.steps[0], Largest())
+    with pytest.raises(ZeroDivisionError), first:
+        first.part(DEFERRED.steps[1], lambda: 1 / 0, unread)
+    assert first.can_go_on
+    again, _ = live(DEFERRED, before=first.transcript)
+    with again:
+        assert again.choose(DEFERRED.steps[0], Largest()) == (place,)
+        follows = Plan((measuring(attribute=place),), HALF)
+        again.part(DEFERRED.steps[1], lambda: follows, unread).measure(
+            follows.steps[0], cells(place)
+        )
+        again.check_finished()
+
+
 # Transcripts -------------------------------------------------------------------------------------
 
 
