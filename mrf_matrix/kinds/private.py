@@ -5,13 +5,13 @@ exactly that budget stands for it, and the whole is charged before the first cho
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.fields import (
     FieldError,
@@ -25,7 +25,6 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.private.labels import right_by_codes
 from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import COMMON, Kind, Known, known_of
@@ -34,15 +33,14 @@ from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES, tables_plan
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
-from mrf_matrix.planning.private.balance import ONE_IN, balance_scores
+from mrf_matrix.planning.private.balance import Rarity
 from mrf_matrix.planning.private.kept_blocks import blocks_of
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
-from mrf_matrix.planning.private.screening import Screening
+from mrf_matrix.planning.private.screening import Attribute, Enough, Screening
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Deferred, Plan
-from mrf_matrix.release.questions import Data, FewOptions
 from mrf_matrix.release.transcript import Announced, Places, Transcript
 from mrf_matrix.reports.privacy_report import STRUCTURE
 from mrf_matrix.residual import ResidualPlan, residual_plan
@@ -303,80 +301,6 @@ def kind_of_posterior(posterior: Any) -> Any:
     return by_type.get(type(posterior), ADDITIVE)
 
 
-# Questions ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Rarity(FewOptions):
-    """One in how many records has the rarer of two classes.
-
-    A score is minus how many records the rarer class is away from a level: one record moves it by
-    one at most (`balance_scores`).
-    """
-
-    kind: ClassVar[str] = "choice"
-    options: Bools = field(default_factory=lambda: np.ones(len(ONE_IN), dtype=np.bool_))
-
-    def scores(self, data: Data) -> Longs:
-        """Return them: **private**."""
-        totals = data.cells((0,)).counts.sum(axis=0)
-        return balance_scores(int(totals.min()), int(totals.sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class Attribute(FewOptions):
-    """Which attribute is kept.
-
-    A score is how many records are right if each code says its largest class: one record more
-    raises it by one at most, and never lowers it.
-    """
-
-    options: Bools
-    kind: ClassVar[str] = "screening"
-
-    def scores(self, data: Data) -> Longs:
-        """Return them: **private**."""
-        rights = [right_by_codes(data.cells((i,)).counts) for i in range(len(self.options))]
-        return np.asarray(rights, dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Enough(FewOptions):
-    """Whether the first attributes that were kept tell nearly all.
-
-    Scores are how many records their joint table is right on, and a part of all records that one
-    record moves by one at most (`Screening.without`).
-    """
-
-    screening: Screening
-    first: tuple[int, ...]
-    kind: ClassVar[str] = "screening"
-    options: Bools = field(default_factory=lambda: np.ones(2, dtype=np.bool_))
-
-    def scores(self, data: Data) -> Longs:
-        """Return them: **private**."""
-        counts = data.cells(self.first).counts
-        best, n_records = int(counts.sum(axis=0).max()), int(counts.sum())
-        without = self.screening.without(best, n_records)
-        return np.array([right_by_codes(counts), without], dtype=np.int64)
-
-
-def _kept(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:
-    """Choose attributes one after another, and whether they are enough; None: all are kept."""
-    screening, sizes = plan.screening, plan.domain.sizes
-    assert screening is not None
-    left, chosen = np.array(sizes) > 1, []
-    for step in screening.choices:
-        (place,) = curator.choose(step, Attribute(left.copy()))
-        chosen.append(place)
-        left[place] = False
-    if screening.enough is None:
-        return tuple(chosen)
-    first = tuple(chosen[: screening.together([sizes[i] for i in chosen])])
-    (all_kept,) = curator.choose(screening.enough, Enough(screening, first))
-    return None if all_kept else tuple(chosen)
-
-
 # What follows ------------------------------------------------------------------------------------
 
 
@@ -406,8 +330,8 @@ def follows(
 ) -> Any:
     """Return the plan that outcomes pick: a public function of them.
 
-    `level`: of `ONE_IN`, where it was chosen; `kept`: attributes, None for all; `provenance`: of
-    the choices.
+    `level`: of `balance.ONE_IN`, where it was chosen; `kept`: attributes, None for all;
+    `provenance`: of the choices.
     """
     assert plan.why is not None
     if level is None:
@@ -439,6 +363,22 @@ def forest_plan(
     if kept is not None:
         blocks = Chosen(blocks_of(plan, kept, structure), provenance)
     return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
+
+
+def _kept(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:
+    """Choose attributes one after another, and whether they are enough; None: all are kept."""
+    screening, sizes = plan.screening, plan.domain.sizes
+    assert screening is not None
+    left, chosen = np.array(sizes) > 1, []
+    for step in screening.choices:
+        (place,) = curator.choose(step, Attribute(left.copy()))
+        chosen.append(place)
+        left[place] = False
+    if screening.enough is None:
+        return tuple(chosen)
+    first = tuple(chosen[: screening.together([sizes[i] for i in chosen])])
+    (all_kept,) = curator.choose(screening.enough, Enough(screening, first))
+    return None if all_kept else tuple(chosen)
 
 
 def _kept_of(

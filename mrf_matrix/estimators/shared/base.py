@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -186,6 +186,49 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+class ReleasedBefore(BaseForestClassifier):
+    """A classifier of what was released before: fitted from the start, and never again."""
+
+    @property
+    def released_by(self) -> str:
+        """The classifier that releases it anew."""
+        raise NotImplementedError
+
+    def fit(self, X: object, y: object = None) -> NoReturn:
+        """Refuse: what was released has no records to learn from, and no budget.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            f"a forest read from a model file cannot be fitted: expected a "
+            f"{self.released_by}(domain, epsilon=...), which makes a new release."
+        )
+
+    def fit_counts(self, counts: object) -> NoReturn:
+        """Refuse, as `fit`."""
+        self.fit(counts)
+
+    def fit_stream(
+        self,
+        batches: object,
+        *,
+        extra: str = "error",
+        progress: Progress | None = None,
+        file_format: FileFormat = PLAIN,
+    ) -> NoReturn:
+        """Refuse, as `fit`."""
+        self.fit(batches)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        return self
 
 
 class FitsFromCounts(BaseForestClassifier, DomainParameters):

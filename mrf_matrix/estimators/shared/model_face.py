@@ -4,18 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, parts_of
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.shared.asked_data import asked_data
-from mrf_matrix.estimators.shared.base import BaseForestClassifier, FitsFromCounts
+from mrf_matrix.estimators.shared.base import BaseForestClassifier, FitsFromCounts, ReleasedBefore
 from mrf_matrix.estimators.shared.fixed_claim import ClaimRecord, check_claim, keep_if_fit_fails
 from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
@@ -39,7 +38,6 @@ from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.transcript import Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport
-from mrf_matrix.streams.blocks import Progress
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
 
 SPENT = (
@@ -316,7 +314,7 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
         return self
 
 
-class ReleasedClassifier(ModelVotes):
+class ReleasedClassifier(ModelVotes, ReleasedBefore):
     """A classifier of a model that was released before, of any kind.
 
     It comes from `load_model`, is fitted from the start, and `fit` refuses: releasing again needs
@@ -344,34 +342,6 @@ class ReleasedClassifier(ModelVotes):
     def released_by(self) -> str:
         """The classifier that releases it anew."""
         return self.model.kind.estimator
-
-    def fit(self, X: object, y: object = None) -> NoReturn:
-        """Refuse: a released model has no records to learn from, and no budget.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            f"a forest read from a model file cannot be fitted: expected a "
-            f"{self.released_by}(domain, epsilon=...), which makes a new release."
-        )
-
-    def fit_counts(self, counts: object) -> NoReturn:
-        """Refuse, as `fit`."""
-        self.fit(counts)
-
-    def fit_stream(
-        self,
-        batches: object,
-        *,
-        extra: str = "error",
-        progress: Progress | None = None,
-        file_format: FileFormat = PLAIN,
-    ) -> NoReturn:
-        """Refuse, as `fit`."""
-        self.fit(batches)
 
     def export_text(self) -> str:
         """Draw the tree of labels as text, of kinds that have one.
@@ -412,9 +382,3 @@ class ReleasedClassifier(ModelVotes):
         report = self.model.report
         denied = "" if report.is_private else f". {report.statement}"
         return f"ReleasedClassifier({self.model.kind.name}, {self.model.plan!r}{denied})"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> Self:
-        return self

@@ -15,14 +15,17 @@ from it. One record more or less moves :math:`n_{\text{rarer}} - N/a` by at most
 score.
 """
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.release.questions import Data, FewOptions
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -87,3 +90,20 @@ def even_records(n_records: int, level: int) -> int:
     if one_in <= NEARLY_EVEN:
         return n_records
     return max(1, round(n_records * sqrt(8 / (one_in**2 + (1 - 1 / one_in) ** -2))))
+
+
+@dataclass(frozen=True, eq=False)
+class Rarity(FewOptions):
+    """One in how many records has the rarer of two classes.
+
+    A score is minus how many records the rarer class is away from a level: one record moves it by
+    one at most (`balance_scores`).
+    """
+
+    kind: ClassVar[str] = "choice"
+    options: Bools = field(default_factory=lambda: np.ones(len(ONE_IN), dtype=np.bool_))
+
+    def scores(self, data: Data) -> Longs:
+        """Return them: **private**."""
+        totals = data.cells((0,)).counts.sum(axis=0)
+        return balance_scores(int(totals.min()), int(totals.sum()))

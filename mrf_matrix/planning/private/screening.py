@@ -10,14 +10,20 @@ such choice: tables of all would show none of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
 from math import sqrt
 from operator import mul
+from typing import ClassVar
 
+import numpy as np
+
+from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.private.labels import right_by_codes
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon
+from mrf_matrix.release.questions import Data, FewOptions
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -175,3 +181,41 @@ def choice_share(signal: float, budget: Budget, count: int, *, gated: bool) -> F
     if budget.parameter == "rho":
         needed = needed**2
     return min(whole, max(Fraction(round(needed * 10**6), 10**6), whole / 10))
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute(FewOptions):
+    """Which attribute is kept.
+
+    A score is how many records are right if each code says its largest class: one record more
+    raises it by one at most, and never lowers it.
+    """
+
+    options: Bools
+    kind: ClassVar[str] = "screening"
+
+    def scores(self, data: Data) -> Longs:
+        """Return them: **private**."""
+        rights = [right_by_codes(data.cells((i,)).counts) for i in range(len(self.options))]
+        return np.asarray(rights, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Enough(FewOptions):
+    """Whether the first attributes that were kept tell nearly all.
+
+    Scores are how many records their joint table is right on, and a part of all records that one
+    record moves by one at most (`Screening.without`).
+    """
+
+    screening: Screening
+    first: tuple[int, ...]
+    kind: ClassVar[str] = "screening"
+    options: Bools = field(default_factory=lambda: np.ones(2, dtype=np.bool_))
+
+    def scores(self, data: Data) -> Longs:
+        """Return them: **private**."""
+        counts = data.cells(self.first).counts
+        best, n_records = int(counts.sum(axis=0).max()), int(counts.sum())
+        without = self.screening.without(best, n_records)
+        return np.array([right_by_codes(counts), without], dtype=np.int64)

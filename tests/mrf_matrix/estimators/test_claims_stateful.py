@@ -53,13 +53,14 @@ from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.estimators.shared.model_face import FitsByPlan, ReleasedClassifier
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, pool
-from mrf_matrix.kinds.private import Attribute, Enough, Rarity
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.rules import Exponential
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import trees
+from mrf_matrix.planning.private.balance import Rarity
+from mrf_matrix.planning.private.screening import Attribute, Enough
 from mrf_matrix.release import curator, questions
 from mrf_matrix.release.plan import PlanError
 from mrf_matrix.residual.questions import Interaction, Scale

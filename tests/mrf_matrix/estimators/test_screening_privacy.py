@@ -10,10 +10,15 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.kinds.private import Attribute, Enough
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
+from mrf_matrix.planning.private.screening import (
+    Attribute,
+    Enough,
+    Screening,
+    planned_screening,
+    screening_share,
+)
 from mrf_matrix.residual.step import ResidualStep
 
 DOMAIN = Domain.from_sizes([2, 2, 2], n_classes=2)
