@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from scipy import sparse
@@ -141,7 +142,7 @@ class Product(Operator):
         if isinstance(self.right, Grouping):
             return self.left.sensitivity(norm)
         if norm == "l2" and self.heaviest is not None:
-            return float(np.sqrt(self.heaviest.square))
+            return sqrt(self.heaviest.square)  # of any size: an integer may be beyond 64 bits
         return super().sensitivity(norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:

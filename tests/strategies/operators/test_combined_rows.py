@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from strategies.operators import (
+    Dense,
     Operator,
     Product,
     RowKronecker,
@@ -49,6 +50,13 @@ def test_rows_too_dear_to_be_solved_with_answer_for_themselves(monkeypatch) -> N
     other = combined(LEFT[::-1])
     assert not matrix.has_rule_for(other)
     assert not matrix.has_rule_for(combined(LEFT[:4]))
+
+
+def test_a_sensitivity_beyond_64_bits_is_a_number() -> None:
+    path = RowKronecker.from_masks([np.array([[True, False]])] * 40)  # cells beyond any array
+    matrix = Product(Dense(np.array([[3 * 2**40]])), path)
+    assert matrix.integer_sensitivity("l2") >= 9 * 2**80  # a bound above it at worst
+    assert matrix.sensitivity("l2") == pytest.approx(3.0 * 2**40, rel=1e-9)
 
 
 WHOLE = st.lists(st.integers(-9, 9), min_size=5, max_size=5)
