@@ -6,6 +6,7 @@ seedable research noise: a study on public data, labelled as such, not a release
 """
 
 from collections.abc import Sequence
+from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
+from mrf_matrix.planning.plans.plan_of import check_cells
 from mrf_matrix.study.comparison import Comparison
 from mrf_matrix.study.fit_file import FitFile
 from mrf_matrix.study.methods import Method, checked_methods
@@ -28,6 +30,9 @@ from strategies import Family, Strategy
 
 if TYPE_CHECKING:
     from distributed import Client
+
+MOST_BITS = 500
+"""Bits of the cells of a domain that is compared over: products of queries' rows are floats."""
 
 
 def compare(
@@ -132,6 +137,12 @@ def compare(
         dataset
         if isinstance(dataset, Dataset)
         else load_dataset(dataset, domain, file_format=file_format)
+    )
+    check_cells(
+        data.domain.n_attributes,
+        prod(data.domain.sizes),
+        "Compare over a domain of fewer attributes; a private forest is fitted over any.",
+        MOST_BITS,
     )
     compared = checked_methods(methods)
     settings: dict[str, Any] = {

@@ -54,15 +54,13 @@ MOST_BITS = 1000
 """Bits of the cells that an ensemble may see: sums of a row's cells are floats."""
 
 
-def check_cells(ensemble: Ensemble, columns: int, mode: str) -> None:
-    """Refuse an ensemble over more cells than errors of paths can be told of."""
-    domain = ensemble.forest.domain
-    bits = columns.bit_length() - 1
-    if bits > MOST_BITS:
+def check_cells(n_attributes: int, cells: int, remedy: str, most_bits: int = MOST_BITS) -> None:
+    """Refuse a forest over more cells than errors of paths can be told of."""
+    bits = cells.bit_length() - 1
+    if bits > most_bits:
         raise ValueError(
-            f"an ensemble sees {domain.n_attributes} attributes of about 2^{bits} cells: expected "
-            f"at most 2^{MOST_BITS} in mode={mode!r}. Give a smaller max_features=, or "
-            f"mode='posterior', which measures tables of few attributes."
+            f"a forest sees {n_attributes} attributes of about 2^{bits} cells: expected at most "
+            f"2^{most_bits}. {remedy}"
         )
 
 
@@ -139,7 +137,12 @@ class PublicForests:
             check_forest(ensemble.forest)
         workloads = [kind.workload(ensemble, queries) for ensemble in self.ensembles]
         for ensemble, workload in zip(self.ensembles, workloads, strict=True):
-            check_cells(ensemble, workload.shape[1], kind.name)
+            check_cells(
+                ensemble.forest.domain.n_attributes,
+                workload.shape[1],
+                "Give a smaller max_features=, or mode='posterior', which measures tables of few "
+                "attributes.",
+            )
         budgets = measuring.shares(len(workloads))
         aims = self._aims(measuring, aim, workloads)
         if not kind.chooses_strategies:

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import Domain, plan, tune
+from mrf_matrix import Attribute, Domain, plan, tune
 from mrf_matrix.cli.main import COMMANDS, main
 from mrf_matrix.cli.plain_numbers import PlainNumber
 from strategies import select
@@ -102,6 +102,19 @@ def test_thousands_of_attributes_are_refused_before_the_work(tmp_path):
     assert "--max-seconds 5: to judge one design over 3000 attributes" in said
     with pytest.raises(ValueError, match="max_seconds=5"):
         tune(Domain.load(file), epsilon=1, n_records=1000, max_seconds=5)
+
+
+@pytest.mark.parametrize("n_attributes", [600, 2000])
+def test_a_comparison_over_too_many_attributes_is_refused_with_a_remedy(tmp_path, n_attributes):
+    names = [f"a{i}" for i in range(n_attributes)]
+    public = [Attribute(name, categories=["0", "1"]) for name in names]
+    Domain(public, target=Attribute("y", categories=["n", "y"])).save(tmp_path / "wide.json")
+    rows = [",".join([*names, "y"]), *[",".join([*"01" * (n_attributes // 2), "y"])] * 30]
+    (tmp_path / "wide.csv").write_text("\n".join(rows))
+    code, said = run("compare", tmp_path / "wide.csv", "--domain", tmp_path / "wide.json")
+    assert code == 1
+    assert f"{n_attributes} attributes of about 2^{n_attributes} cells" in said
+    assert "fewer attributes" in said
 
 
 def test_families_that_a_limit_cannot_pay_for_are_left_out():
