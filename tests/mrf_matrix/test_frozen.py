@@ -31,6 +31,7 @@ from mrf_matrix import (
     Domain,
     LabelTreeClassifier,
     MatrixForestClassifier,
+    MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
@@ -38,9 +39,13 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
     SubsampleAggregateClassifier,
+    load_dataset,
+    plan,
 )
 from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.federated import Network, run_federation
+from mrf_matrix.mechanisms import count_cells
 
 FILE = Path(__file__).with_name("frozen.json")
 QUERIES = 4
@@ -62,13 +67,34 @@ KINDS = {
         SMALL | {"strategy": "identity", "n_ensembles": 3, "max_features": 3},
     ),
     "two_stage": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),
-    "two_stage, coins": (
+    "two_stage, all": (
         MultinomialMatrixForestClassifier,
-        SMALL | {"strategy": "identity", "parts": "coins"},
+        SMALL | {"strategy": "identity", "parts": "all"},
+    ),
+    "two_stage, normalized": (
+        MultinomialMatrixForestClassifier,
+        SMALL
+        | {"strategy": "identity", "structure_score": "normalized", "disjoint": False}
+        | {"voting": "weight"},
+    ),
+    "two_stage, selected": (
+        MultinomialMatrixForestClassifier,
+        SMALL | {"strategy": "workload_itself", "parts": "all"},
+    ),
+    "multinomial": (MultinomialForestClassifier, SMALL | {"structure_score": "majority"}),
+    "multinomial, disjoint": (
+        MultinomialForestClassifier,
+        SMALL | {"disjoint": True, "label_score": "count"},
     ),
     "batch": (BatchPredictionClassifier, SMALL | {"strategy": "identity", "n_batches": 2}),
     "subsample": (SubsampleAggregateClassifier, SMALL),
+    "matrix, parties": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
+    "tables, parties": (PosteriorForestClassifier, {}),
+    "naive_bayes, parties": (PrivateNaiveBayesClassifier, {}),
 }
+ON_CAR = ("two_stage", "multinomial")
+"""Kinds that are frozen on four classes of words too."""
+PARTIES = 6
 CLAIMS = {
     "faint": {"epsilon": 0.02},
     "usual": {"epsilon": 1.0},
@@ -89,15 +115,27 @@ def records_of(seed, sizes, n_classes, count):
     return Domain.from_sizes(sizes, n_classes=n_classes), codes, labels
 
 
+CAR = load_dataset("car")
 SETS = {
     "two classes": records_of(1, [3, 4, 5, 2, 6, 3], 2, 4000),
     "five classes": records_of(2, [4, 3, 3, 5, 2], 5, 3000),
     "wide": records_of(5, [3] * 14, 2, 900),
+    "car": (CAR.domain, CAR.X, CAR.y),
 }
+
+
+def is_frozen(kind, data, claim):
+    """Whether a cell of the table is there."""
+    if "parties" in kind:
+        return data == "five classes" and claim != "delta"
+    on_car = data != "car" or kind.startswith(ON_CAR)
+    return on_car and set(CLAIMS[claim]) <= set(signature(KINDS[kind][0]).parameters)
+
+
 CELLS = [
     (kind, *rest, claim, relation)
     for kind, *rest, claim, relation in product(KINDS, SETS, CLAIMS, RELATIONS)
-    if set(CLAIMS[claim]) <= set(signature(KINDS[kind][0]).parameters)
+    if is_frozen(kind, *rest, claim)
 ]
 
 
@@ -124,6 +162,22 @@ def digest_of(value):
     return found.hexdigest()[:16]
 
 
+def of_parties(model, given, codes, labels):
+    """Return a classifier of what six parties released, one of whom vanished."""
+    told = {k: v for k, v in given.items() if k not in ("noise", "noise_state", "n_records")}
+    made = plan(model.domain, model._mode, parties=PARTIES, dropouts=2, **told)
+    owners = np.random.default_rng(0).integers(PARTIES, size=len(labels))
+    tables = [
+        count_cells(codes[owners == one], labels[owners == one], model.domain.sizes, 5)
+        for one in range(PARTIES)
+    ]
+    found = run_federation(
+        made.designs[0], tables, network=Network({1: "masked"}), noise="research",
+        random_state=given["noise_state"],
+    )  # fmt: skip
+    return model.fit_release(made, found.release)
+
+
 @cache
 def cell(kind, data, claim, relation):
     """Return what a fit draws and says, or why it refuses."""
@@ -139,7 +193,9 @@ def cell(kind, data, claim, relation):
         try:
             one = model(domain, **given)
             with kept_draws() as record:
-                said = one.fit(codes, labels).predict_proba(codes[:QUERIES])
+                fitted = of_parties(one, given, codes, labels) if "parties" in kind else None
+                fitted = fitted or one.fit(codes, labels)
+                said = fitted.predict_proba(codes[:QUERIES])
         except (TypeError, ValueError) as error:
             return {"refused": type(error).__name__}
     drawn = digest_of([draw.outcome for draw in record.draws])
