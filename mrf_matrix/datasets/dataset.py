@@ -12,6 +12,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.readable import readable_count
+from mrf_matrix.domain.texts import as_doubles
 
 FRAME_LIBRARIES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (
     "pandas",
@@ -78,8 +79,9 @@ class Dataset:
     licence: str
 
     def __post_init__(self) -> None:
-        """Make the columns read-only."""
-        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        """Make the columns read-only, and doubles of short floats, as frames of lists hold them."""
+        columns = {name: as_doubles(values) for name, values in self.columns.items()}
+        object.__setattr__(self, "columns", MappingProxyType(columns))
 
     @property
     def n_records(self) -> int:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.code_groups import GroupOfCode
@@ -116,10 +116,7 @@ def positions_of(values: Sequence[Key]) -> tuple[Longs, list[Key]]:
 
 def _read_numbers(attribute: Attribute, column: Column) -> Column:
     """Return numbers as they are, marks missing; by their meanings where categories are text."""
-    values = column.values
-    if values.dtype.kind == "f" and values.dtype.itemsize != 8:
-        distinct, places = np.unique(values, return_inverse=True)
-        values = np.array([float(str(one)) for one in distinct])[places.ravel()]
+    values = as_doubles(column.values)
     if attribute.groups is not None or any(
         isinstance(one, str) for one in listed_categories(attribute)
     ):
@@ -132,6 +129,14 @@ def _read_numbers(attribute: Attribute, column: Column) -> Column:
     marked = np.isin(values, np.array(marks, dtype=np.float64))
     missing = marked if column.missing is None else marked | column.missing
     return replace(column, values=values, missing=missing)
+
+
+def as_doubles(values: Values) -> Values:
+    """Return short floats as the decimals that they print as: the float32 0.4 is 0.4."""
+    if values.dtype.kind != "f" or values.dtype.itemsize == 8:
+        return values
+    distinct, places = np.unique(values, return_inverse=True)
+    return np.array([float(str(one)) for one in distinct])[places.ravel()]
 
 
 def listed_categories(attribute: Attribute) -> Sequence[object]:

@@ -164,6 +164,23 @@ BAD_FILES: dict[str, tuple[Any, str]] = {
 }
 
 
+def test_short_floats_of_a_file_are_the_decimals_that_they_are_written_as(tmp_path: Path) -> None:
+    """The float32 0.7 stands at the edge 0.7, in the frame of a data set too."""
+    domain = Domain(
+        [Attribute("a", edges=[0.1, 0.25, 0.7, 0.9]), Attribute("b", categories=["0.1", "0.7"])],
+        target=Attribute("y", categories=["n", "p"]),
+    )
+    short = np.array([0.1, 0.7, 0.25], np.float32)
+    coded = pa.array(np.array([0.1, 0.7, 0.1], np.float32)).dictionary_encode()
+    path = tmp_path / "short.parquet"
+    pl.from_arrow(pa.table({"a": short, "b": coded, "y": ["n", "p", "n"]})).write_parquet(path)
+    data = load_dataset(path, domain)
+    expected = [[0, 0], [2, 1], [1, 0]]
+    assert data.codes.tolist() == expected
+    for records in (data.X, data.array(), data.frame("polars"), data.frame("pyarrow")):
+        assert domain.encode(records).tolist() == expected
+
+
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv.gz"])
 @pytest.mark.parametrize(
     "content", [b"", b"secret", b"PAR1secretPAR1", gzip.compress(b"a", mtime=0)[:-9]]
