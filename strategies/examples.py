@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from strategies.operators import Dense, Kronecker, Marginals, Operator, Stack
-from strategies.operators.ordered.all_ranges import AllRanges
-from strategies.operators.ordered.prefix_sums import PrefixSums
+from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
 
 
 def prefix_sums(n: int) -> Operator:

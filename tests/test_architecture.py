@@ -138,7 +138,7 @@ def test_the_table_catches_a_violation() -> None:
     operators, problem = "strategies/operators/dense.py", "strategies/problem/problem.py"
     assert wrong(operators, "import mrf_matrix.domain")
     assert wrong(operators, "from strategies.search import select")
-    assert not wrong(operators, "from strategies.operators.base.memory import fits")
+    assert not wrong(operators, "from strategies.operators.base.arrays import fits")
     assert wrong(problem, "from strategies.bounds.lower_bound import lower_bound")
     assert not wrong(problem, "from strategies.operators import Operator")
     assert wrong("mrf_matrix/domain/domain.py", "import sklearn")
@@ -213,7 +213,7 @@ def test_circles_are_seen() -> None:
     assert "strategies.problem.problem" in graph["strategies.search.select"]
     door = "strategies.operators.explicit"  # which is met through the front door
     assert door in graph["strategies.methods.free_entries"]
-    graph["strategies.operators.base.memory"] |= {"strategies.search.select"}
+    graph["strategies.operators.base.arrays"] |= {"strategies.search.select"}
     assert circle(graph)
 
 

@@ -144,7 +144,7 @@ LESS_MEMORY = (
 
 def spoken(line: str) -> str:
     """Return an error in the words of options and domain files."""
-    from strategies.operators.base.memory import REMEDY  # loaded by whatever met the cap
+    from strategies.operators.base.arrays import REMEDY  # loaded by whatever met the cap
 
     line = line.replace(REMEDY, LESS_MEMORY)
     for python, words in IN_PYTHON.items():

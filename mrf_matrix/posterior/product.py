@@ -24,7 +24,7 @@ from mrf_matrix.posterior.block_table import BlockTable, ClassTotals, check_bloc
 from mrf_matrix.posterior.dependence import trust
 from mrf_matrix.posterior.interactions import Interactions, fit_interactions
 from mrf_matrix.posterior.main_effects import fit_main_effects
-from strategies.operators.base.threads import one_thread
+from strategies.operators.base.arrays import one_thread
 
 Codes = NDArray[np.integer[Any]]
 

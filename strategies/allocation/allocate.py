@@ -31,7 +31,7 @@ from strategies.operators import (
     as_operator,
     check_allocation,
 )
-from strategies.operators.base.pseudo_inverse import check_contained
+from strategies.operators.base.recovery import check_contained
 from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.objective import checked_weights
 from strategies.problem.problem import Problem

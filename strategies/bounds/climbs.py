@@ -12,7 +12,7 @@ from scipy import sparse
 from strategies.bounds.dual_weights import MARGIN, Climb, Dual, root_traces, uniform_climb
 from strategies.bounds.joint_weights import JointDual, joint_climb
 from strategies.operators import Array, Gram, Operator
-from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.validation import densified
 from strategies.problem.distinct_rows import DistinctRows
 from strategies.problem.problem import Problem
 

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from strategies.bounds.dual_weights import MARGIN
 from strategies.operators import Array, Gram, Marginals, RowKronecker, fits
-from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.validation import densified
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import products_over
 from strategies.problem.problem import Problem

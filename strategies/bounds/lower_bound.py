@@ -35,7 +35,7 @@ from strategies.bounds.unions.joint_tables import joint_bound
 from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import fits
-from strategies.operators.base.threads import one_thread
+from strategies.operators.base.arrays import one_thread
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem

@@ -25,7 +25,7 @@ from scipy import linalg
 from strategies.bounds.climbs import WORK, uniform_bound
 from strategies.bounds.dual_weights import MARGIN, Climb, Dual, updated_weights
 from strategies.operators import Array, Ranges
-from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.ordered_sums import OrderedGram
 from strategies.problem.problem import Problem
 
 NODES = 36  # systems of three diagonals a step: the diagonal is then exact to nine digits and more

@@ -37,8 +37,8 @@ from strategies.bounds.implicit_bound import (
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
 from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.base.arrays import Longs
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.distinct_rows import is_explicit
 from strategies.problem.problem import Problem
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows
+from strategies.operators.masks.packed_masks import unique_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ from scipy import linalg
 from strategies.bounds.dual_weights import root_traces
 from strategies.bounds.path_patterns import PatternRows
 from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.masks.attribute_sets import members, unique_rows
 from strategies.operators.masks.energies import is_maximal
+from strategies.operators.masks.packed_masks import members, unique_rows
 
 MOST_COLUMNS = 4096  # joint codes of a set; sets of more are left out
 MOST_SHARED = 4000  # dimensions of what is shared; sets that would exceed them are left out

@@ -33,7 +33,7 @@ from strategies.methods.family import (
 )
 from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
-from strategies.operators.base.pseudo_inverse import factorised
+from strategies.operators.base.recovery import factorised
 from strategies.problem.problem import Problem
 
 LARGEST = 1000

@@ -11,7 +11,7 @@ import numpy as np
 from strategies.bounds.climbs import steps_within, update_seconds
 from strategies.bounds.dual_weights import ascend, gaussian_strategy
 from strategies.operators import Array
-from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.problem import Problem
 
 MOST_ROWS = 700  # distinct rows of a workload that are few enough to start from

@@ -40,7 +40,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
 )
-from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
 

@@ -5,9 +5,8 @@ Explicit ones, products, stacks and weights of others stand here; `ordered`: ove
 `base`: what every structure does, and how answers are taken back.
 """
 
-from strategies.operators.base.arrays import Array
-from strategies.operators.base.cross_gram import cross_gram
-from strategies.operators.base.memory import (
+from strategies.operators.base.arrays import (
+    Array,
     MemoryCapError,
     check_allocation,
     current_cap,
@@ -15,27 +14,23 @@ from strategies.operators.base.memory import (
     memory_cap,
     readable_bytes,
 )
-from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.pseudo_inverse import RowSpaceError
+from strategies.operators.base.operator import Norm, Operator, cross_gram
 from strategies.operators.base.recovery import (
+    RowSpaceError,
     error_trace,
     errors_of_determined_rows,
     estimate,
     row_errors,
 )
-from strategies.operators.explicit import Dense, MatrixLike, Sparse, as_operator
-from strategies.operators.gram import Gram
-from strategies.operators.grouping import Grouping, over_groups
-from strategies.operators.identity import Identity
+from strategies.operators.explicit import Dense, Gram, MatrixLike, Sparse, as_operator
+from strategies.operators.identity import Grouping, Identity, over_groups
 from strategies.operators.kronecker import Kronecker
-from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
 from strategies.operators.ordered.p_identity import PIdentity
-from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.ordered.ranges import Ranges
 from strategies.operators.ordered.triangles import Semiseparable, Toeplitz
-from strategies.operators.product import Product
+from strategies.operators.product import Product, RowScaled
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Partition, Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals

@@ -8,18 +8,15 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Numbers, as_columns
-from strategies.operators.base.cross_gram import cross_gram, rows_product
-from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.arrays import Array, Integers, Numbers, as_columns, check_allocation
+from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.base.validation import cell_codes
 from strategies.operators.explicit import Dense
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
-from strategies.operators.masks.khatri_rao import khatri_rao
+from strategies.operators.masks.packed_masks import khatri_rao, unique_rows
+from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Stack
 from strategies.operators.wrappers import Scaled
 

@@ -9,13 +9,18 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
-from strategies.operators.base.cross_gram import rows_product
-from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Integers,
+    Longs,
+    Numbers,
+    check_allocation,
+    fits,
+)
+from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
 from strategies.operators.base.validation import cell_codes, owned
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import (
     Energies,
@@ -23,9 +28,8 @@ from strategies.operators.masks.energies import (
     may_be_tables,
     structure_energies,
 )
-from strategies.operators.masks.halves import Halves
-from strategies.operators.masks.khatri_rao import exact_products, khatri_rao, sum_of_products
 from strategies.operators.masks.mask_products import (
+    Halves,
     check_disjoint,
     columns_by_group,
     combined_squares,
@@ -40,8 +44,12 @@ from strategies.operators.masks.packed_masks import (
     Masks,
     as_columns,
     checked_masks,
+    exact_products,
+    khatri_rao,
     pack,
     packed_widths,
+    sum_of_products,
+    unique_rows,
     unpack,
 )
 from strategies.operators.wrappers import Scaled

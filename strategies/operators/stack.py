@@ -7,12 +7,9 @@ from typing import TypeVar
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, cut
-from strategies.operators.base.cross_gram import cross_gram, rows_product
-from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.pseudo_inverse import RowSpaceError
-from strategies.operators.base.recovery import error_trace, estimate, row_errors
+from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation, cut, fits
+from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
+from strategies.operators.base.recovery import RowSpaceError, error_trace, estimate, row_errors
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
 from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
 from strategies.operators.masks.residuals import Residuals, answers_from

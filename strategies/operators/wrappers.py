@@ -6,12 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real
-from strategies.operators.base.cross_gram import cross_gram, rows_product
-from strategies.operators.base.explicit_forms import check_range
-from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm, Operator, transpose
-from strategies.operators.base.validation import real_array
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real, check_allocation
+from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product, transpose
+from strategies.operators.base.validation import check_range, real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from

@@ -17,9 +17,9 @@ from scipy import linalg
 
 from strategies.operators import Dense, Gram, Operator, RowScaled, Sparse, as_operator, fits
 from strategies.operators.base.arrays import Array, Longs
-from strategies.operators.base.pseudo_inverse import WELL_CONDITIONED
 from strategies.operators.base.qr import check_finite, singular_values
-from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.base.recovery import WELL_CONDITIONED
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.objective import Aim
 

@@ -26,7 +26,7 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.arrays import Form, Integers, Longs, Numbers, Real
-from strategies.operators.masks.attribute_sets import unique_rows
+from strategies.operators.masks.packed_masks import unique_rows
 
 Keys = NDArray[np.uint64]
 

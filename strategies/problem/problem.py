@@ -16,10 +16,10 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.arrays import Bools, Longs
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
-from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ordered.ranges import Ranges
 from strategies.problem.consecutive import merged_in_order
 from strategies.problem.distinct_rows import (

@@ -37,8 +37,8 @@ from strategies.operators import (
 )
 from strategies.operators.base.arrays import Array, Bools, Longs, Real
 from strategies.operators.kronecker import kronecker_blocks
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import distinct_sets, gram_energies
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.consecutive import (
     ENTRY_BYTES,
     EqualValuedRows,

@@ -23,8 +23,7 @@ import numpy as np
 
 from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, RowSpaceError, as_operator, error_trace
-from strategies.operators.base.pseudo_inverse import factorised
-from strategies.operators.base.recovery import factored_trace
+from strategies.operators.base.recovery import factored_trace, factorised
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.ranges import Ranges, ranges_error

@@ -11,7 +11,7 @@ from strategies.methods.family import Family
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.registry import requested_families
 from strategies.operators import Kronecker, Norm, memory_cap
-from strategies.operators.base.threads import one_thread
+from strategies.operators.base.arrays import one_thread
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy

@@ -27,8 +27,7 @@ from strategies.operators import (
 from strategies.operators.explicit import Dense
 from strategies.operators.masks.components import mask_rows, table_components
 from strategies.operators.product import Product
-from strategies.operators.tables.product_tables import ProductTables
-from strategies.operators.tables.weighted_tables import WeightedTables
+from strategies.operators.tables.weighted_tables import ProductTables, WeightedTables
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
 

@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from strategies import examples, select
 from strategies.methods.ordered.hierarchy import equal_loss, trees
 from strategies.operators import Norm, Ranges
-from strategies.operators.ordered.ordered_gram import ordered_gram
+from strategies.operators.ordered.ordered_sums import ordered_gram
 
 MAKERS = {"prefix": examples.prefix_sums, "ranges": examples.all_ranges}
 ASKED = {

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from mrf_matrix.base.checks import magnitude
 from mrf_matrix.cli.screen import table
-from strategies.operators.base.memory import readable_bytes
+from strategies.operators.base.arrays import readable_bytes
 
 if TYPE_CHECKING:
     from mrf_matrix.planning import Tuning

@@ -31,7 +31,7 @@ from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_secon
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal import WEIGHING
 from strategies.operators import Operator
-from strategies.operators.base.memory import readable_bytes
+from strategies.operators.base.arrays import readable_bytes
 
 
 class PrivateData(Protocol):

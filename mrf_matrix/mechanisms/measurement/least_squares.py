@@ -26,8 +26,14 @@ from strategies.operators import (
     fits,
     over_groups,
 )
-from strategies.operators.base.pseudo_inverse import Factors, factorised, numbered
-from strategies.operators.base.recovery import explicit_row_errors, is_explicit, row_errors
+from strategies.operators.base.recovery import (
+    Factors,
+    explicit_row_errors,
+    factorised,
+    is_explicit,
+    numbered,
+    row_errors,
+)
 
 _FACTORS: "WeakKeyDictionary[Operator, Factors]" = WeakKeyDictionary()
 

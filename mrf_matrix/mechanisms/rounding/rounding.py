@@ -42,8 +42,7 @@ from strategies.operators import (
     TableStack,
     Toeplitz,
 )
-from strategies.operators.base.pseudo_inverse import factorised
-from strategies.operators.base.recovery import is_explicit
+from strategies.operators.base.recovery import factorised, is_explicit
 from strategies.problem.units import in_unit
 
 

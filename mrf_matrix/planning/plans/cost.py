@@ -56,7 +56,7 @@ from strategies.operators import (
     TableStack,
     check_allocation,
 )
-from strategies.operators.base.memory import REMEDY, current_cap, readable_bytes
+from strategies.operators.base.arrays import REMEDY, current_cap, readable_bytes
 from strategies.operators.base.recovery import LONGEST, is_explicit
 
 ANSWERS_HELD, CODES_HELD = 4, 3

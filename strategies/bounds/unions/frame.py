@@ -25,7 +25,7 @@ from scipy import linalg
 from strategies.bounds.ordered_dual import bands, climb_ordered, root_nodes, steps_within
 from strategies.operators import Array
 from strategies.operators.base.qr import complement
-from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
 from strategies.problem.table_union import Kind
 
 HELD = 8

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.attribute_sets import contained
 from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
 from strategies.operators.masks.energies import (
     Energies,
@@ -23,6 +22,7 @@ from strategies.operators.masks.energies import (
     positive_energies,
     products_over,
 )
+from strategies.operators.masks.packed_masks import contained
 
 Ints = NDArray[np.int64]
 

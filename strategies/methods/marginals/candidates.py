@@ -20,8 +20,8 @@ import numpy as np
 from strategies.methods.marginals.algebra import set_cells
 from strategies.operators import Array, current_cap, fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.attribute_sets import contained, unique_rows
 from strategies.operators.masks.energies import Energies
+from strategies.operators.masks.packed_masks import contained, unique_rows
 
 ENUMERATED = 16  # attributes up to which every subset is a candidate
 

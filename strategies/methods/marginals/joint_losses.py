@@ -19,7 +19,7 @@ from scipy import linalg, sparse
 
 from strategies.methods.marginals.product_losses import Point, ProductLosses, Slopes
 from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.masks.attribute_sets import contained
+from strategies.operators.masks.packed_masks import contained
 from strategies.operators.tables.product_marginals import coarser_classes
 
 ChainSlopes = tuple[Array, Array, list[Array], Array]

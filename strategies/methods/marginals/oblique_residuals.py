@@ -17,7 +17,7 @@ from strategies.bounds.unions.pinched_union import (
 )
 from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, factory
 from strategies.operators import Dense, ObliqueResiduals, Operator
-from strategies.operators.tables.code_differences import differences
+from strategies.operators.tables.oblique_residuals import differences
 from strategies.problem.problem import Problem
 
 

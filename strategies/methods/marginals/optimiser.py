@@ -20,8 +20,8 @@ import scipy
 from strategies.methods.marginals.algebra import Cover, Ints, make_cover, marginals_loss, set_cells
 from strategies.operators import Array, Norm
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.attribute_sets import contained
 from strategies.operators.masks.energies import Energies
+from strategies.operators.masks.packed_masks import contained
 
 INFEASIBLE = 1e30  # value of the logarithm of the loss where a needed component has no eigenvalue
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.masks.attribute_sets import contained
+from strategies.operators.masks.packed_masks import contained
 from strategies.problem.table_union import Kind, TableUnion
 
 TINY = 1e-300  # stands for zero under a logarithm

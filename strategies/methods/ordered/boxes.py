@@ -18,8 +18,8 @@ from strategies.methods.ordered.ordered_cells import range_strategy
 from strategies.operators import Array, Identity, Kronecker, Norm, Operator, RowScaled, Sparse, fits
 from strategies.operators.base.arrays import Bools, Longs
 from strategies.operators.base.recovery import row_errors
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.consecutive import ranges_as_given
 from strategies.problem.problem import Problem
 

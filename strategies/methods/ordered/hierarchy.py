@@ -19,7 +19,7 @@ import scipy
 from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, Ranges
-from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.ordered_sums import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
 BRANCHINGS = tuple(range(2, 17))  # children of a node that are tried

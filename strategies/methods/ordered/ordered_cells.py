@@ -1,6 +1,6 @@
 """Workloads over ordered cells, such as prefix sums and ranges, at sizes up to many thousands.
 
-They are known by their Gram (`strategies.operators.ordered.ordered_gram`), not by how they were
+They are known by their Gram (`strategies.operators.ordered.ordered_sums`), not by how they were
 given; or by their rows, where these are ranges in some order (`strategies.problem.consecutive`).
 For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which is
 never above the best equally weighted one. For Gaussian noise: the certified optimum, a triangle of
@@ -20,8 +20,8 @@ from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equa
 from strategies.methods.ordered.streams import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
 from strategies.operators import Array, Dense, Identity, Norm, Operator, Ranges, fits
-from strategies.operators.base.pseudo_inverse import factorised
-from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.base.recovery import factorised
+from strategies.operators.ordered.ordered_sums import OrderedGram
 from strategies.operators.ordered.p_identity import PIdentity
 from strategies.operators.ordered.ranges import ranges_error
 from strategies.problem.problem import Problem

@@ -51,7 +51,7 @@ from strategies.methods.ordered.hierarchy import (
     weighted_hierarchy,
 )
 from strategies.operators import Identity, Norm, Operator, Ranges, Sparse
-from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.ordered_sums import OrderedGram
 from strategies.problem.problem import Problem
 
 Sizes = tuple[int, ...]

@@ -14,7 +14,7 @@ import numpy as np
 from strategies.methods.descents.descent import minimise
 from strategies.methods.ordered.windows import RangeLoss, WindowLoss, Windows
 from strategies.operators import Array, Operator, Ranges
-from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.ordered_sums import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
 JOINED = 1400

@@ -31,7 +31,7 @@ from scipy import linalg, sparse
 from strategies.methods.descents.descent import REFUSED
 from strategies.operators import Array, Ranges
 from strategies.operators.base.arrays import Longs
-from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.ordered_sums import OrderedGram
 from strategies.operators.ordered.ranges import sums_from_cells, sums_to_cuts
 
 REACH = 1

@@ -26,8 +26,8 @@ from strategies.bounds.path_patterns import PatternRows
 from strategies.methods.family import BEFORE, Family, Search, evaluation_seconds, factory
 from strategies.operators import Array, Dense, Operator, Product, RowKronecker
 from strategies.operators.base.arrays import Longs
-from strategies.operators.masks.attribute_sets import members, unique_rows
 from strategies.operators.masks.heaviest_cell import MOST_TOGETHER, search_seconds
+from strategies.operators.masks.packed_masks import members, unique_rows
 from strategies.problem.problem import Problem
 
 TOLERANCE = 5e-3  # gap at which the climb ends

@@ -15,11 +15,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, Real, as_columns
-from strategies.operators.base.explicit_forms import densified, exact_column_sums, integer_form
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.arrays import (
+    Array,
+    Form,
+    Integers,
+    Longs,
+    Numbers,
+    Real,
+    as_columns,
+    check_allocation,
+)
 from strategies.operators.base.qr import least_squares
-from strategies.operators.base.validation import of_length, plain_array
+from strategies.operators.base.validation import (
+    densified,
+    exact_column_sums,
+    integer_form,
+    of_length,
+    plain_array,
+)
 
 Norm = Literal["l1", "l2"]
 
@@ -296,3 +309,31 @@ def product(left: Operator, right: Operator) -> Operator:
 def explicit(form: Form, sizes: tuple[int, ...] | None = None) -> Operator:
     """Return an ndarray or a CSR array as a structure."""
     raise NotImplementedError(f"{type(form).__name__} is no explicit matrix.")
+
+
+def cross_gram(left: Operator, right: Operator) -> Array:
+    """Return ``left @ right.T`` (q x m), by structure where either side has one.
+
+    Raises
+    ------
+    MemoryCapError
+        If no rule applies and an explicit form exceeds the memory cap.
+    """
+    check_allocation("cross gram", (left.shape[0], right.shape[0]))
+    rule = rows_product(left, right)
+    if rule is not None:
+        return rule
+    rule = rows_product(right, left)
+    if rule is not None:
+        return rule.T
+    return densified(left.compact() @ right.compact().T)
+
+
+@singledispatch
+def rows_product(outer: Operator, other: Operator) -> Array | None:
+    """Return ``outer @ other.T`` by a rule of the outer structure, None where it has none.
+
+    A structure that only combines the rows of another, or that is made of products, registers
+    its rule beside its class.
+    """
+    return None

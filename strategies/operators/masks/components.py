@@ -21,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Longs, Numbers
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.arrays import Array, Bools, Longs, Numbers, check_allocation
 from strategies.operators.base.operator import Operator
-from strategies.operators.masks.attribute_sets import combinations, unique_rows
-from strategies.operators.masks.packed_masks import mask_widths
+from strategies.operators.masks.packed_masks import combinations, mask_widths, unique_rows
 
 MAX_FIXED = 20  # a row that fixes more attributes than this has too many components to enumerate
 

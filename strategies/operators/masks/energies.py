@@ -16,12 +16,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.base.memory import fits
+from strategies.operators.base.arrays import Array, Bools, Longs, fits
 from strategies.operators.base.operator import Operator
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
-from strategies.operators.masks.packed_masks import mask_widths
+from strategies.operators.masks.packed_masks import mask_widths, unique_rows
 
 MOST_FLAGS = 2**28  # sets times attributes that may be listed
 NEGLIGIBLE = 1e-14  # share of all energy below which the rounding of a difference counts as zero

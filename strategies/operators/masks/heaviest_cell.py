@@ -21,10 +21,8 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Longs
-from strategies.operators.base.memory import fits
-from strategies.operators.masks.attribute_sets import members, unique_rows
-from strategies.operators.masks.packed_masks import Masks
+from strategies.operators.base.arrays import Array, Longs, fits
+from strategies.operators.masks.packed_masks import Masks, members, unique_rows
 
 BLOCK = 2**17  # cells whose norms are written out at once
 MOST_TOGETHER = 2 * 10**10

@@ -1,16 +1,171 @@
-"""One 0/1 mask per row and attribute, packed to bits."""
+"""One 0/1 mask a row and attribute, packed to bits; sets of attributes; products of masks."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Bools, Longs, Numbers
+from strategies.operators.base.arrays import Bools, Integers, Longs, Numbers, check_allocation
 from strategies.operators.base.validation import plain_array
 
-BAND = 2**12
+MEETING = 4.0
+"""Entries of a dense table that take as long as one attribute that two sets have in common."""
+
+
+def unique_rows(table: Numbers) -> tuple[Longs, Longs]:
+    """Return (first index of each distinct row, number of every row's distinct row)."""
+    flat = np.ascontiguousarray(
+        np.packbits(table.astype(np.bool_, copy=False), axis=1) if table.dtype == bool else table
+    )
+    if flat.shape[1] == 0:
+        return np.zeros(min(len(flat), 1), np.int64), np.zeros(len(flat), np.int64)
+    _, first, inverse = np.unique(_keys(flat), return_index=True, return_inverse=True)
+    return first.astype(np.int64), inverse.ravel().astype(np.int64)
+
+
+def _keys(flat: Numbers) -> Numbers:
+    """Return one value a row, in the order of the rows' bytes: a number where they are few."""
+    width = flat.dtype.itemsize * flat.shape[1]
+    whole = next((size for size in (1, 2, 4, 8) if width <= size), 0)
+    if flat.dtype != np.uint8 or not whole:
+        return np.asarray(flat.view(np.dtype((np.void, width))).ravel())
+    padded = np.zeros((len(flat), whole), dtype=np.uint8)
+    padded[:, :width] = flat
+    return np.asarray(padded.view(f">u{whole}").ravel().astype(f"=u{whole}"))
+
+
+def combinations(table: Numbers) -> tuple[Longs, Longs]:
+    """Return what `unique_rows` does, in another order: column by column.
+
+    Faster than comparing whole rows where columns hold few different values.
+    """
+    first, number = np.arange(min(len(table), 1)), np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        values, codes = np.unique(column, return_inverse=True)
+        keys = number * len(values) + codes.ravel()
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    return first, number.ravel()
+
+
+def members(number: Longs) -> list[Longs]:
+    """Return the rows of every number from 0 on, each in order."""
+    if not len(number):
+        return []
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(number))[:-1])
+
+
+def contained(inner: Bools, outer: Bools) -> sparse.csc_array:
+    """Return which sets of one table (u, d) lie in which of another (K, d), as ones (u, K).
+
+    By the attributes that two sets have in common where most pairs have none; else by a product of
+    float32 matrices, of shape (u, K).
+
+    >>> sets = np.array([[True, False], [True, True]])
+    >>> contained(sets, sets).toarray()
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    u, k = len(inner), len(outer)
+    meetings = float(inner.sum(axis=0, dtype=np.float64) @ outer.sum(axis=0, dtype=np.float64))
+    if MEETING * meetings > float(u) * k:
+        check_allocation("containment of attribute sets", (k, u), 5)
+        inside = (~outer).astype(np.float32) @ inner.T.astype(np.float32) == 0
+        ends = np.concatenate([[0], np.cumsum(np.count_nonzero(inside, axis=1))])
+        row = np.nonzero(inside)[1]
+        return sparse.csc_array((np.ones(len(row)), row, ends), shape=(u, k))
+    check_allocation("common attributes of sets", (int(meetings),), 16)
+    tables = [sparse.csr_array(one.astype(np.int32)) for one in (inner, outer)]
+    common = (tables[0] @ tables[1].T).tocoo()
+    whole = common.data == inner.sum(axis=1)[common.coords[0]]
+    empty = np.flatnonzero(~inner.any(axis=1))  # in every set, with nothing in common
+    rows = np.concatenate([common.coords[0][whole], np.repeat(empty, k)])
+    columns = np.concatenate([common.coords[1][whole], np.tile(np.arange(k), len(empty))])
+    return sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(u, k))
+
+
+ENTRIES = 2**15
+"""Entries that are laid out at a time: a few arrays of them stay in the processor's cache."""
+
+
+def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
+    """Return the matrix whose column j is the Kronecker product of the blocks' columns j.
+
+    `blocks`: with sorted indices.
+
+    Of shape (prod(m_i), N): row numbers in C order, the last block fastest. The largest arrays
+    hold one entry per nonzero of the result.
+
+    Raises MemoryCapError if the nonzeros do not fit the memory cap.
+    """
+    counts = [np.diff(block.indptr) for block in blocks]
+    total = sum_of_products(counts)
+    check_allocation("nonzeros of a column-wise Kronecker product", (total, 3))
+    ends = np.concatenate([[0], np.cumsum(np.prod(counts, axis=0, dtype=np.int64))])
+    row = np.empty(total, dtype=np.int64)
+    value = np.ones(total, dtype=np.result_type(*(block.dtype for block in blocks)))
+    weighted = any((block.data != 1).any() for block in blocks)
+    cuts = np.searchsorted(ends, np.arange(0, total, ENTRIES)).tolist()
+    for first, last in pairwise([*dict.fromkeys(cuts), len(ends) - 1]):
+        band = slice(ends[first], ends[last])
+        row[band], products = _band(blocks, np.arange(first, last), weighted)
+        if weighted:
+            value[band] = products
+    n_rows = prod(int(block.shape[0]) for block in blocks)
+    return sparse.csc_array((value, row, ends), shape=(n_rows, len(ends) - 1))
+
+
+def _band(
+    blocks: Sequence[sparse.csc_array], column: Longs, weighted: bool
+) -> tuple[Longs, Numbers]:
+    """Return row numbers and, where some are not one, values of columns one after the other."""
+    row, value = np.zeros(len(column), dtype=np.int64), np.ones(len(column), dtype=np.int64)
+    for block in blocks:
+        starts = block.indptr[column]
+        counts = (block.indptr[column + 1] - starts).astype(np.int64)
+        entry = ranges(starts, counts)
+        row = np.repeat(row * block.shape[0], counts) + block.indices[entry]
+        if weighted:
+            value = np.repeat(value, counts) * block.data[entry]
+        column = np.repeat(column, counts)
+    return row, value
+
+
+def ranges(starts: Integers, counts: Integers) -> Longs:
+    """Return the concatenation of ``arange(start, start + count)``."""
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+
+
+def sum_of_products(counts: Sequence[Integers]) -> int:
+    """Return the sum over columns of the product of counts, safe from integer overflow."""
+    products = exact_products(counts)
+    fits = int(products.max(initial=0)) * len(products) < 2**62
+    return int((products if fits else products.astype(object)).sum())
+
+
+def exact_products(counts: Sequence[Integers]) -> Integers:
+    """Return the products of counts, column by column: int64, or Python's integers beyond it.
+
+    In int64 for as many counts at a time as their largest allow.
+    """
+    parts, room = [np.ones(len(counts[0]), dtype=np.int64)], 2**62
+    for part in counts:
+        largest = max(int(part.max(initial=0)), 1)
+        if largest > room:
+            parts.append(np.ones(len(part), dtype=np.int64))
+            room = 2**62
+        parts[-1] = parts[-1] * part.astype(np.int64)
+        room //= largest
+    if len(parts) == 1:
+        return parts[0]
+    return np.asarray(prod(part.astype(object) for part in parts))
+
+
+ROWS = 2**12
 """Rows that are packed at a time: they stay in the processor's cache."""
 
 Bits = NDArray[np.uint8]
@@ -33,8 +188,8 @@ def pack(masks: Sequence[Numbers]) -> Bits:
     """Return masks of shapes (o, n_i) as one (o, ceil(sum(n_i) / 8)) array of bytes."""
     width = sum(mask.shape[1] for mask in masks)
     found = np.empty((len(masks[0]), -(-width // 8)), dtype=np.uint8)
-    for start in range(0, len(found), BAND):
-        band = slice(start, start + BAND)
+    for start in range(0, len(found), ROWS):
+        band = slice(start, start + ROWS)
         whole = np.concatenate([np.asarray(mask[band]) != 0 for mask in masks], axis=1)
         found[band] = np.packbits(whole, axis=1)
     return found

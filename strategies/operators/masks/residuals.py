@@ -15,11 +15,10 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Longs, over_cells
-from strategies.operators.base.memory import current_cap
+from strategies.operators.base.arrays import Array, Bools, Longs, current_cap, over_cells
 from strategies.operators.base.operator import Operator
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.packed_masks import unique_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Numbers, Real, as_columns
-from strategies.operators.base.explicit_forms import densified
-from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.arrays import (
+    Array,
+    Numbers,
+    Real,
+    as_columns,
+    check_allocation,
+    fits,
+)
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.validation import checked_sizes, real_array, real_sparse
+from strategies.operators.base.validation import checked_sizes, densified, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.ordered.all_ranges import AllRanges
-from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.operators.ordered.ordered_sums import AllRanges, OrderedGram, ordered_gram
 from strategies.operators.ordered.ranges import Ranges, sums_to_cuts
 
 BAND = 2**22  # entries of the workload that are solved with at once

@@ -6,13 +6,12 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Longs, Real
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.arrays import Array, Longs, Real, check_allocation
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.pseudo_inverse import Factors
+from strategies.operators.base.recovery import Factors
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.ordered.prefix_sums import PrefixSums
+from strategies.operators.ordered.ordered_sums import PrefixSums
 
 DENSE = 3  # a matrix with fewer zeros than this share of its entries is written out densely
 BAND = 2**22  # entries of differences that are held at once

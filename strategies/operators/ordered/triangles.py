@@ -14,13 +14,18 @@ import numpy as np
 import scipy
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Longs, Numbers, Real, as_columns
-from strategies.operators.base.explicit_forms import check_range
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.arrays import (
+    Array,
+    Longs,
+    Numbers,
+    Real,
+    as_columns,
+    check_allocation,
+)
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.validation import real_array
+from strategies.operators.base.validation import check_range, real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ordered.ranges import prefix_ends
 
 BLOCK = 64  # rows that are written out at once

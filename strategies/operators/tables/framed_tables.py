@@ -17,19 +17,26 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strategies.operators.base.arrays import Array, Bools, Numbers, Real, as_columns, over_cells
-from strategies.operators.base.explicit_forms import exact_entries
-from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Numbers,
+    Real,
+    as_columns,
+    check_allocation,
+    over_cells,
+)
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.pseudo_inverse import (
+from strategies.operators.base.recovery import (
     RowSpaceError,
     check_rows_contained,
     numbered,
 )
+from strategies.operators.base.validation import exact_entries
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
-from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from
 from strategies.operators.tables.weighted_tables import WeightedTables, along, few
 

@@ -8,21 +8,26 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Numbers, as_columns
-from strategies.operators.base.cross_gram import cross_gram, rows_product
-from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Operator
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Integers,
+    Numbers,
+    as_columns,
+    check_allocation,
+    fits,
+)
+from strategies.operators.base.operator import Operator, cross_gram, rows_product
 from strategies.operators.base.validation import cell_codes
-from strategies.operators.grouping import Grouping
-from strategies.operators.identity import Identity
+from strategies.operators.identity import Grouping, Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
-from strategies.operators.masks.attribute_sets import contained, unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
+from strategies.operators.masks.packed_masks import contained, unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
+from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.row_scaled import RowScaled
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.weighted_tables import ProductTables
 
 MOST_PARTS = 2**20  # components of all rows together up to which marginals are asked row by row
 MOST_BITS = 2**27  # bits of all rows' masks up to which they are

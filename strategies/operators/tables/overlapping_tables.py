@@ -21,10 +21,9 @@ from math import prod
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Longs, Real
-from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.arrays import Array, Longs, Real, check_allocation, fits
 from strategies.operators.base.qr import complement, has_full_rank, orthogonal
-from strategies.operators.row_scaled import as_number
+from strategies.operators.product import as_number
 
 Table = tuple[int, ...]
 

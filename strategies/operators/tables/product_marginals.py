@@ -20,15 +20,13 @@ from math import prod
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Bools, Longs, as_columns
-from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.arrays import Array, Bools, Longs, as_columns, check_allocation, fits
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.base.qr import has_full_rank, orthogonal, triangular
-from strategies.operators.base.recovery import estimate, row_errors
+from strategies.operators.base.recovery import RowSpaceError, estimate, row_errors
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, kronecker_blocks, kronecker_product
-from strategies.operators.masks.attribute_sets import contained
+from strategies.operators.masks.packed_masks import contained
 from strategies.operators.stack import Stack
 from strategies.operators.tables.framed_tables import FramedTables, Parts
 from strategies.operators.tables.weighted_tables import along

@@ -13,16 +13,25 @@ from math import prod
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Integers, as_columns, cut, over_cells
-from strategies.operators.base.cross_gram import rows_product
-from strategies.operators.base.explicit_forms import check_range
-from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.arrays import (
+    Array,
+    Integers,
+    as_columns,
+    check_allocation,
+    cut,
+    over_cells,
+)
+from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.qr import orthogonal
-from strategies.operators.base.validation import attribute_set, attribute_sizes, cell_codes
+from strategies.operators.base.validation import (
+    attribute_set,
+    attribute_sizes,
+    cell_codes,
+    check_range,
+)
 from strategies.operators.explicit import MatrixLike, as_operator
 from strategies.operators.kronecker import Kronecker
-from strategies.operators.row_scaled import RowScaled
+from strategies.operators.product import RowScaled
 from strategies.operators.stack import Stack
 from strategies.operators.tables.overlapping_tables import (
     JointSolve,

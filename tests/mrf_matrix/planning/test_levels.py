@@ -18,7 +18,7 @@ from strategies import examples
 from strategies.methods.descents.row_weights import SharedWeights
 from strategies.methods.ordered.hierarchy import tree_sizes, weighted_hierarchy
 from strategies.operators import RowKronecker
-from strategies.operators.ordered.ordered_gram import ordered_gram
+from strategies.operators.ordered.ordered_sums import ordered_gram
 
 UNEVEN = RandomTrees(n_trees=5, max_depth=3, splits="binary").grow(Domain.from_sizes([3, 2, 4]), 1)
 NORMS = ("l1", "l2")

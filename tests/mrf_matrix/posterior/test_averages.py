@@ -13,7 +13,7 @@ from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.posterior import CellShares, LabelPosterior, averages
 from mrf_matrix.posterior.averages import averaged
 from strategies.operators import memory_cap
-from strategies.operators.base.memory import MemoryCapError
+from strategies.operators.base.arrays import MemoryCapError
 
 SIZES = (3, 2, 4, 3)
 CODES = np.array(list(product(*map(range, SIZES))))

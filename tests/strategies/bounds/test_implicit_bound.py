@@ -19,7 +19,7 @@ from strategies.bounds.path_climb import paths_bound
 from strategies.bounds.path_patterns import distinct_paths
 from strategies.bounds.pinched_bound import pinched_bound
 from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
-from strategies.operators.base.memory import MemoryCapError
+from strategies.operators.base.arrays import MemoryCapError
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
 

@@ -25,7 +25,7 @@ from strategies.operators import (
     Scaled,
     as_operator,
 )
-from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
 from strategies.problem.problem import Problem
 
 FAMILY = strategies.ordered_cells()

@@ -17,7 +17,7 @@ from strategies.methods.ordered.hierarchy import (
 from strategies.methods.ordered.windowed import Descent
 from strategies.methods.ordered.windows import RangeLoss, Windows
 from strategies.operators import Dense, Ranges
-from strategies.operators.base.pseudo_inverse import factorised
+from strategies.operators.base.recovery import factorised
 from strategies.operators.ordered.ranges import ranges_error
 from strategies.problem.problem import Problem
 

@@ -14,9 +14,8 @@ from strategies import operators as ops
 from strategies.operator_files import RULES, OperatorFileError, decode, encode, paths
 from strategies.operator_files.paths import check_disjoint
 from strategies.operators import Operator
-from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
 from strategies.operators.ordered.p_identity import PIdentity
-from strategies.operators.ordered.prefix_sums import PrefixSums
 
 RANDOM = np.random.default_rng(3)
 SIZES = (3, 2, 4)

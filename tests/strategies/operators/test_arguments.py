@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from strategies import operators as ops
-from strategies.operators.base.memory import current_cap, readable_bytes
+from strategies.operators.base.arrays import current_cap, readable_bytes
 
 NAN = np.array([[1.0, np.nan]])
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {

@@ -6,7 +6,7 @@ from scipy import linalg
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
 from strategies import select
-from strategies.operators.base import pseudo_inverse
+from strategies.operators.base import recovery as pseudo_inverse
 from strategies.operators.base.qr import minimum_norm, singular_values
 
 RNG = np.random.default_rng(4)

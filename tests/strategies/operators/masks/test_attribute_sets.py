@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from strategies.operators.masks import attribute_sets
+from strategies.operators.masks import packed_masks as attribute_sets
 
 
 @pytest.mark.parametrize("meeting", [0.0, np.inf])

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.operators.base.memory import MemoryCapError, memory_cap
-from strategies.operators.base.pseudo_inverse import RowSpaceError
+from strategies.operators.base.arrays import MemoryCapError, memory_cap
+from strategies.operators.base.recovery import RowSpaceError
 from strategies.operators.explicit import Dense
 from strategies.operators.masks.components import components, mask_rows
-from strategies.operators.product import Product
+from strategies.operators.product import Product, RowScaled
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
 

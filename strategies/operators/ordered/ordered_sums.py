@@ -1,8 +1,8 @@
-"""Grams of workloads over ordered cells, by two vectors: ``(WᵀW)_ij = u_min(i,j) v_max(i,j)``.
+"""Prefix sums and all ranges over ordered cells, and Grams known by two vectors.
 
-Prefix sums have ``u = 1, v_j = n - j`` (cells from 0), all ranges ``u_i = i + 1, v_j = n - j``;
-reversing the cells exchanges the two. With ``t = u / v``, which never falls where the matrix is
-positive semidefinite,
+``(WᵀW)_ij = u_min(i,j) v_max(i,j)``: prefix sums have ``u = 1, v_j = n - j`` (cells from 0), all
+ranges ``u_i = i + 1, v_j = n - j``; reversing the cells exchanges the two. With ``t = u / v``,
+which never falls where the matrix is positive semidefinite,
 
     G = FᵀF,    F_kj = sqrt(t_k - t_(k-1)) v_j for j >= k, else 0    (t_(-1) = 0)
 
@@ -10,18 +10,183 @@ so F is a matrix of suffix sums between two diagonals, and its inverse and the G
 three diagonals.
 """
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 
 import numpy as np
 
-from strategies.operators.base.arrays import Array
-from strategies.operators.base.operator import Operator
-from strategies.operators.gram import Gram
+from strategies.operators.base.arrays import Array, check_allocation
+from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.explicit import Gram
 from strategies.operators.masks.energies import Energies, split_energies, structure_energies
-from strategies.operators.ordered.all_ranges import AllRanges
-from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.wrappers import Scaled
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderedSums(Operator):
+    """0/1 rows over n ordered cells; no two cells are in the same of them."""
+
+    n: int
+    is_binary = True
+    has_distinct_columns = True
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n={self.n}: expected at least one cell.")
+        object.__setattr__(self, "n", int(self.n))
+
+    @property
+    @abstractmethod
+    def sums_over(self) -> Array:
+        """The number of sums that hold each cell, shape (n,)."""
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column: the number of sums that hold the cell, or its root."""
+        return self.sums_over if norm == "l1" else np.sqrt(self.sums_over)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrefixSums(OrderedSums):
+    """The n prefix sums over n ordered cells: row i sums cells 0 to i.
+
+    Parameters
+    ----------
+    n : int
+        Number of cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PrefixSums(4).matmat(np.arange(4.0))
+    array([0., 1., 3., 6.])
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and cells."""
+        return self.n, self.n
+
+    @property
+    def sums_over(self) -> Array:
+        """``n - j`` sums hold cell j."""
+        return np.arange(self.n, 0.0, -1.0)
+
+    def _matmat(self, right: Array) -> Array:
+        return np.asarray(np.cumsum(right, axis=0))
+
+    def _rmatmat(self, left: Array) -> Array:
+        return np.asarray(np.cumsum(left[::-1], axis=0)[::-1])
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense PrefixSums", self.shape)
+        return np.tri(self.n)
+
+    def gram_dense(self) -> Array:
+        """Return ``n - max(i, j)``, refused above the memory cap."""
+        check_allocation("gram of PrefixSums", self.shape)
+        cells = np.arange(self.n, dtype=np.float64)
+        return np.asarray(self.n - np.maximum.outer(cells, cells))
+
+    def row_gram(self) -> Array:
+        """Return ``min(i, j) + 1``, refused above the memory cap."""
+        check_allocation("row gram of PrefixSums", self.shape)
+        cells = np.arange(1.0, self.n + 1.0)
+        return np.asarray(np.minimum.outer(cells, cells))
+
+    def row_squares(self) -> Array:
+        """Return 1 to n: the cells in every sum."""
+        return np.arange(1.0, self.n + 1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AllRanges(OrderedSums):
+    """The ``n (n + 1) / 2`` sums over intervals of n ordered cells.
+
+    Rows are ordered by their first cell, then by their last. Products take cumulated sums, so
+    that a product costs its own result; the matrix is built only where it fits.
+
+    Parameters
+    ----------
+    n : int
+        Number of cells.
+
+    Examples
+    --------
+    >>> AllRanges(2).to_dense()
+    array([[1., 0.],
+           [1., 1.],
+           [0., 1.]])
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Intervals and cells."""
+        return self.n * (self.n + 1) // 2, self.n
+
+    @property
+    def sums_over(self) -> Array:
+        """``(j + 1) (n - j)`` intervals hold cell j."""
+        cells = np.arange(self.n, dtype=np.float64)
+        return np.asarray((cells + 1.0) * (self.n - cells))
+
+    def _matmat(self, right: Array) -> Array:
+        check_allocation("sums over all ranges", (self.shape[0], right.shape[1]))
+        sums = np.zeros((self.n + 1, right.shape[1]))
+        np.cumsum(right, axis=0, out=sums[1:])
+        return np.concatenate([sums[first + 1 :] - sums[first] for first in range(self.n)])
+
+    def _rmatmat(self, left: Array) -> Array:
+        steps = np.zeros((self.n + 1, left.shape[1]))
+        start = 0
+        for first in range(self.n):
+            part = left[start : start + self.n - first]
+            steps[first] += part.sum(axis=0)
+            steps[first + 1 :] -= part
+            start += self.n - first
+        return np.asarray(np.cumsum(steps[:-1], axis=0))
+
+    def row_bands(self, cells: int = 2**23) -> Iterator[Array]:
+        """Yield the rows in order, in dense bands of about so many entries."""
+        step = max(1, cells // self.n**2)
+        places = np.arange(self.n)
+        for start in range(0, self.n, step):
+            firsts = np.arange(start, min(self.n, start + step))
+            counts = self.n - firsts
+            first = np.repeat(firsts, counts)
+            last = first + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            yield ((places >= first[:, None]) & (places <= last[:, None])).astype(np.float64)
+
+    def squared_differences(self, prefixes: Array) -> Array:
+        """Return ``||x_j - x_(i-1)||²`` for every range i to j, given x of prefix sums (n, r)."""
+        check_allocation("squared differences", (self.n, self.n + 1))
+        lengths = np.einsum("ij,ij->i", prefixes, prefixes)
+        inner = prefixes @ prefixes.T
+        whole = [lengths]
+        for first in range(1, self.n):
+            both = lengths[first:] + lengths[first - 1]
+            whole.append(both - 2.0 * inner[first - 1, first:])
+        return np.concatenate(whole)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense AllRanges", self.shape)
+        return np.concatenate(list(self.row_bands()))
+
+    def gram_dense(self) -> Array:
+        """Return ``(min(i, j) + 1) (n - max(i, j))``, refused above the memory cap."""
+        check_allocation("gram of AllRanges", (self.n, self.n))
+        cells = np.arange(self.n, dtype=np.float64)
+        low, high = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
+        return np.asarray((low + 1.0) * (self.n - high))
+
+    def row_squares(self) -> Array:
+        """Return the cells of every interval."""
+        check_allocation("lengths of all ranges", (self.shape[0],))
+        return np.concatenate([np.arange(1.0, self.n - first + 1.0) for first in range(self.n)])
+
 
 PROBES = 4  # random vectors on which a Gram and its claimed form must agree (Freivalds 1977)
 LARGEST_PROBE = 1024  # entries of the probes: integers of at most this size
