@@ -126,9 +126,11 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
         steps: PrivateSteps = self._model.plan
         return steps.followed if isinstance(steps.followed, PrivateSteps) else steps
 
-    def _plan_of(self, given: Any) -> PrivateSteps:
+    def _plan_of(self, given: Any, early: PrivatePlan | None) -> PrivateSteps:
         serving = Serving.by(given, public_records(self.n_records))
-        return private_steps(self._plan(given.domain, serving), self.random_state)
+        if early is None or serving != ALL:  # what such data cannot give is no candidate
+            early = self._plan(given.domain, serving)
+        return private_steps(early, self.random_state)
 
     def _asked(self, given: Any, plan: PrivateSteps) -> Any:
         """Return what is asked of, once all that may follow would fit: **private**."""

@@ -236,15 +236,17 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
         check_before_release(plan)
         return asked_data(plan, given)
 
-    def _plan_of(self, given: Any) -> Any:
-        """Return the plan for data that were given."""
-        return self._plan(given.domain)
+    def _plan_of(self, given: Any, early: Any) -> Any:
+        """Return the plan for data that were given; `early`: made before, if the domain is known."""
+        return self._plan(given.domain) if early is None else early
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        early = None
         if not will_be_read_off(self.domain):  # refused before the records are looked at
-            bill_of(self, self._plan(required_domain(self.domain)).budget).check()
+            early = self._plan(required_domain(self.domain))
+            bill_of(self, early.budget).check()
         given = bring()
-        plan = self._plan_of(given)
+        plan = self._plan_of(given, early)
         structure: Provenance = getattr(plan, "provenance", NOTHING)  # blocks may be chosen ones
         bill = bill_of(self, plan.budget).resting_on(given.provenance, structure)
         bill.check()
