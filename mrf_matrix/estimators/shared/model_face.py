@@ -237,7 +237,7 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
         return asked_data(plan, given)
 
     def _plan_of(self, given: Any, early: Any) -> Any:
-        """Return the plan for data that were given; `early`: made before, if the domain is known."""
+        """Return the plan for data that were given; `early`: made before them, if it could be."""
         return self._plan(given.domain) if early is None else early
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
