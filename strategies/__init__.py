@@ -18,33 +18,27 @@ from strategies import examples
 from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family, Search
 from strategies.methods.free_entries import free_entries
-from strategies.methods.gaussian_optimal import gaussian_optimal
+from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
 from strategies.methods.kronecker_p_identity import kronecker_p_identity
 from strategies.methods.kronecker_selections import kronecker, kronecker_selections
-from strategies.methods.marginals.joint_tables import joint_tables
+from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
 from strategies.methods.marginals.marginals import marginals, residual_marginals
-from strategies.methods.marginals.oblique_residuals import oblique_residuals
 from strategies.methods.marginals.product_marginals import product_marginals
-from strategies.methods.ordered.boxes import boxes
-from strategies.methods.ordered.ordered_cells import ordered_cells
+from strategies.methods.ordered.ordered_cells import boxes, ordered_cells
 from strategies.methods.ordered.streams import prefix_factorisation, toeplitz
 from strategies.methods.ordered.trees import levels, tree, wavelet
 from strategies.methods.p_identity import p_identity
-from strategies.methods.paths.leaves import leaves
-from strategies.methods.paths.path_optimal import path_optimal
-from strategies.methods.plain import identity
 from strategies.methods.registry import families
 from strategies.methods.row_space import row_space
 from strategies.methods.weighted_rows import weighted_rows
-from strategies.methods.workload_itself import workload_itself
+from strategies.methods.workload_itself import identity, workload_itself
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
 from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import evaluate
 from strategies.search.progress import Progress
-from strategies.search.select import select
-from strategies.search.smallest_budget import SmallestBudget, smallest_budget
+from strategies.search.select import SmallestBudget, select, smallest_budget
 
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation

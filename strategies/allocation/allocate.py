@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from strategies.allocation.programme import Constraints, Programme
+from strategies.allocation.conic import Constraints, Programme
 from strategies.operators import (
     Array,
     Gram,
@@ -35,10 +35,9 @@ from strategies.operators.base.recovery import check_contained
 from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.objective import checked_weights
 from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy
-from strategies.problem.units import out_of_unit
+from strategies.problem.strategy import Strategy, out_of_unit
 from strategies.search.assessment import assess
-from strategies.search.smallest_budget import checked_targets
+from strategies.search.select import checked_targets
 
 Minimised = Literal["total", "max", "budget"]
 APART = 1e3  # ratio of the rows' largest entries up to which least squares takes them as they are

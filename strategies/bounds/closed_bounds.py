@@ -2,9 +2,9 @@
 
 *No row can be answered better than its largest cell.* For a strategy of sensitivity Δ,
 ``Δ² ||w A⁺||² >= max_j w_j²`` for every row w: with y on cell j alone the bound of
-`strategies.bounds.dual_weights` is that entry's square. Hence no loss is below ``Σ_i max_j W_ij²``.
+`strategies.bounds.dual_ascent` is that entry's square. Hence no loss is below ``Σ_i max_j W_ij²``.
 For the batch prediction ``W = Q Tᵀ T`` with Gaussian noise it is the optimum: A = T reaches it
-(`strategies.methods.paths.leaves`).
+(`strategies.methods.gaussian_optimal`).
 
 *The largest error of weighted marginal tables.* All rows of a table have one error. With weights μ
 of sum 1 on the tables and ``e_tU`` the energy of one row of table t on the component of U, the
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.bounds.dual_weights import MARGIN
+from strategies.bounds.dual_ascent import MARGIN
 from strategies.operators import Array, Gram, Marginals, RowKronecker, fits
 from strategies.operators.base.validation import densified
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components

@@ -8,7 +8,7 @@ A workload ``W = C P`` combines paths P, 0/1 rows over a product domain. With we
 
 ``q_c = v_cᵀ M^(-1/2) v_c`` for v_c the column of W at cell c: ``W A⁺ = M^(1/4)``, whose squared
 norm is tr M^(1/2). Both meet at the best y, where no q_c is above tr M^(1/2). The weights are those
-of a product over the attributes, which climb first (`strategies.bounds.implicit_bound`), and of
+of a product over the attributes, which climb first (`strategies.bounds.path_bounds`), and of
 single cells that are generated: those with the largest q_c that a search finds. Every weight is
 multiplied by a power of its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is
 the sensitivity of A (`strategies.operators.masks.heaviest_cell`).
@@ -22,11 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.bounds.climbs import LARGEST, SPEED
-from strategies.bounds.implicit_bound import (
+from strategies.bounds.dual_ascent import LARGEST, SPEED
+from strategies.bounds.path_bounds import (
+    PatternRows,
     ProductWeights,
     certified_bound,
     climbed_weights,
+    distinct_paths,
     even_bound,
     even_weights,
     heaviest_rows,
@@ -34,12 +36,11 @@ from strategies.bounds.implicit_bound import (
     looked_through,
     weighted_gram,
 )
-from strategies.bounds.path_patterns import PatternRows, distinct_paths
 from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem.distinct_rows import is_explicit
+from strategies.problem.objective import is_explicit
 from strategies.problem.problem import Problem
 
 Floats = NDArray[np.float32]

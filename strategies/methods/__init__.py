@@ -1,4 +1,4 @@
-"""Strategy families, one a file, and their registry."""
+"""Strategy families, and their registry."""
 
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import families

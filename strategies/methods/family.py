@@ -8,7 +8,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 import numpy as np
 
-from strategies.bounds.climbs import factor_seconds
+from strategies.bounds.dual_ascent import factor_seconds
 from strategies.operators import Norm, Operator, fits
 from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
 from strategies.problem.objective import OBJECTIVES, Objective

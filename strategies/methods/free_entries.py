@@ -1,7 +1,7 @@
 """Strategies found by others, and the workload's rows beside the cells, with every entry set free.
 
 A start of full column rank descends over all matrices with columns of L1 norm 1
-(`strategies.methods.descents.unit_columns`). A start of lower rank, such as marginals,
+(`strategies.methods.descents`). A start of lower rank, such as marginals,
 keeps to few dimensions: its rows descend beside identity rows of at most a three-thousandth of
 their weight, which keep the systems regular and move the row space only as far as it pays; they
 are left out at the end where the loss is less without them.
@@ -14,12 +14,18 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
-from strategies.methods.descents.descent import TOTAL, ErrorNorm, descended_rows, step_seconds
-from strategies.methods.descents.unit_columns import (
+from strategies.methods.descents import (
     FILL,
+    TOTAL,
+    ErrorNorm,
+    bumps,
     descend,
     descend_columns,
+    descended_rows,
+    hefty,
+    own_rows,
     p_identity_matrix,
+    step_seconds,
 )
 from strategies.methods.family import (
     BOTH_OBJECTIVES,
@@ -31,7 +37,6 @@ from strategies.methods.family import (
     has_few_cells,
     is_unordered,
 )
-from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.base.recovery import factorised
 from strategies.problem.problem import Problem

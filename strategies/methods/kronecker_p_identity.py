@@ -25,7 +25,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.bounds.path_patterns import PatternRows, distinct_paths
+from strategies.bounds.path_bounds import PatternRows, distinct_paths
 from strategies.methods.family import Family, Search, checked_count, factory
 from strategies.operators import Array, Dense, Identity, Kronecker, Operator, RowKronecker
 from strategies.operators.kronecker import kronecker_blocks

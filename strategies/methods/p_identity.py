@@ -1,7 +1,7 @@
 """p-Identity for Laplace noise: identity rows and p more, descended from starts that differ.
 
 Every column of ``A = [I; B] diag(d)`` has L1 norm 1. The descent
-(`strategies.methods.descents.unit_columns`) is exact and stable, and costs p x p systems
+(`strategies.methods.descents`) is exact and stable, and costs p x p systems
 only; which local minimum it ends in depends on the start, so many are tried for a few steps, and
 the best few descend on. Small p from random rows suits ranges and prefix sums, the workload's own
 rows suit batch prediction, where few test records make W of low rank.
@@ -12,9 +12,18 @@ from functools import partial
 
 import numpy as np
 
-from strategies.bounds.climbs import update_seconds
-from strategies.methods.descents.descent import step_seconds
-from strategies.methods.descents.unit_columns import LEAST_SHARE, Descent, descend
+from strategies.bounds.dual_ascent import update_seconds
+from strategies.methods.descents import (
+    LEAST_SHARE,
+    Descent,
+    bumps,
+    descend,
+    gaussian_rows,
+    hefty,
+    own_rows,
+    random_rows,
+    step_seconds,
+)
 from strategies.methods.family import (
     Family,
     Search,
@@ -25,9 +34,8 @@ from strategies.methods.family import (
     has_few_cells,
     is_unordered,
 )
-from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.operators import Array, Dense, Identity, Operator
-from strategies.problem.distinct_rows import is_explicit
+from strategies.problem.objective import is_explicit
 from strategies.problem.problem import Problem
 
 LARGEST = 2500  # merged cells up to which p-Identity is tried

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.methods.descents.descent import REFUSED, minimise, step_seconds
+from strategies.methods.descents import REFUSED, gaussian_rows, minimise, step_seconds
 from strategies.methods.family import (
     Family,
     Search,
@@ -30,7 +30,6 @@ from strategies.methods.family import (
     is_unordered,
     largest_rank,
 )
-from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator
 from strategies.operators.base.qr import minimum_norm
 from strategies.problem.problem import Problem

@@ -1,4 +1,9 @@
-"""The workload itself, duplicates merged, every distinct row with its own weight.
+"""The cells, or the workload's own rows: what is measured as it is, or with a weight a row.
+
+The Identity measures every merged cell once. With G the groups of equal columns of W, A = G:
+sensitivity 1 in both norms, and loss ``||W'||_F²`` for the workload W' over the groups. It is a
+local minimum of the L1 objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which
+holds for every 0/1 workload, and never above the Identity on the cells themselves.
 
 For ``A = diag(w) U`` with U the distinct nonzero rows of W and c their multiplicities,
 ``W A⁺ = W U⁺ diag(1/w)`` where U has independent rows, so the loss is
@@ -17,11 +22,13 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from strategies.methods.descents.descent import minimise
+from strategies.methods.descents import minimise
 from strategies.methods.family import (
     BOTH_NORMS,
+    BOTH_OBJECTIVES,
     Family,
     Search,
+    anywhere,
     checked_switch,
     evaluation_seconds,
     factory,
@@ -30,6 +37,8 @@ from strategies.methods.family import (
 from strategies.operators import (
     Array,
     Dense,
+    Gram,
+    Identity,
     Marginals,
     MemoryCapError,
     Norm,
@@ -43,6 +52,50 @@ from strategies.operators import (
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
+
+
+def merged_cells(problem: Problem, search: Search) -> Operator:
+    """Return the groups of merged cells, or the identity where n is too large to enumerate."""
+    if problem.merging is None:
+        return Identity(problem.workload.shape[1], problem.workload.sizes)
+    return problem.merging.invert(Identity(problem.merging.n_groups))
+
+
+@factory
+def identity() -> Family:
+    """Measure every merged cell once: serves everything, at no cost."""
+    return Family(
+        "identity",
+        "domain",
+        BOTH_NORMS,
+        anywhere,
+        merged_cells,
+        share=0.0,
+        objectives=BOTH_OBJECTIVES,
+    )
+
+
+OWN_ROWS = Family(
+    "workload_itself",
+    "domain",
+    BOTH_NORMS,
+    anywhere,
+    lambda problem, _: problem.workload,
+    objectives=BOTH_OBJECTIVES,
+)
+"""The workload measured as it is: what every result has to be as good as."""
+
+
+def own_loss(problem: Problem) -> float:
+    """Return the loss of noise on each row of the workload itself, ``||W||² · rows``.
+
+    For the worst row or group, the rows of the largest group.
+    """
+    workload = problem.workload
+    if isinstance(workload, Gram):  # its rows are not known
+        return float("inf")
+    return problem.own_sensitivity**2 * float(problem.aim.most_rows(workload.shape[0]))
+
 
 TABLE_SECONDS = 5e-5  # seconds of an evaluation for every table
 LARGEST_ROW_GRAM = 3000

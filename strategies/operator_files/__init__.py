@@ -6,7 +6,7 @@ tree may come from anyone.
 """
 
 from strategies.operator_files.codec import decode, encode
-from strategies.operator_files.reader import Fetch, OperatorFileError
+from strategies.operator_files.fields import Fetch, OperatorFileError
 from strategies.operator_files.rules import RULES, Rule
 
 __all__ = ["RULES", "Fetch", "OperatorFileError", "Rule", "decode", "encode"]

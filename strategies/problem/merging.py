@@ -1,4 +1,4 @@
-"""Lossless merging: cells whose columns of the workload are equal need telling apart by no one.
+"""Lossless merging: cells with equal workload columns are interchangeable, so merge them.
 
 If columns i and j of W are equal, then W = W' G with one column a group of cells, and every
 strategy A' over the groups is the strategy A' G over the cells with the same column norms and

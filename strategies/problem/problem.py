@@ -1,4 +1,4 @@
-"""A selection problem: the workload as given, and over its merged cells."""
+"""A selection problem: a workload, what its loss adds up, and the same over merged cells."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,18 +22,21 @@ from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ordered.ranges import Ranges
 from strategies.problem.consecutive import merged_in_order
-from strategies.problem.distinct_rows import (
+from strategies.problem.merging import Merging
+from strategies.problem.objective import (
+    Aim,
     DistinctRows,
+    Objective,
+    checked_weights,
     distinct_rows,
     factor_of_gram,
     factor_of_rows,
     is_explicit,
     rows_in_order,
+    weighted,
 )
-from strategies.problem.merging import Merging
-from strategies.problem.objective import Aim, Objective, checked_weights, weighted
 from strategies.problem.product_form import with_attributes
-from strategies.problem.units import in_unit, is_float, times
+from strategies.problem.strategy import in_unit, is_float, times
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the same."

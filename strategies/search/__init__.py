@@ -2,7 +2,6 @@
 
 from strategies.search.assessment import evaluate
 from strategies.search.progress import Progress
-from strategies.search.select import select
-from strategies.search.smallest_budget import SmallestBudget, smallest_budget
+from strategies.search.select import SmallestBudget, select, smallest_budget
 
 __all__ = ["Progress", "SmallestBudget", "evaluate", "select", "smallest_budget"]

@@ -12,14 +12,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from strategies.bounds.climbs import LARGEST
+from strategies.bounds.dual_ascent import LARGEST
 from strategies.bounds.lower_bound import Certificate, closed_bound, lower_bound
+from strategies.bounds.ordered_dual import long_prefix_rows
 from strategies.bounds.path_climb import has_weighable_cells
-from strategies.bounds.prefix_weights import long_prefix_rows
 from strategies.bounds.unions.pinched_union import tables_bound
 from strategies.methods.family import Family, Search, evaluation_seconds
-from strategies.methods.plain import OWN_ROWS, own_loss
 from strategies.methods.registry import requested_families, shares_of
+from strategies.methods.workload_itself import OWN_ROWS, own_loss
 from strategies.operators import (
     Dense,
     Kronecker,
@@ -32,9 +32,8 @@ from strategies.operators import (
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
-from strategies.search.assessment import assess
+from strategies.search.assessment import assess, total_near
 from strategies.search.progress import Progress, Report
-from strategies.search.worst_error import total_near
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""

@@ -12,7 +12,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from strategies import examples, select
-from strategies.methods.ordered.hierarchy import equal_loss, trees
+from strategies.methods.ordered.trees import equal_loss, trees
 from strategies.operators import Norm, Ranges
 from strategies.operators.ordered.ordered_sums import ordered_gram
 

@@ -43,7 +43,7 @@ from strategies.operators import (
     Toeplitz,
 )
 from strategies.operators.base.recovery import factorised, is_explicit
-from strategies.problem.units import in_unit
+from strategies.problem.strategy import in_unit
 
 
 def integer_form(operator: Operator, factor: float) -> IntegerForm:

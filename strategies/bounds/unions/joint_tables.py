@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.climbs import SPEED
+from strategies.bounds.dual_ascent import SPEED
 from strategies.operators import Array, TableStack, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.qr import triangular

@@ -20,12 +20,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.climbs import SPEED
-from strategies.bounds.dual_weights import root_traces
-from strategies.bounds.unions.frame import beside, reached_beside_ones
+from strategies.bounds.dual_ascent import SPEED, root_traces
 from strategies.bounds.unions.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
 from strategies.bounds.unions.largest_design import TOLERANCE as LARGEST_TOLERANCE
-from strategies.bounds.unions.total_design import MOST_STEPS, TOLERANCE, Design, TotalClimb
+from strategies.bounds.unions.total_design import (
+    MOST_STEPS,
+    TOLERANCE,
+    Design,
+    TotalClimb,
+    beside,
+    reached_beside_ones,
+)
 from strategies.operators import Array, fits
 from strategies.operators.base.arrays import Longs
 from strategies.problem.problem import Problem

@@ -28,16 +28,16 @@ from functools import partial
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory
-from strategies.methods.marginals.algebra import expanded_energies, set_cells
-from strategies.methods.marginals.candidates import (
+from strategies.methods.marginals.algebra import (
     candidate_sets,
     distinct,
+    expanded_energies,
     group_designs,
     largest_table,
+    set_cells,
 )
-from strategies.methods.marginals.optimiser import Weighted, optimise
+from strategies.methods.marginals.optimiser import Weighted, optimise, optimise_worst, row_energies
 from strategies.methods.marginals.product_marginals import has_all_sets
-from strategies.methods.marginals.worst import optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Norm, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.base.recovery import PRODUCTS

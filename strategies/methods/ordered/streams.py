@@ -44,17 +44,20 @@ from functools import partial
 
 import numpy as np
 
-from strategies.bounds.joint_weights import JointDual
+from strategies.bounds.dual_ascent import JointDual
 from strategies.bounds.ordered_dual import (
     NODES,
+    PrefixRows,
     climb_either_way,
+    prefix_bands,
+    prefix_dual,
+    prefix_rows,
     root_nodes,
     shifted_inverse,
     steps_within,
 )
 from strategies.bounds.ordered_dual import bands as total_bands
-from strategies.bounds.prefix_weights import PrefixRows, prefix_bands, prefix_dual, prefix_rows
-from strategies.methods.descents.descent import minimise
+from strategies.methods.descents import minimise
 from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,

@@ -15,8 +15,8 @@ from mrf_matrix.planning import plan
 from mrf_matrix.planning.kinds.levels import RULES, level_strategy, level_weights
 from mrf_matrix.planning.kinds.words import KINDS
 from strategies import examples
-from strategies.methods.descents.row_weights import SharedWeights
-from strategies.methods.ordered.hierarchy import tree_sizes, weighted_hierarchy
+from strategies.methods.ordered.trees import tree_sizes, weighted_hierarchy
+from strategies.methods.weighted_rows import SharedWeights
 from strategies.operators import RowKronecker
 from strategies.operators.ordered.ordered_sums import ordered_gram
 

@@ -14,7 +14,7 @@ from mrf_matrix import (
     query_matrix,
 )
 from strategies import select
-from strategies.bounds.path_patterns import distinct_paths
+from strategies.bounds.path_bounds import distinct_paths
 from strategies.methods.kronecker_p_identity import PairLoss, alternate
 from strategies.operators import Operator
 from strategies.operators.masks.components import mask_rows

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from strategies import RowSpaceError, allocate, examples, smallest_budget
-from strategies.allocation.programme import least_sums
+from strategies.allocation.conic import least_sums
 from strategies.operators import Gram
 
 TREE = examples.binary_tree(16).to_dense()

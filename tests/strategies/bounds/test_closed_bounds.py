@@ -5,13 +5,18 @@ import pytest
 
 from strategies import evaluate, select
 from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
-from strategies.bounds.joint_weights import joint_climb, joint_strategy
-from strategies.bounds.lower_bound import algebra_bound, closed_bound, product_bound
+from strategies.bounds.dual_ascent import joint_climb, joint_strategy
+from strategies.bounds.lower_bound import (
+    algebra_bound,
+    closed_bound,
+    largest_entries,
+    product_bound,
+    total_bound,
+    worst_bound,
+)
 from strategies.bounds.ordered_dual import root_diagonal
-from strategies.bounds.worst_bound import largest_entries, total_bound, worst_bound
 from strategies.operators import Dense, Identity, Kronecker, Marginals, PrefixSums
-from strategies.problem.distinct_rows import distinct_rows
-from strategies.problem.objective import Aim
+from strategies.problem.objective import Aim, distinct_rows
 from strategies.problem.problem import Problem
 
 WORKLOAD = np.array([[3.0, 1.0, 0.0], [0.0, -2.0, 2.0]])

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import linalg
 
-from strategies.bounds import implicit_bound as bounds
+from strategies.bounds import path_bounds as bounds
 from strategies.bounds.closed_bounds import row_maximum_bound
-from strategies.bounds.implicit_bound import (
+from strategies.bounds.path_bounds import (
     certified_bound,
     climb,
+    distinct_paths,
     even_weights,
     heaviest_rows,
+    pinched_bound,
     weighted_gram,
 )
 from strategies.bounds.path_climb import paths_bound
-from strategies.bounds.path_patterns import distinct_paths
-from strategies.bounds.pinched_bound import pinched_bound
 from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
 from strategies.operators.base.arrays import MemoryCapError
 from strategies.operators.masks.components import mask_rows
@@ -194,7 +194,7 @@ def test_pinching_stays_below_the_nuclear_norm(seed, monkeypatch):
     assert 0.5 * whole < found <= whole
     for limit, most in (("MOST_ROWS", 5), ("MOST_COLUMNS", 12), ("MOST_SHARED", 6)):
         with monkeypatch.context() as patch:
-            patch.setattr(f"strategies.bounds.pinched_bound.{limit}", most)
+            patch.setattr(f"strategies.bounds.path_bounds.{limit}", most)
             assert 0 < pinched_bound(distinct_paths(mask_rows(workload))) < found
 
 

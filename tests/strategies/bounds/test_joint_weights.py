@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 from strategies import evaluate, examples
-from strategies.bounds.dual_weights import ascend
-from strategies.bounds.joint_weights import (
+from strategies.bounds.dual_ascent import (
+    ascend,
     assess_joint,
     certified_joint_bound,
     joint_climb,
     joint_strategy,
 )
-from strategies.bounds.worst_bound import row_bound, worst_bound
+from strategies.bounds.lower_bound import row_bound, worst_bound
 from strategies.operators import as_operator
-from strategies.problem.distinct_rows import distinct_rows
-from strategies.problem.objective import Aim
+from strategies.problem.objective import Aim, distinct_rows
 from strategies.problem.problem import Problem
 
 
@@ -67,7 +66,7 @@ def test_the_bound_of_a_problem_is_that_of_its_climb(monkeypatch: pytest.MonkeyP
     exact = joint_climb(rows_of(np.tri(6))).to(1e-6, 3000).root ** 2
     assert worst_bound(problem) == pytest.approx(exact, rel=1e-3)
     assert worst_bound(problem) <= exact * (1 + 1e-9)
-    monkeypatch.setattr("strategies.bounds.climbs.LARGEST", 1)
+    monkeypatch.setattr("strategies.bounds.dual_ascent.LARGEST", 1)
     assert 1 / 6 <= worst_bound(problem) < exact  # too many rows to climb
 
 

@@ -7,20 +7,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
-from strategies.bounds.climbs import heavy_bound, steps_within, uniform_bound, update_seconds
-from strategies.bounds.dual_weights import (
+from strategies.bounds.dual_ascent import (
     ascend,
     assess_weights,
     certified_bound,
     gaussian_strategy,
+    heavy_bound,
+    steps_within,
+    uniform_bound,
+    update_seconds,
     updated_weights,
 )
-from strategies.bounds.lower_bound import lower_bound, rows_bound
+from strategies.bounds.lower_bound import largest_entries, lower_bound, rows_bound
 from strategies.bounds.ordered_dual import interpolated_weights
-from strategies.bounds.worst_bound import largest_entries
 from strategies.operators import Dense, Gram, RowKronecker, RowScaled
-from strategies.problem.distinct_rows import factor_of_gram, factor_of_rows
-from strategies.problem.objective import Aim
+from strategies.problem.objective import Aim, factor_of_gram, factor_of_rows
 from strategies.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -63,7 +64,7 @@ def test_few_long_rows_have_a_bound_in_one_spectrum(monkeypatch: pytest.MonkeyPa
     Within a fifth of the optimum, where the rows' largest entries add up to a third of it.
     """
     workload = (np.random.default_rng(0).random((120, 4000)) < 0.01).astype(float)
-    monkeypatch.setattr("strategies.bounds.climbs.LONGEST", 0.0)
+    monkeypatch.setattr("strategies.bounds.dual_ascent.LONGEST", 0.0)
     brief = lower_bound(Problem.of(workload, "l2"))
     found = select(workload, "l2", method="gaussian_optimal", random_state=0)
     assert found.lower_bound >= 0.999 * found.loss

@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
 
-from strategies.methods.descents.descent import minimise, minimise_sparse, step_seconds
-from strategies.methods.descents.row_weights import Candidates, descended_weights, weights_value
-from strategies.methods.descents.unit_columns import (
+from strategies.methods.descents import (
     descend,
     descend_columns,
     free_columns_value,
+    minimise,
+    minimise_sparse,
     p_identity_matrix,
     p_identity_value,
+    step_seconds,
 )
 from strategies.methods.row_space import (
     RowSpace,
     descend_in_row_space,
     smoothed_value,
 )
-from strategies.problem.distinct_rows import factor_of_rows
+from strategies.methods.weighted_rows import Candidates, descended_weights, weights_value
+from strategies.problem.objective import factor_of_rows
 
 Array = NDArray[np.float64]
 Value = Callable[[Array], tuple[float, Array]]

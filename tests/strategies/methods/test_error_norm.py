@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from strategies.methods.descents.descent import TOTAL, ErrorNorm
-from strategies.methods.descents.row_weights import Candidates, matrix_loss, weights_value
-from strategies.methods.descents.unit_columns import free_columns_value, p_identity_value
+from strategies.methods.descents import TOTAL, ErrorNorm, free_columns_value, p_identity_value
 from strategies.methods.marginals.algebra import make_cover
-from strategies.methods.marginals.worst import row_energies, worst_log_loss
+from strategies.methods.marginals.optimiser import row_energies, worst_log_loss
+from strategies.methods.weighted_rows import Candidates, matrix_loss, weights_value
 from strategies.operators import RowKronecker
 from strategies.problem.problem import Problem
 

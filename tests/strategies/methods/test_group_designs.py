@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strategies import evaluate, examples, select
-from strategies.methods.marginals.candidates import dealt, equal_loss, group_designs
+from strategies.methods.marginals.algebra import dealt, equal_loss, group_designs
 from strategies.operators import Marginals, memory_cap
 from strategies.operators.masks.energies import structure_energies
 

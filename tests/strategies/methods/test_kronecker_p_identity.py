@@ -6,7 +6,7 @@ from scipy import optimize
 
 import strategies
 from strategies import evaluate
-from strategies.bounds.path_patterns import distinct_paths
+from strategies.bounds.path_bounds import distinct_paths
 from strategies.methods.family import Search
 from strategies.methods.kronecker_p_identity import (
     PairLoss,

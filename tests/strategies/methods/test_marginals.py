@@ -12,6 +12,7 @@ from strategies.methods.family import Search
 from strategies.methods.marginals.algebra import (
     LatticeCover,
     SparseCover,
+    candidate_sets,
     expanded_energies,
     gram_energies,
     make_cover,
@@ -19,7 +20,6 @@ from strategies.methods.marginals.algebra import (
     subset_sum,
     superset_sum,
 )
-from strategies.methods.marginals.candidates import candidate_sets
 from strategies.methods.marginals.marginals import known_starts
 from strategies.methods.marginals.optimiser import log_loss, optimise
 from strategies.operators import Dense, Identity, Marginals, Product, RowKronecker, Sparse

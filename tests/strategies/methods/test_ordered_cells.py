@@ -9,11 +9,11 @@ from scipy import sparse
 
 import strategies
 from strategies import examples, select
-from strategies.bounds.dual_weights import ascend, certified_bound
+from strategies.bounds.dual_ascent import ascend, certified_bound
 from strategies.bounds.ordered_dual import assess_ordered, bands, climb_ordered, ordered_bound
 from strategies.methods.family import Search
-from strategies.methods.ordered.hierarchy import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.ordered.streams import ordered_root
+from strategies.methods.ordered.trees import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.ordered.windows import WindowLoss, Windows
 from strategies.operators import (
     Dense,

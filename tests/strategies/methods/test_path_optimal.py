@@ -18,7 +18,7 @@ DOMAIN = Domain.from_sizes(SIZES)
 @pytest.fixture
 def small_limits(monkeypatch):
     """Let the family serve domains that can be enumerated, to compare with."""
-    monkeypatch.setattr("strategies.methods.paths.path_optimal.LARGEST", 0)
+    monkeypatch.setattr("strategies.methods.gaussian_optimal.LARGEST", 0)
 
 
 def forest_paths(n_trees, depth=2, seed=0, splits="binary", sizes=SIZES):

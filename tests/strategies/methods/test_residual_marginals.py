@@ -11,7 +11,7 @@ from scipy import sparse
 
 import strategies
 from strategies import evaluate, examples, select
-from strategies.bounds.dual_weights import ascend, certified_bound
+from strategies.bounds.dual_ascent import ascend, certified_bound
 from strategies.bounds.lower_bound import algebra_bound, rows_bound
 from strategies.methods.family import Search
 from strategies.methods.marginals.marginals import best_residuals

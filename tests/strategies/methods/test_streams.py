@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import strategies
 from strategies import examples, select
-from strategies.bounds.joint_weights import joint_climb
+from strategies.bounds.dual_ascent import joint_climb
 from strategies.operators import (
     AllRanges,
     Dense,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from strategies import operators as ops
-from strategies.operator_files import RULES, OperatorFileError, decode, encode, paths
-from strategies.operator_files.paths import check_disjoint
+from strategies.operator_files import RULES, OperatorFileError, decode, encode
+from strategies.operator_files import rules as paths
+from strategies.operator_files.rules import check_disjoint
 from strategies.operators import Operator
 from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
 from strategies.operators.ordered.p_identity import PIdentity

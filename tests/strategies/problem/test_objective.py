@@ -8,8 +8,7 @@ import strategies
 from strategies import examples
 from strategies.operators import Gram, Marginals, RowScaled, as_operator
 from strategies.operators.masks.components import mask_rows
-from strategies.problem.distinct_rows import distinct_rows
-from strategies.problem.objective import Aim, weighted
+from strategies.problem.objective import Aim, distinct_rows, weighted
 from strategies.problem.problem import Problem
 
 NONSENSE = [

@@ -5,8 +5,8 @@ import pytest
 from scipy import linalg
 
 from strategies.operators.base.arrays import Array
-from strategies.problem import distinct_rows
-from strategies.problem.distinct_rows import factor_of_rows
+from strategies.problem import objective as distinct_rows
+from strategies.problem.objective import factor_of_rows
 
 RNG = np.random.default_rng(5)
 BITS = RNG.integers(0, 2, (12, 30)).astype(float)

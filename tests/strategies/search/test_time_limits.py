@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strategies import evaluate, examples, kronecker_p_identity, select
-from strategies.bounds import climbs
+from strategies.bounds import dual_ascent as climbs
 from strategies.methods.family import Search
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.registry import requested_families

@@ -1,14 +1,15 @@
-"""What a structure's rule reads with: every value is checked before it is used."""
+"""What a structure's rule reads and writes with: every value is checked before it is used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from strategies.operators import Operator
-from strategies.operators.base.arrays import Numbers
+from strategies.operators import Operator, PIdentity, Sparse
+from strategies.operators.base.arrays import Longs, Numbers
 
 MAX_OPERATORS = 3000
 MAX_DEPTH = 40
@@ -159,3 +160,125 @@ class Reader:
                 f"{where}: checking it takes more than {MAX_WORK} operations, the most that a "
                 f"file may cause."
             )
+
+
+TYPES = {"i": "<i8", "f": "<f8", "u": "|u1"}
+
+
+WriteRules = Mapping[type[Operator], tuple[str, "Callable[[Any, Writer], Node]"]]
+"""By structure: its kind, and what makes the fields of a node of it."""
+
+
+class Writer:
+    """Collects the arrays of an operator under consecutive names.
+
+    Parameters
+    ----------
+    rules : mapping of type to kind and callable
+    prefix : str
+        What the arrays' names begin with.
+    """
+
+    def __init__(self, rules: WriteRules, prefix: str) -> None:
+        self._rules = rules
+        self._prefix = prefix
+        self._nesting = Nesting()
+        self.arrays: dict[str, Numbers] = {}
+
+    def operator(self, operator: Operator) -> Node:
+        """Return the node of an operator, or refuse a structure without a rule by name."""
+        rule = self._rules.get(type(operator))
+        if rule is None:
+            known = ", ".join(sorted(structure.__name__ for structure in self._rules))
+            raise OperatorFileError(
+                f"{operator!r} is a {type(operator).__name__}, a structure without a rule for "
+                f"files: expected one of {known}. Wrap it as Sparse(operator.to_sparse()) if it "
+                f"is small enough."
+            )
+        with self._nesting:  # what is written is not more than is read
+            kind, write = rule
+            return {"kind": kind, **write(operator, self)}
+
+    def array(self, values: Numbers) -> Node:
+        """Keep an array in a plain type; return where it is and how it is laid out.
+
+        The layout in memory is kept: linear algebra may round differently in another.
+        """
+        array = np.asarray(values)
+        plain = array.astype(TYPES[array.dtype.kind], copy=False)
+        by_column = plain.ndim == 2 and plain.flags.f_contiguous and not plain.flags.c_contiguous
+        name = f"{self._prefix}{len(self.arrays)}"
+        self.arrays[name] = plain.T if by_column else plain
+        return {
+            "array": len(self.arrays) - 1,
+            "type": plain.dtype.str,
+            "shape": list(plain.shape),
+            "order": "F" if by_column else "C",
+        }
+
+    def operators(self, operators: Sequence[Operator]) -> list[Node]:
+        """Return the nodes of several operators, in order."""
+        return [self.operator(one) for one in operators]
+
+    def sizes(self, sizes: tuple[int, ...] | None) -> list[int] | None:
+        """Return attribute sizes as a list."""
+        return None if sizes is None else list(sizes)
+
+
+REAL = ("<i8", "<f8")
+WHOLE = ("<i8",)
+
+
+def write_sparse(operator: Sparse, writer: Writer) -> Node:
+    """Write the three arrays of the CSR form."""
+    form = operator.matrix
+    _check_columns(int(form.shape[1]))
+    return {
+        "values": writer.array(form.data),
+        "indices": writer.array(form.indices.astype(np.int64)),
+        "starts": writer.array(form.indptr.astype(np.int64)),
+        "columns": int(form.shape[1]),
+        "sizes": writer.sizes(operator.sizes),
+    }
+
+
+def read_sparse(data: Node, reader: Reader) -> Sparse:
+    """Read a CSR form whose indices are in order and within the matrix."""
+    values = reader.array(data["values"], "sparse: values", REAL, 1)
+    indices = reader.array(data["indices"], "sparse: indices", WHOLE, 1)
+    starts = reader.array(data["starts"], "sparse: starts", WHOLE, 1)
+    n = reader.integer(data["columns"], "sparse: columns", 1)
+    _check_csr(indices, starts, len(values), n)
+    form = sparse.csr_array((values, indices, starts), shape=(len(starts) - 1, n))
+    return Sparse(form, reader.sizes_or_none(data["sizes"], "sparse"))
+
+
+def _check_csr(indices: Longs, starts: Longs, count: int, columns: int) -> None:
+    _check_columns(columns)
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
+        raise OperatorFileError(f"sparse: starts: expected numbers rising from 0 to {count}.")
+    if len(indices) != count or (count and not 0 <= indices.min() <= indices.max() < columns):
+        raise OperatorFileError(f"sparse: indices: expected {count} numbers below {columns}.")
+    if count > 1:
+        rising = np.diff(indices) > 0
+        rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < count)] - 1] = True
+        if not rising.all():
+            raise OperatorFileError("sparse: indices: expected them to rise within each row.")
+
+
+def _check_columns(columns: int) -> None:
+    if columns > MAX_CELLS:
+        raise OperatorFileError(f"sparse: {columns} columns: expected at most {MAX_CELLS}.")
+
+
+def write_p_identity(operator: PIdentity, writer: Writer) -> Node:
+    """Write the diagonal and the rows beside it."""
+    rows = write_sparse(Sparse(operator.rows, operator.sizes), writer)
+    return {"diagonal": writer.array(operator.diagonal), **rows}
+
+
+def read_p_identity(data: Node, reader: Reader) -> PIdentity:
+    """Read a diagonal, which the structure checks to have no zeros, and rows in CSR form."""
+    diagonal = reader.array(data["diagonal"], "p_identity", REAL, 1)
+    rows = read_sparse(data, reader)
+    return PIdentity(diagonal, rows.matrix, rows.sizes)

@@ -1,22 +1,22 @@
-"""Oblique residuals for unions of Kronecker products: frames from a search, as exact rows.
+"""Families for unions of tables and Gaussian noise: oblique residuals and joint tables.
 
 The search and its closed forms are those of `strategies.bounds.unions`. The rows of a frame may be
 turned at will; here they are a trapezoid, and plain attributes keep the integer differences of
 codes, which no frame is better than.
+
+Where a few rows are asked of each table, splitting them into totals and residuals wastes budget:
+the sum form measures what they have in common (`strategies.bounds.unions.joint_tables`).
 """
 
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.unions.frame import Frame
-from strategies.bounds.unions.pinched_union import (
-    frames_fit,
-    problem_union,
-    rows_fit,
-    table_design,
-)
+from strategies.bounds.dual_ascent import LARGEST
+from strategies.bounds.unions.joint_tables import joint_design, least_seconds, problem_tables
+from strategies.bounds.unions.pinched_union import frames_fit, problem_union, rows_fit, table_design
+from strategies.bounds.unions.total_design import Frame
 from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, factory
-from strategies.operators import Dense, ObliqueResiduals, Operator
+from strategies.operators import Dense, ObliqueResiduals, Operator, TableStack
 from strategies.operators.tables.oblique_residuals import differences
 from strategies.problem.problem import Problem
 
@@ -54,7 +54,7 @@ def frame_rows(frame: Frame, is_moving: bool) -> Dense:
     return Dense(np.asarray(triangle, dtype=np.float64))
 
 
-def applies(problem: Problem) -> bool:
+def frames_apply(problem: Problem) -> bool:
     """Tell whether the workload is a union of products that are not all plain tables."""
     union = problem_union(problem)
     if union is None or not frames_fit(union):
@@ -69,8 +69,53 @@ def oblique_residuals() -> Family:
         "oblique_residuals",
         "domain",
         frozenset({"l2"}),
-        applies,
+        frames_apply,
         oblique_sets,
         share=4.0,
         objectives=BOTH_OBJECTIVES,
+    )
+
+
+def dense_tables(problem: Problem, search: Search) -> Operator:
+    """Return dense rows for every table that lies below no other.
+
+    Raises ValueError if the workload is no stack of several tables, or those are too large.
+    """
+    climb = joint_design(problem, search.limit)
+    if climb is None:
+        raise ValueError(
+            f"workload {problem.workload!r} is no stack of several tables of moderate size: "
+            f"expected a TableStack, or a Stack of Kronecker."
+        )
+    return TableStack(climb.shared.sizes, climb.shared.tables, climb.matrices())
+
+
+def tables_apply(problem: Problem) -> bool:
+    """Tell whether the workload is of several tables of moderate size."""
+    return problem_tables(problem) is not None
+
+
+def is_worthwhile(problem: Problem) -> bool:
+    """Tell whether to run unasked: not on products over few cells.
+
+    The optimum itself, and oblique residuals, serve those.
+    """
+    merging = problem.merging
+    few = merging is not None and merging.n_groups <= LARGEST
+    return not few or problem_union(problem) is None
+
+
+@factory
+def joint_tables() -> Family:
+    """Measure overlapping tables by dense rows and answer on all together: Gaussian noise."""
+    return Family(
+        "joint_tables",
+        "domain",
+        frozenset({"l2"}),
+        tables_apply,
+        dense_tables,
+        share=4.0,
+        least=least_seconds,
+        good=least_seconds,
+        worthwhile=is_worthwhile,
     )

@@ -1,1 +1,0 @@
-"""The searches that several families share."""

@@ -1,1 +1,0 @@
-"""Strategies of combined paths."""
