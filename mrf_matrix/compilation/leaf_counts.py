@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import plain_array
+from mrf_matrix.base.arrays import Longs, plain_array
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.codes import checked_codes
 from strategies.operators import check_allocation, fits
-
-Counts = NDArray[np.int64]
 
 
 def leaf_counts(
@@ -19,7 +17,7 @@ def leaf_counts(
     codes: NDArray[np.integer[Any]],
     labels: NDArray[np.integer[Any]],
     n_classes: int,
-) -> Counts:
+) -> Longs:
     """Count the records of each class in every leaf: C = T D without D.
 
     Parameters
@@ -94,7 +92,7 @@ def checked_labels(
     return given
 
 
-def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Counts:
+def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Longs:
     """Count by cell, then add the cells of each leaf: Cᵀ = Dᵀ Tᵀ over occupied cells."""
     sizes = forest.domain.sizes
     index = np.ravel_multi_index(tuple(codes.T), sizes) * n_classes + labels.astype(np.int64)
@@ -110,7 +108,7 @@ def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classe
     return np.asarray(reached.T @ table[occupied], dtype=np.int64)
 
 
-def _by_record(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Counts:
+def _by_record(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Longs:
     """Route blocks of records and count their (leaf, class) pairs as they arrive."""
     counts = np.zeros(forest.n_leaves * n_classes, dtype=np.int64)
     first = forest.leaf_index.astype(np.int64) * n_classes

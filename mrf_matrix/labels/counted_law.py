@@ -15,7 +15,7 @@ from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.posterior import CellShares
 
-MOST_DRAWS, MOST_NUMBERS = 1 << 12, 1 << 18
+MOST_DRAWS, MOST_DRAWN = 1 << 12, 1 << 18
 """Draws of a cell, and shares of them at most, 2 MB."""
 
 BINS = 1024
@@ -45,7 +45,7 @@ def counted_evidence(
         Of the noise on each count.
     """
     generator = np.random.default_rng(0)
-    draws = max(1, min(MOST_DRAWS, MOST_NUMBERS // len(noisy)))
+    draws = max(1, min(MOST_DRAWS, MOST_DRAWN // len(noisy)))
     counts = np.empty((draws, len(noisy)))
     for c, value in enumerate(noisy.tolist()):
         spread = (generator.permutation(draws) + 0.5) / draws

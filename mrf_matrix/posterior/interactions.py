@@ -28,7 +28,7 @@ CAUTION = 1.0
 KURTOSIS = 5.0
 """Variance of a squared Laplace variable, relative to its squared variance."""
 
-SHARED = 4.0
+SHARED_CELLS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def _filtered(table: BlockTable, residual: Array, noise: float) -> tuple[Array, 
         energies = np.array([(components[which] ** 2).sum() for which in chosen]) * scale
         shared = _signal(energies.sum(), freedoms.sum(), noise, 0.0, 0.0)
         for which, energy, freedom in zip(chosen, energies, freedoms, strict=True):
-            signal = _signal(energy, freedom, noise, SHARED, shared)
+            signal = _signal(energy, freedom, noise, SHARED_CELLS, shared)
             weight = signal / (signal + noise) if signal > 0 else 0.0
             kept += weight * components[which]
             left += weight * noise * freedom

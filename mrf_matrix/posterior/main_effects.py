@@ -25,7 +25,7 @@ USUAL_RELEVANCE = 0.3
 LEAST_RELEVANCE = 1e-4
 LARGEST_RELEVANCE = 9.0
 LENT = 4.0
-SHARED = 2.0
+SHARED_CODES = 2.0
 """Degrees of freedom that all attributes lend to each."""
 
 STEPS = 30
@@ -77,7 +77,7 @@ def _relevances(
     energy = sum(float(e.sum()) for e, _ in found) + LENT * USUAL_RELEVANCE
     pooled = energy / (sum(float(f.sum()) for _, f in found) + LENT)
     return [
-        np.clip((e + SHARED * pooled) / (f + SHARED), LEAST_RELEVANCE, LARGEST_RELEVANCE)
+        np.clip((e + SHARED_CODES * pooled) / (f + SHARED_CODES), LEAST_RELEVANCE, LARGEST_RELEVANCE)
         for e, f in found
     ]
 

@@ -7,8 +7,8 @@ from math import pi, prod, sqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior import (
     UNITS,
     ClassStates,
@@ -31,7 +31,6 @@ from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
 from mrf_matrix.residual.settings import SHARES_SIGNAL
 from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
 
-Floats = NDArray[np.float64]
 Attributes = tuple[int, ...]
 
 LARGEST_TRIPLE = 64  # cells of a triple that may be chosen
@@ -45,20 +44,20 @@ MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 class Steps(Protocol):
     """What takes the steps of a plan: private records, or releases that were made before."""
 
-    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+    def add(self, attributes: Sequence[int], effects: Array) -> None:
         """Take note of a table's effects."""
 
-    def totals(self, step: ResidualStep) -> Floats:
+    def totals(self, step: ResidualStep) -> Array:
         """Return noisy class totals, shape (k,)."""
 
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array:
         """Return a noisy table in records, shape (n, columns)."""
 
     def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
         """Return by how much of a sum of effects to believe."""
 
     def choose(
-        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
+        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array
     ) -> list[Attributes | None]:
         """Return a candidate for each step, or None of them."""
 
@@ -111,7 +110,7 @@ def _started(plan: ResidualPlan, releases: Steps) -> ClassStates:
     return ClassStates(columns, parts)
 
 
-def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floats, ...]:
+def _intercepts(totals: Array, variance: float, n_records: float) -> tuple[Array, ...]:
     """Return each column's intercept, what is unknown of it, and its part of the curvature."""
     if len(totals) == 2:
         return tuple(np.array([x]) for x in (*intercept(totals, variance, n_records), 1.0))

@@ -7,14 +7,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.posterior import SCALES, UNITS, Link, SumOfEffects
 from mrf_matrix.residual.step import ResidualStep
 
 Codes = NDArray[np.integer]
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 LEAST_SPREAD = 1e-12  # of sums of effects, even where no attribute has an effect
 
@@ -57,7 +56,7 @@ class ResidualRecords:
     def __repr__(self) -> str:
         return "ResidualRecords(private)"
 
-    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+    def add(self, attributes: Sequence[int], effects: Array) -> None:
         """Add a table's public effects, (n, columns), to the scores of the records in its cells."""
         self._scores += effects[self._cells(attributes)]
 
@@ -89,7 +88,7 @@ class ResidualRecords:
     def scores(
         self,
         candidates: Sequence[tuple[int, ...]],
-        penalties: Floats,
+        penalties: Array,
         norm: Literal["l1", "l2"] = "l1",
     ) -> Longs:
         """Return how much residual each candidate table shows, less a public penalty, as integers.
@@ -104,7 +103,7 @@ class ResidualRecords:
         return _as_scores(norms / link.largest_sum, np.floor(UNITS / link.largest_sum * penalties))
 
     def balances(
-        self, effects: SumOfEffects, penalties: Floats, norm: Literal["l1", "l2"] = "l1"
+        self, effects: SumOfEffects, penalties: Array, norm: Literal["l1", "l2"] = "l1"
     ) -> Longs:
         """Return how near each of `SCALES` leaves residuals to balance, as integers.
 
@@ -125,14 +124,14 @@ class ResidualRecords:
             found[i] = -abs(int(np.trunc(own * weights).astype(np.int64).sum()))
         return _as_scores(found / link.largest_entry, np.floor(penalties))
 
-    def _sums(self, effects: Sequence[Floats]) -> Floats:
+    def _sums(self, effects: Sequence[Array]) -> Array:
         """Return each record's sum of effects, (N, columns): attribute after attribute."""
         sums = np.zeros_like(self._scores)
         for column, one in zip(self._columns, effects, strict=True):
             sums += one[column]
         return sums
 
-    def _norm(self, units: Floats, attributes: tuple[int, ...]) -> float:
+    def _norm(self, units: Array, attributes: tuple[int, ...]) -> float:
         # sums of whole numbers far below 2**53 are exact in doubles
         cells = self._cells(attributes)
         return float(sum(np.abs(np.bincount(cells, column)).sum() for column in units))
@@ -144,13 +143,13 @@ class ResidualRecords:
         return cells
 
 
-def _as_scores(gains: Floats, penalties: Floats) -> Longs:
+def _as_scores(gains: Array, penalties: Array) -> Longs:
     """Return gains less whole penalties, rounded down and clipped."""
     found = np.floor(gains - penalties)
     return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
 
 
-def _largest_lifts(lifts: Floats) -> tuple[Longs, Floats]:
+def _largest_lifts(lifts: Array) -> tuple[Longs, Array]:
     """Return each record's column of largest lift, and what its residual there counts, (N, 1) each.
 
     The only column of two classes is that of class 1. Where it is below its mean, class 0 is above,

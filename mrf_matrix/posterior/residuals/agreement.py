@@ -16,12 +16,10 @@ from dataclasses import dataclass, replace
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.residuals.block import Table
 from mrf_matrix.posterior.residuals.link import UNITS, Link
-
-Floats = NDArray[np.float64]
 
 SELDOM = 0.05
 """With this probability at most, noise alone takes any of the differences beyond its bound."""
@@ -43,13 +41,13 @@ class CodeShares:
         Of the noise on a sum of the last table.
     """
 
-    counted: Floats
-    weights: Floats
-    lacking: Floats
+    counted: Array
+    weights: Array
+    lacking: Array
     variance: float
 
     @property
-    def implied(self) -> Floats:
+    def implied(self) -> Array:
         """Shares in the model, within 0 and 1."""
         return np.clip(self.counted - self.lacking, 0.0, 1.0)
 
@@ -57,15 +55,13 @@ class CodeShares:
         """Return the shares after a later table, of which its step has left so much."""
         return replace(self, lacking=left.residuals / self.weights, variance=left.variance)
 
-    def bounds(self, n_compared: int) -> Floats:
+    def bounds(self, n_compared: int) -> Array:
         """Return how large differences may be by noise and by rounding, of so many compared."""
         deviations = np.sqrt(self.variance) / self.weights
         return np.asarray(deviations * log(n_compared / SELDOM) / sqrt(2) + 1 / UNITS)
 
 
-def counted_shares(
-    table: Floats, counts: Floats, bases: Floats, link: Link
-) -> tuple[CodeShares, ...]:
+def counted_shares(table: Array, counts: Array, bases: Array, link: Link) -> tuple[CodeShares, ...]:
     """Return the shares of each column's class that the first table of an attribute tells.
 
     `table`, (n, columns): noisy sums; `counts`, (n,): records of the codes, positive; `bases`,

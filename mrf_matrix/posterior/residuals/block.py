@@ -16,11 +16,9 @@ from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.residuals.kernels import Component
-
-Floats = NDArray[np.float64]
 
 FIRST_VARIANCES = np.array([0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 """Variances on the log odds that the evidence of a block's first table chooses from."""
@@ -39,8 +37,8 @@ LEAST_UNKNOWN = 1e-6  # no effect is known better than this variance
 class Table:
     """A noisy table of residuals, in records."""
 
-    residuals: Floats  # (n,): noisy sums of weighted residuals, one a cell
-    curvatures: Floats  # (n,): expected derivative of each sum by the log odds; positive
+    residuals: Array  # (n,): noisy sums of weighted residuals, one a cell
+    curvatures: Array  # (n,): expected derivative of each sum by the log odds; positive
     variance: float  # variance of the noise on each sum
 
 
@@ -51,8 +49,8 @@ class EffectBlock:
     attributes: tuple[int, ...]
     sizes: tuple[int, ...]  # of these attributes
     components: tuple[Component, ...]  # prior covariances, see `block_components`
-    mean: Floats  # (n,)
-    covariance: Floats  # (n, n)
+    mean: Array  # (n,)
+    covariance: Array  # (n, n)
     n_visits: int = 0  # tables of residuals seen
     left: Table | None = None  # the last of them, less what its step took of it
 
@@ -70,7 +68,7 @@ class Update:
     """What a table taught."""
 
     block: EffectBlock
-    step: Floats  # (n,): what the log odds of each cell's records gain, the intercept's part within
+    step: Array  # (n,): what the log odds of each cell's records gain, the intercept's part within
     intercept_step: float
     intercept_variance: float  # what is still unknown of the intercept
     variance: float  # mean variance picked for the effects of single attributes
@@ -82,7 +80,7 @@ def updated(
     intercept_variance: float,
     usual: float,
     *,
-    within: Callable[[Floats], Floats],
+    within: Callable[[Array], Array],
     pooling: float,
 ) -> Update:
     """Return what is known after a table of residuals.
@@ -119,7 +117,7 @@ def updated(
     return Update(known, step, intercept_step, left, picked)
 
 
-def _shared(covariance: Floats) -> float:
+def _shared(covariance: Array) -> float:
     """Return the largest variance that all effects may have in common: ``1 / (1ᵀ Σ⁻¹ 1)``."""
     n = len(covariance)
     certain = covariance + LEAST_UNKNOWN * np.eye(n)
@@ -128,12 +126,12 @@ def _shared(covariance: Floats) -> float:
 
 def _picked(
     block: EffectBlock,
-    scaled: Floats,
-    target: Floats,
+    scaled: Array,
+    target: Array,
     intercept_variance: float,
     usual: float,
     pooling: float,
-) -> tuple[Floats, float]:
+) -> tuple[Array, float]:
     """Return the covariance of what may be lacking, and the mean variance of single effects.
 
     Variances of the components are picked in turn, twice where there are several. The largest
@@ -154,9 +152,7 @@ def _picked(
     return prior, float(np.mean(single))
 
 
-def _evidence(
-    prior: Floats, kernel: Floats, grid: Floats, scaled: Floats, target: Floats
-) -> Floats:
+def _evidence(prior: Array, kernel: Array, grid: Array, scaled: Array, target: Array) -> Array:
     """Return the log evidence of the scaled table for each variance of one component."""
     covariances = prior + grid[:, None, None] * kernel
     inner = np.eye(len(scaled)) + scaled[:, None] * covariances * scaled

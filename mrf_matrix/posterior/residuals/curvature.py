@@ -33,10 +33,9 @@ for they are visited once: :math:`\operatorname{logit}(s + s(1-s)δ) - \operator
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-Floats = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 FARTHEST = 3.0
 """No code's share is taken to be farther from the class's own, on the log odds."""
@@ -45,11 +44,11 @@ MOST_ROUNDS, NEAR = 8, 1e-3
 """Rounds over the attributes at most, and the step on the log odds that ends them."""
 
 
-POWERS: Floats = 2.0 ** np.arange(4, -4.1, -0.25)
+POWERS: Array = 2.0 ** np.arange(4, -4.1, -0.25)
 """Candidates for r, the largest first."""
 
 
-def first_pass_shares(bases: Floats, effects: Floats) -> Floats:
+def first_pass_shares(bases: Array, effects: Array) -> Array:
     """Return the shares of each class among the records of an attribute's codes, (n, columns).
 
     `bases`, (columns,): log odds of the class totals, of several classes logarithms of their
@@ -62,7 +61,7 @@ def first_pass_shares(bases: Floats, effects: Floats) -> Floats:
     return np.asarray(np.clip(own + slope * effects, nearest, farthest))
 
 
-def additive_shares(shares: Sequence[Floats], counts: Floats) -> Floats:
+def additive_shares(shares: Sequence[Array], counts: Array) -> Array:
     """Return the shares of a class in the cells of a table whose log odds are sums.
 
     `shares`: of the class among the records of each attribute's codes; `counts`: positive, an axis
@@ -90,7 +89,7 @@ def additive_shares(shares: Sequence[Floats], counts: Floats) -> Floats:
     return np.asarray(expit(log_odds))
 
 
-def mapped_effects(shares: Floats, effects: Floats, *, of_two: bool) -> Floats:
+def mapped_effects(shares: Array, effects: Array, *, of_two: bool) -> Array:
     """Return effects on the log odds in cells of these shares, from those of a linear model.
 
     It is exact where all records of a cell have its share. No effect is larger than `FARTHEST`.
@@ -101,7 +100,7 @@ def mapped_effects(shares: Floats, effects: Floats, *, of_two: bool) -> Floats:
     return np.asarray(logit(found) - own if of_two else np.log(found / shares))
 
 
-def cell_curvatures(means: Floats, shares: Floats, counts: Floats) -> Floats:
+def cell_curvatures(means: Array, shares: Array, counts: Array) -> Array:
     """Return the expected curvature of each cell, (n, columns).
 
     `means`, (columns,): of a record; `shares`, (n, columns): of each class in the cells; `counts`,
@@ -111,7 +110,7 @@ def cell_curvatures(means: Floats, shares: Floats, counts: Floats) -> Floats:
     return np.asarray(counts[:, None] * sizes * (means * counts.sum() / (counts @ sizes)))
 
 
-def _softened(shares: Floats, counts: Floats, mean: float) -> Floats:
+def _softened(shares: Array, counts: Array, mean: float) -> Array:
     """Return the smaller shares, softened until their mean over the records is as measured."""
     for power in POWERS:
         found = (shares**-power + (1 - shares) ** -power) ** (-1 / power)

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import log_softmax
 from scipy.stats import norm
 
-from mrf_matrix.posterior.residuals.posterior import Codes, Floats, ResidualPosterior
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.posterior.residuals.posterior import Codes, ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
 
 
@@ -31,23 +32,23 @@ class ResidualEvidence:
         return isinstance(self.posterior, ResidualPosterior)
 
     @property
-    def log_shares(self) -> Floats:
+    def log_shares(self) -> Array:
         """Logarithms of the released class shares, (k,)."""
         bases = [one.base for one in self.posterior.columns]
         return np.asarray(log_softmax([0.0, *bases] if self._is_of_two else bases))
 
-    def log_odds(self, codes: Codes) -> Floats:
+    def log_odds(self, codes: Codes) -> Array:
         """Return log probabilities up to a constant of each record, shape (b, k)."""
         scores = [one.log_odds(codes) for one in self.posterior.columns]
         return np.stack([np.zeros(len(codes)), *scores] if self._is_of_two else scores, axis=1)
 
-    def probabilities(self, codes: Codes) -> Floats:
+    def probabilities(self, codes: Codes) -> Array:
         """Return class probabilities, shape (b, k)."""
         return self.posterior.probabilities(codes)
 
     def margin_widths(
         self, codes: Codes, first: Codes, second: Codes, level: float
-    ) -> tuple[Floats, Floats]:
+    ) -> tuple[Array, Array]:
         """Return how far the log odds between two classes may be below their mean, and above.
 
         Both are the same, (b,): normal quantiles at `level`, as if tables were apart.

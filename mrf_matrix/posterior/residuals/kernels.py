@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Smoothness:
     reach: float
 
 
-def attribute_kernel(size: int, *, ordered: bool, smoothness: Smoothness) -> Floats:
+def attribute_kernel(size: int, *, ordered: bool, smoothness: Smoothness) -> Array:
     """Return the kernel of one attribute, centred, with a mean diagonal of one.
 
     `size`: number of codes; `ordered`: whether neighbouring codes are alike.
@@ -57,10 +56,10 @@ class Component:
     """One component of a block's table: how many attributes meet in it, and its covariance."""
 
     order: int
-    kernel: Floats
+    kernel: Array
 
 
-def block_components(kernels: Sequence[Floats], margins: Sequence[Floats]) -> tuple[Component, ...]:
+def block_components(kernels: Sequence[Array], margins: Sequence[Array]) -> tuple[Component, ...]:
     """Return the components of a block's table, those of few attributes first.
 
     `kernels`: of the block's attributes, from `attribute_kernel`; `margins`: shares of the records
@@ -76,7 +75,7 @@ def block_components(kernels: Sequence[Floats], margins: Sequence[Floats]) -> tu
     found = []
     for order in range(1, len(kernels) + 1):
         for chosen in combinations(range(len(kernels)), order):
-            product: Floats = np.ones((1, 1))
+            product: Array = np.ones((1, 1))
             for i in range(len(kernels)):
                 part = centred[i] if i in chosen else flat[i]
                 product = np.asarray(np.kron(product, part), dtype=np.float64)

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from mrf_matrix.base.arrays import Array, Longs
 
 UNITS = 1 << 10
 """Units in one: residuals and curvatures are rounded to multiples of ``1 / UNITS``."""
@@ -79,7 +78,7 @@ class Link:
         """Largest sum of the sizes of one record's residuals, in units."""
         return 2 * UNITS if self.n_columns > 1 and self.norm == "l2" else self.residual_cap
 
-    def residual_units(self, scores: Floats, labels: NDArray[np.integer]) -> Integers:
+    def residual_units(self, scores: Array, labels: NDArray[np.integer]) -> Longs:
         """Return each record's weighted residuals in units, shape (N, columns).
 
         Parameters
@@ -105,7 +104,7 @@ class Link:
         sizes[labels, records] = -sizes.sum(axis=0)
         return np.ascontiguousarray(-sizes.T)
 
-    def curvature_units(self, scores: Floats) -> Integers:
+    def curvature_units(self, scores: Array) -> Longs:
         """Return each record's weighted curvature in units: from 0 to `curvature_cap`."""
         if self.n_classes == 1:
             return np.zeros(len(scores), dtype=np.int64)
@@ -115,13 +114,13 @@ class Link:
         sizes = np.rint(UNITS * self._weights(shares) * (1 - (shares**2).sum(axis=0)))
         return np.asarray(np.clip(sizes, 0, self.curvature_cap).astype(np.int64))
 
-    def _weights(self, shares: Floats) -> Floats:
+    def _weights(self, shares: Array) -> Array:
         least = shares.min(axis=0)
         if self.norm == "l1":
             return np.asarray(0.5 / (1 - least))
         return np.asarray((1 - 2 * least + (shares**2).sum(axis=0)) ** -0.5)
 
-    def _capped(self, sizes: Integers) -> Integers:
+    def _capped(self, sizes: Longs) -> Longs:
         """Return what other classes lose, shrunk where rounding took a record above the cap.
 
         In whole numbers: ``floor(s cap / n) <= s cap / n``, with n the norm or more.
@@ -136,14 +135,14 @@ class Link:
         return sizes
 
 
-def _shares(scores: Floats) -> Floats:
+def _shares(scores: Array) -> Array:
     """Return class shares, (k, N): sums over few classes are fast in columns alone."""
     logs = np.clip(np.ascontiguousarray(scores.T), -LARGEST_SCORE, LARGEST_SCORE)
     shares = np.exp(logs - logs.max(axis=0))
     return np.asarray(shares / shares.sum(axis=0))
 
 
-def residual_units(log_odds: Floats, labels: NDArray[np.integer]) -> Integers:
+def residual_units(log_odds: Array, labels: NDArray[np.integer]) -> Longs:
     """Return each record's residual of two classes: ``-RESIDUAL_CAP`` to ``RESIDUAL_CAP`` units.
 
     Parameters
@@ -165,7 +164,7 @@ def residual_units(log_odds: Floats, labels: NDArray[np.integer]) -> Integers:
     return np.asarray(np.where(labels == 1, capped, -capped))
 
 
-def curvature_units(log_odds: Floats) -> Integers:
+def curvature_units(log_odds: Array) -> Longs:
     """Return each record's curvature of two classes in units: from 0 to ``CURVATURE_CAP``.
 
     Examples

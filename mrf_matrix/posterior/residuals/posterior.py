@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import LEAST_UNKNOWN, EffectBlock
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
-Margins = tuple[NDArray[np.int64], Floats, Floats]
+Margins = tuple[NDArray[np.int64], Array, Array]
 
 
 def block_cells(block: EffectBlock, codes: Codes) -> NDArray[np.int64]:
@@ -54,28 +54,28 @@ class ResidualPosterior:
     base: float
     shift: float
     blocks: tuple[EffectBlock, ...]
-    margins: tuple[Floats, ...] = ()
+    margins: tuple[Array, ...] = ()
     code_shares: tuple[CodeShares, ...] = ()
 
-    def effects(self, codes: Codes) -> Floats:
+    def effects(self, codes: Codes) -> Array:
         """Return the posterior mean of ``F - base``, shape (b,)."""
         found = np.full(len(codes), self.shift)
         for block in self.blocks:
             found += block.mean[block_cells(block, codes)]
         return found
 
-    def variances(self, codes: Codes) -> Floats:
+    def variances(self, codes: Codes) -> Array:
         """Return the posterior variance of the log odds, shape (b,), as if tables were apart."""
         found = np.zeros(len(codes))
         for block in self.blocks:
             found += np.diagonal(block.covariance)[block_cells(block, codes)]
         return found
 
-    def log_odds(self, codes: Codes) -> Floats:
+    def log_odds(self, codes: Codes) -> Array:
         """Return the posterior mean of the log odds of class 1, shape (b,)."""
         return np.asarray(self.base + self.effects(codes))
 
-    def probabilities(self, codes: Codes) -> Floats:
+    def probabilities(self, codes: Codes) -> Array:
         """Return the probabilities of classes 0 and 1, shape (b, 2)."""
         odds = self.log_odds(codes)
         return np.column_stack([expit(-odds), expit(odds)])
@@ -115,7 +115,7 @@ def purify(posterior: ResidualPosterior) -> ResidualPosterior:
     return replace(posterior, blocks=tuple(blocks), shift=shift)
 
 
-def _projections(margins: Sequence[Floats]) -> tuple[Floats, list[Floats], Floats]:
+def _projections(margins: Sequence[Array]) -> tuple[Array, list[Array], Array]:
     """Return a table's mean, the main effect of each attribute, and the rest, as matrices.
 
     They are ``q``, ``E_i - 1 q'`` with ``E_i`` the means given a code of attribute i, and what
@@ -131,11 +131,11 @@ def _projections(margins: Sequence[Floats]) -> tuple[Floats, list[Floats], Float
     return mean, parts, rest
 
 
-def _product(factors: Sequence[Floats]) -> Floats:
+def _product(factors: Sequence[Array]) -> Array:
     return reduce(lambda one, other: np.asarray(np.kron(one, other), dtype=np.float64), factors)
 
 
-def _with_part(block: EffectBlock, part: Floats, other: EffectBlock) -> EffectBlock:
+def _with_part(block: EffectBlock, part: Array, other: EffectBlock) -> EffectBlock:
     """Return a block with a linear part of another's effects, (n, other's n), added to its own."""
     covariance = block.covariance + part @ other.covariance @ part.T
     diagonal = np.diag_indices_from(covariance)

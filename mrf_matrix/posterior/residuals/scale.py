@@ -15,17 +15,15 @@ score takes its mean over all classes, by their shares.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.residuals.several import ClassStates
-
-Floats = NDArray[np.float64]
 
 USUAL_SCALE = 0.6
 """Where no record says otherwise: what sums over public sets were worth."""
 
-SCALES: Floats = USUAL_SCALE * 1.25 ** np.array(sorted(range(-18, 9), key=abs), dtype=np.float64)
+SCALES: Array = USUAL_SCALE * 1.25 ** np.array(sorted(range(-18, 9), key=abs), dtype=np.float64)
 """Candidates, a quarter apart, from a hundredth to three and a half: the usual ones first, for ties
 go to the first."""
 
@@ -50,17 +48,17 @@ class SumOfEffects:
         and its standard deviation if attributes were independent.
     """
 
-    effects: tuple[Floats, ...]
-    base: Floats
-    middle: Floats
-    mean: Floats
-    spread: Floats
+    effects: tuple[Array, ...]
+    base: Array
+    middle: Array
+    mean: Array
+    spread: Array
 
-    def intercepts(self, scale: float) -> Floats:
+    def intercepts(self, scale: float) -> Array:
         """Return the intercepts beside the scaled sum."""
         return np.asarray(self.base - scale * self.middle)
 
-    def shifts(self, scale: float) -> Floats:
+    def shifts(self, scale: float) -> Array:
         """Return by how much the intercepts move beside the scaled sum."""
         return np.asarray(self.intercepts(scale) - self.base)
 
@@ -81,7 +79,7 @@ def sum_of_effects(states: ClassStates) -> SumOfEffects:
     return SumOfEffects(effects, base, middle, mean, np.sqrt(variance))
 
 
-def _middle(margins: tuple[Floats, ...], effects: tuple[Floats, ...], base: Floats) -> Floats:
+def _middle(margins: tuple[Array, ...], effects: tuple[Array, ...], base: Array) -> Array:
     """Return the sum half-way between the classes' means, shape (columns,)."""
     odds = _of_each_class(base[None, :])
     means = np.zeros((odds.shape[1],) * 2)  # of each class's records (rows), each class's score
@@ -96,7 +94,7 @@ def _middle(margins: tuple[Floats, ...], effects: tuple[Floats, ...], base: Floa
     return np.asarray(half_way @ softmax(base))
 
 
-def _of_each_class(scores: Floats) -> Floats:
+def _of_each_class(scores: Array) -> Array:
     """Return scores with a column for every class: of two classes the first has 0."""
     return scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores[:, 0]])
 
@@ -128,7 +126,7 @@ def scaled_states(states: ClassStates, effects: SumOfEffects, scale: float) -> C
     return replace(states, columns=tuple(columns))
 
 
-def penalties_of_scales(rate: float) -> Floats:
+def penalties_of_scales(rate: float) -> Array:
     """Return by what each scale is behind before any record, in units of score.
 
     `rate`: by what the log probability of a choice falls for a unit of score. Scores are clipped,

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 from scipy.special import softmax
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.curvature import (
@@ -24,7 +25,7 @@ from mrf_matrix.posterior.residuals.curvature import (
     first_pass_shares,
     mapped_effects,
 )
-from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
+from mrf_matrix.posterior.residuals.posterior import Codes, Margins, ResidualPosterior
 from mrf_matrix.posterior.residuals.state import ResidualState
 
 LEAST_CURVATURE, PART_OF_TOTALS = 0.01, 0.2
@@ -51,7 +52,7 @@ class SeveralPosterior:
         return self.columns[0].blocks
 
     @property
-    def margins(self) -> tuple[Floats, ...]:
+    def margins(self) -> tuple[Array, ...]:
         """Released shares of each attribute's codes."""
         return self.columns[0].margins
 
@@ -59,14 +60,14 @@ class SeveralPosterior:
         """Return the signed columns that the log odds of one class against another sum."""
         return (1.0, self.columns[one]), (-1.0, self.columns[other])
 
-    def probabilities(self, codes: Codes) -> Floats:
+    def probabilities(self, codes: Codes) -> Array:
         """Return class probabilities, shape (b, k)."""
         return np.asarray(softmax(self._scores(codes), axis=1))
 
-    def _scores(self, codes: Codes) -> Floats:
+    def _scores(self, codes: Codes) -> Array:
         return np.stack([one.log_odds(codes) for one in self.columns], axis=1)
 
-    def log_odds(self, codes: Codes) -> Floats:
+    def log_odds(self, codes: Codes) -> Array:
         """Return the log odds of each class against all others, shape (b, k)."""
         shares = self.probabilities(codes)
         return np.asarray(np.log(np.maximum(shares, LEAST)) - np.log(np.maximum(1 - shares, LEAST)))
@@ -107,10 +108,10 @@ class ClassStates:
     """
 
     columns: tuple[ResidualState, ...]
-    parts: Floats
+    parts: Array
     curvature: float = 0.0
     least: float = PART_OF_TOTALS * LEAST_CURVATURE
-    shares: tuple[Floats, ...] = ()
+    shares: tuple[Array, ...] = ()
     told: bool = False
 
     @property
@@ -160,7 +161,7 @@ class ClassStates:
         columns = zip(self.columns, zip(*told, strict=True), strict=True)
         return self._of([replace(one, code_shares=shares) for one, shares in columns])
 
-    def curvatures(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
+    def curvatures(self, attributes: tuple[int, ...], counts: Array) -> Array:
         """Return the expected curvature of each cell of a table, (n, columns).
 
         `counts` (n,): of the cells' records. In the first pass records are alike.
@@ -170,7 +171,7 @@ class ClassStates:
             return np.multiply.outer(counts, means)
         return cell_curvatures(means, self._cell_shares(attributes, counts), counts)
 
-    def _cell_shares(self, attributes: tuple[int, ...], counts: Floats) -> Floats:
+    def _cell_shares(self, attributes: tuple[int, ...], counts: Array) -> Array:
         """Return the shares of each class in a table's cells, were log odds sums, (n, columns)."""
         table = counts.reshape([self.first.sizes[i] for i in attributes])
         shares = [
@@ -179,9 +180,7 @@ class ClassStates:
         ]
         return np.column_stack(shares)
 
-    def _limits(
-        self, attributes: tuple[int, ...], counts: Floats
-    ) -> list[Callable[[Floats], Floats]]:
+    def _limits(self, attributes: tuple[int, ...], counts: Array) -> list[Callable[[Array], Array]]:
         """Return what becomes of a table's effects in each column.
 
         In the first pass it is linear however large they are. Later ones are capped, and several
@@ -196,8 +195,8 @@ class ClassStates:
         return [partial(mapped_effects, one, of_two=n_columns == 1) for one in shares.T]
 
     def visited(
-        self, place: int, residuals: Floats, counts: Floats, variance: float
-    ) -> tuple["ClassStates", Floats]:
+        self, place: int, residuals: Array, counts: Array, variance: float
+    ) -> tuple["ClassStates", Array]:
         """Return the states after a table of residuals, and what scores gain, (n, columns).
 
         Residuals of all classes add up to nothing, so what noise adds up to is taken out.

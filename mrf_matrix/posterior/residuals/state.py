@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
 from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior, purify
-
-Floats = NDArray[np.float64]
 
 LARGEST_VARIANCE = 1.0
 """Variances of effects enter the mean that others are drawn to as no more than this."""
@@ -29,7 +27,7 @@ class Pooling:
     strength: float
     largest_step: float
 
-    def capped(self, effects: Floats) -> Floats:
+    def capped(self, effects: Array) -> Array:
         """Return effects on the log odds, none beyond the largest step."""
         return np.clip(effects, -self.largest_step, self.largest_step)
 
@@ -64,7 +62,7 @@ class ResidualState:
     n_records: float
     base: float
     base_variance: float
-    margins: tuple[Floats, ...]
+    margins: tuple[Array, ...]
     pooling: Pooling
     blocks: tuple[EffectBlock, ...]
     shift: float = 0.0
@@ -82,9 +80,9 @@ class ResidualState:
         components = block_components(kernels, [self.margins[i] for i in attributes])
         return EffectBlock.unseen(attributes, [self.sizes[i] for i in attributes], components)
 
-    def expected_counts(self, attributes: Sequence[int]) -> Floats:
+    def expected_counts(self, attributes: Sequence[int]) -> Array:
         """Return expected counts of a table's cells, attributes taken as independent."""
-        shares: Floats = np.ones(1)
+        shares: Array = np.ones(1)
         for i in attributes:
             shares = np.multiply.outer(shares, self.margins[i]).ravel()
         return np.asarray(self.n_records * shares)
@@ -114,12 +112,12 @@ class ResidualState:
     def visited(
         self,
         place: int,
-        residuals: Floats,
-        curvatures: Floats,
+        residuals: Array,
+        curvatures: Array,
         variance: float,
         *,
-        within: Callable[[Floats], Floats] = np.asarray,
-    ) -> tuple["ResidualState", Floats]:
+        within: Callable[[Array], Array] = np.asarray,
+    ) -> tuple["ResidualState", Array]:
         """Return the state after a table of residuals of one block, and what log odds gain.
 
         Parameters

@@ -3,9 +3,8 @@
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 LEAST_SHARE = 0.01  # no class is taken to be rarer
 
@@ -16,12 +15,12 @@ LEAST_OF_FAIR = 0.1
 """No code is taken to be rarer than this part of a fair share divided by the number of codes."""
 
 
-def estimated_total(totals: Floats, n_records: int | None) -> float:
+def estimated_total(totals: Array, n_records: int | None) -> float:
     """Return the number of records: the public one, or what noisy class totals say, at least 1."""
     return float(n_records) if n_records is not None else max(float(totals.sum()), 1.0)
 
 
-def intercept(totals: Floats, variance: float, n_records: float) -> tuple[float, float]:
+def intercept(totals: Array, variance: float, n_records: float) -> tuple[float, float]:
     """Return the log odds of class 1 and what is unknown of them, from noisy class totals.
 
     The share's distance from one half is shrunk by the noise it may be made of.
@@ -43,7 +42,7 @@ def intercept(totals: Floats, variance: float, n_records: float) -> tuple[float,
     return log(share / (1 - share)), min(unknown / slope**2, 0.5) + 1e-3
 
 
-def intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floats, Floats]:
+def intercepts(totals: Array, variance: float, n_records: float) -> tuple[Array, Array]:
     """Return the scores of several classes and what is unknown of each, from noisy class totals.
 
     `totals` (k,); `variance`: of the noise on each; `n_records`: public, or estimated.
@@ -52,7 +51,7 @@ def intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Float
     return np.log(shares), np.minimum(variance / (n_records * shares) ** 2, 0.5) + 1e-3
 
 
-def shrunk_counts(counts: Floats, expected: Floats, variance: float) -> Floats:
+def shrunk_counts(counts: Array, expected: Array, variance: float) -> Array:
     """Return noisy counts, shrunk toward expected ones as far as noise explains the distance.
 
     Parameters
@@ -66,7 +65,7 @@ def shrunk_counts(counts: Floats, expected: Floats, variance: float) -> Floats:
     return expected + gaps * (signal / (signal + variance) if signal else 0.0)
 
 
-def margin(counts: Floats, variance: float, n_records: float) -> Floats:
+def margin(counts: Array, variance: float, n_records: float) -> Array:
     """Return the shares of an attribute's codes from noisy counts; positive, summing to one."""
     fair = np.full(len(counts), n_records / len(counts))
     centred = counts + (n_records - counts.sum()) / len(counts)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from mrf_matrix.labels.counted_law import MOST_NUMBERS, counted_evidence
+from mrf_matrix.labels.counted_law import MOST_DRAWN, counted_evidence
 from mrf_matrix.labels.plan import MOST_CLASSES
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoNoise
@@ -204,8 +204,8 @@ def test_a_thousand_classes_take_little_memory():
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert found.shares.size <= MOST_NUMBERS
-    assert peak < 8 * 8 * MOST_NUMBERS
+    assert found.shares.size <= MOST_DRAWN
+    assert peak < 8 * 8 * MOST_DRAWN
 
 
 def label_alone(k, *, rate, records, concentration):
