@@ -82,9 +82,9 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
     from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
     from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
-    from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
+    from mrf_matrix.mechanisms.budgets.claim import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.default import BudgetWarning as BudgetWarning
     from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger

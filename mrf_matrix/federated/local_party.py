@@ -14,10 +14,11 @@ from mrf_matrix.federated.sums.party import (
     PartyState,
     check_request,
     opened_shares,
+    packed_state,
     party_step,
     supplied,
+    unpacked_state,
 )
-from mrf_matrix.federated.sums.party_record import packed_state, unpacked_state
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger
 

@@ -23,12 +23,18 @@ from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut, usable_attributes
 from mrf_matrix.forests.text import export_text
 from mrf_matrix.kinds.model import Kind, Known
-from mrf_matrix.labels.draw import MOST_SUMMED, draw_tree
+from mrf_matrix.labels.draw import (
+    MOST_SUMMED,
+    Exponential,
+    MostRight,
+    Rules,
+    bytes_of,
+    draw_tree,
+    weights,
+)
 from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
 from mrf_matrix.labels.plan import LabelPlan, Round, label_plan, why_no_labels
 from mrf_matrix.labels.posterior import label_posterior
-from mrf_matrix.labels.rules import Exponential, MostRight, Rules
-from mrf_matrix.labels.weights import bytes_of, weights
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records

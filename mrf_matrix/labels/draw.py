@@ -1,5 +1,28 @@
 r"""Trees and their labels, drawn together by the exponential mechanism, exactly.
 
+*What numbers of records are worth to a label: whole numbers, which one record more moves little.*
+``weight(n)`` is ``2**160 exp(rate n)``, rounded down so that no ratio of neighbouring weights is
+above ``exp(rate)``, and none below 1. Weights of trees are sums of products of these, of whole
+numbers without rounding, so that their ratios are bounded exactly.
+
+Where ``rate n`` passes `STEEPEST`, each further piece of the same growth is twice as wide: numbers
+would have more bits than there are records, and what is so far ahead needs no more.
+
+*Sums and products of large whole numbers, rounded, with a bound on how far they are off.* A number
+is ``part * 2**power``, a double and an integer, so that none is too large. Let sums have at most
+``s = 2**16`` terms (those of plans: 64 cuts, 1000 classes), and paths four cuts. Every step is
+rounded to one in ``2**53`` (IEEE 754; scaling by a power of two is exact, or loses less than
+``2**-1022``), nothing is negative, and so a number that r steps led to, its own and those of its
+factors together, is off by a factor of :math:`(1 - 2^{-53})^r` to :math:`(1 + 2^{-53})^r`:
+
+- of a cell: its weights, their scaling and their sum, at most ``r(0) = s + 3`` steps;
+- of a node with q cuts on each path: products, their scaling and their sum, at most
+  ``r(q) = 2 r(q - 1) + s + 2``; running sums over what begins with each cut are such sums too,
+  and ``r(4) = 31 s + 78 < 2**21``.
+
+So all are off by less than `OFF` of themselves. Parts stay between ``2**-16`` and ``2**496``,
+beside which ``s`` times ``2**-1022`` is nothing.
+
 A tree t with labels l is right on :math:`\sum_v n_v(l_v)` records, v its cells. Each is drawn with
 probability proportional to :math:`\exp(r \sum_v n_v(l_v))`, r the rate, for which nobody has to
 write out all trees: labels of different cells, and what lies on either side of a cut, are
@@ -9,8 +32,8 @@ independent given the tree above them, so that
     Z(\text{cell}) = \sum_c \exp(r\,n(c)) .
 
 Cuts are drawn from the root down in proportion to their terms, then labels to theirs. With whole
-numbers in place of the exponentials (`weights`) all of this is exact, and rounded ones are looked
-at only where the whole ones would say the same (`rules`). One record more raises the number of
+numbers in place of the exponentials all of this is exact, and rounded ones are looked
+at only where the whole ones would say the same. One record more raises the number of
 records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
 
 Draws of a later round are below the cells of the tree so far, which hold different records: one
@@ -18,20 +41,285 @@ record more is in one of them, and a record in another's place moves each of two
 the rate allows for. So all draws of a round together cost what one does.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from functools import partial
+from itertools import accumulate
+from math import ceil, isqrt, log, log2
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import chosen_here
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-from mrf_matrix.labels.depth import DEEP
 from mrf_matrix.labels.joint_counts import JointCounts
-from mrf_matrix.labels.rules import Arithmetic, Rules, Worth
+from mrf_matrix.labels.plan import DEEP
+from mrf_matrix.mechanisms.selection.bits import Bits
+
+BITS = 160
+"""Bits behind the point. Weights of up to 2**34 records are off by 2**-124 of themselves."""
+
+SLACK, FAINTEST = 80, 60
+"""Bits after which ``exp(rate)`` is cut off, and rates from which weights rise at all, ``2**-60``:
+more than all that is rounded later, so that ratios stay where they belong."""
+
+LARGEST = 1 << 60  # counts that no data have
+
+STEEPEST = Fraction(256)
+"""What the logarithm of a weight rises by before it rises half as steeply."""
+
+Numbers = NDArray[np.object_]
+"""Python's integers, of any size."""
+
+
+def weights(rate: Fraction, largest: int) -> Numbers:
+    """Return the weights of 0 to `largest` records.
+
+    The largest array has a number for each, of `bytes_of` each.
+
+    Examples
+    --------
+    >>> found = weights(Fraction(1, 2), 4)
+    >>> round(found[4] / found[3], 9)
+    1.648721271
+    """
+    step, width = _step(rate), _width(rate)
+    found = _powers(step, min(width, largest))
+    while len(found) <= largest:  # another piece, half as steep and twice as wide
+        step, width = isqrt(step << BITS), 2 * width
+        further = _powers(step, min(width, largest + 1 - len(found)))
+        found = np.concatenate([found, further[1:] * found[-1] >> BITS])
+    return found
+
+
+def bytes_of(rate: Fraction, largest: int) -> int:
+    """Return what one of the weights of 0 to `largest` records takes at most, with its pointer."""
+    width = _width(rate)
+    pieces = log2(1 + largest / width)  # or a part of the first
+    rise = float(min(rate, STEEPEST)) * width / log(2)  # bits that each piece adds
+    return 40 + 4 * ceil((BITS + rise * pieces) / 30)
+
+
+def _width(rate: Fraction) -> int:
+    """Return the counts up to which weights rise by the whole rate."""
+    return min(ceil(STEEPEST / rate), LARGEST) if rate else LARGEST
+
+
+def _step(rate: Fraction) -> int:
+    """Return ``2**160 exp(rate)``, below it by one in `SLACK` bits; flat where that is nothing."""
+    context = Context(prec=400, rounding=ROUND_FLOOR)
+    steepest = min(rate, STEEPEST)
+    exact = context.divide(Decimal(steepest.numerator), Decimal(steepest.denominator))
+    step = int(context.multiply(context.exp(exact), Decimal(1 << BITS)))
+    step -= (step >> SLACK) + 2
+    return step if step - (1 << BITS) > 1 << (BITS - FAINTEST) else 1 << BITS
+
+
+def _powers(step: int, most: int) -> Numbers:
+    """Return the powers 0 to `most` of ``step / 2**160``, each from one of half as many."""
+    found, power = np.array([1 << BITS], dtype=np.object_), step
+    while len(found) <= most:
+        found = np.concatenate([found, found * power >> BITS])
+        power = power * power >> BITS
+    return found[: most + 1]
+
+
+OFF = 2.0**-32
+
+
+class Rounded(NamedTuple):
+    """Numbers ``parts * 2**powers``."""
+
+    parts: Array
+    powers: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """What trees are worth to the exponential mechanism, to within `OFF`; see `Exponential`."""
+
+    weights: Rounded  # of 0 to all records
+
+    @classmethod
+    def of(cls, weights: Numbers) -> "Rounding":
+        """Return the arithmetic of weights: quotients of integers, each rounded once."""
+        n = len(weights)
+        parts = np.fromiter((one / (1 << one.bit_length()) for one in weights), np.float64, n)
+        powers = np.fromiter((one.bit_length() for one in weights), np.int64, n)
+        return cls(Rounded(parts, powers))
+
+    def labels(self, counts: Longs) -> Rounded:
+        """Return the weights of counts."""
+        return Rounded(self.weights.parts[counts], self.weights.powers[counts])
+
+    def either(self, worth: Rounded) -> Rounded:
+        """Return the sum, along the last axis."""
+        top = worth.powers.max(axis=-1, keepdims=True)
+        return Rounded(scaled(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
+
+    def both(self, one: Rounded, other: Rounded) -> Rounded:
+        """Return the product."""
+        return Rounded(one.parts * other.parts, one.powers + other.powers)
+
+    def each(self, worth: Rounded) -> Sequence[Rounded]:
+        """Return the numbers one by one."""
+        return [Rounded(*one) for one in zip(worth.parts, worth.powers, strict=True)]
+
+
+def scaled(parts: Array, powers: Longs) -> Array:
+    """Return ``parts * 2**powers``, powers up to 0; what is lost is within the bound."""
+    with np.errstate(under="ignore"):
+        return np.asarray(np.ldexp(parts, np.maximum(powers, -(1 << 30)).astype(np.intc)))
+
+
+def running_sums(numbers: Sequence[Rounded]) -> tuple[Array, int, bool]:
+    """Return running sums of numbers, and how many bits the last one has.
+
+    Returns
+    -------
+    upto : ndarray, shape (n,)
+        Divided by ``2**size``: each is off by less than `OFF`, absolutely.
+    size : int
+    sure : bool
+        Whether the exact sum has `size` bits: where it is not too near to a power of two.
+    """
+    parts, powers = np.array([one.parts for one in numbers]), [int(one.powers) for one in numbers]
+    top = max(powers)
+    upto = np.cumsum(scaled(parts, np.array(powers) - top))
+    ends = upto[-1] * np.array([1 - 2 * OFF, 1, 1 + 2 * OFF])
+    least, size, most = np.frexp(ends)[1].tolist()
+    return np.ldexp(upto, -size), top + size, least == most
+
+
+MARGIN = 4 * OFF
+"""How far a number stays from a rounded sum that it is compared with."""
+
+Worth = TypeVar("Worth")
+"""What labels, or trees, are worth: integers of any size, rounded or not, or right records."""
+
+
+class Arithmetic(Protocol[Worth]):
+    """How what trees are worth is put together."""
+
+    def labels(self, counts: Longs) -> Worth:
+        """Return what labels are worth that so many records have."""
+
+    def either(self, worth: Worth) -> Worth:
+        """Return what several together are worth, along the last axis."""
+
+    def both(self, one: Worth, other: Worth) -> Worth:
+        """Return what two trees side by side are worth."""
+
+    def each(self, worth: Worth) -> Sequence[Worth]:
+        """Return what several are worth by themselves, along the only axis."""
+
+
+class Options(Protocol):
+    """What there is to choose from."""
+
+    def __call__(self, rules: Arithmetic[Worth], /) -> Sequence[Worth]:
+        """Return what each option is worth."""
+
+
+class Rules(Protocol):
+    """How one of several is drawn."""
+
+    def draw(self, options: Options) -> int:
+        """Return the place of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exponential:
+    """The exponential mechanism: whole numbers, products and sums."""
+
+    weights: Numbers  # of 0 to all records
+    bits: Bits
+    rounding: Rounding = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounding", Rounding.of(self.weights))
+
+    def labels(self, counts: Longs) -> Numbers:
+        """Return the weights of counts."""
+        return np.asarray(self.weights[counts])
+
+    def either(self, worth: Numbers) -> Numbers:
+        """Return the sum."""
+        return np.asarray(worth.sum(axis=-1))
+
+    def both(self, one: Numbers, other: Numbers) -> Numbers:
+        """Return the product."""
+        return np.asarray(one * other)
+
+    def each(self, worth: Numbers) -> Sequence[Numbers]:
+        """Return the numbers one by one."""
+        return list(worth)
+
+    def draw(self, options: Options) -> int:
+        r"""Draw a place with probability proportional to its number, exactly.
+
+        Numbers of as many bits as the sum of all has are drawn until one is below that sum. Its
+        place is how many running sums :math:`S_j` it has reached. Over ``2**size`` rounded sums are
+        within `OFF` of these, and the number, as a double, within ``2**-53``. So it has reached all
+        whose rounded sums are `MARGIN` below it or more, and none whose are further above: if none
+        lies between, the place is known. Else the same number is compared with the whole sums, as
+        it is from the start where the last may be a power of two: in nodes without records, and
+        less than once in a million trees of two classes. What is drawn never depends on how
+        anything is rounded.
+        """
+        number = None
+        upto, size, sure = running_sums(options(self.rounding))
+        while sure:
+            number = self.bits.number(size)
+            share = number / (1 << size)
+            ends = np.searchsorted(upto, (share - MARGIN, share + MARGIN), side="right")
+            place, most = int(ends[0]), int(ends[1])
+            if place < most:
+                break
+            if place < len(upto):
+                return place
+        return self._compared(options(self), number)
+
+    def _compared(self, numbers: Sequence[Numbers], number: int | None) -> int:
+        """Draw a place in whole numbers, with the number that is drawn already, if there is one."""
+        upto = list(accumulate(int(one) for one in numbers))
+        if number is None or number >= upto[-1]:
+            number = self.bits.number_below(upto[-1])
+        return bisect_right(upto, number)
+
+
+@dataclass(frozen=True)
+class MostRight:
+    """Without noise: the first of the trees that are right on the most records."""
+
+    def labels(self, counts: Longs) -> Longs:
+        """Return the records that are right."""
+        return counts
+
+    def either(self, worth: Longs) -> Longs:
+        """Return the best."""
+        return np.asarray(worth.max(axis=-1))
+
+    def both(self, one: Longs, other: Longs) -> Longs:
+        """Return the records that are right on both sides."""
+        return np.asarray(one + other)
+
+    def each(self, worth: Longs) -> Sequence[Longs]:
+        """Return the records one by one."""
+        return list(worth)
+
+    def draw(self, options: Options) -> int:
+        """Return the first of the best."""
+        return int(np.argmax(options(self)))
+
 
 MOST_SUMMED = 2**53  # doubles are whole numbers below
 

@@ -1,12 +1,137 @@
-"""What a tree of labels implies: of its labels alone, or with noisy class counts of its cells."""
+r"""What labels and noisy counts of cells imply: the shares of all classes in a cell.
+
+*What a label says of its cell: the shares of all classes, given that one class was said.*
+Beforehand shares are ``p ~ Dirichlet(a, ..., a)``, the less even the smaller a is. A cell of n
+records has counts ``n p``. Class c is said with a known probability, by the exponential mechanism,
+so that afterwards
+
+.. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
+
+It depends on the number of classes, the prior and the signal, rate times n, alone: by symmetry it
+is the same for every class that may be said.
+
+*What noisy counts of a cell, beside its label, say of the shares of all classes.* Beforehand shares
+have the same law. A cell's size is taken for gamma distributed around
+an even part of all records, with the shape ``k a``: then its counts ``n`` are independent, each
+``Gamma(a)``, and so they are given their noisy values, which are drawn class by class. Draws are
+weighted by the probability that such counts say the label, and
+
+.. math:: p \mid n \sim \text{Dirichlet}(a + n_1, \dots, a + n_k) .
+"""
+
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import betaincinv, log_softmax, softmax
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.labels.counted_law import counted_evidence
-from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.labels.plan import LabelPlan
+from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.posterior import CellShares, LabelPosterior
+
+MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
+"""Shares that are drawn at most, 16 MB, and how many draws hold them at most."""
+
+LEAST_LEAD = 1e-12  # of the class that is said, relative
+
+LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
+
+
+@lru_cache(maxsize=16)
+def label_evidence(n_classes: int, signal: float, concentration: float) -> CellShares:
+    """Return draws of the shares of a cell that says the first class.
+
+    Every draw serves for each class that may have been said, so that the class which is said has
+    the largest expected share.
+
+    Parameters
+    ----------
+    n_classes : int
+    signal : float
+        Rate of the choice times records of the cell.
+    concentration : float
+        The prior's ``a``.
+    """
+    rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
+    draws = _shares_beforehand(n_classes, max(1, rows // n_classes), concentration)
+    law = softmax(min(signal, LARGEST_SIGNAL) * draws.T, axis=0)
+    order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
+    shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
+    weights = law.ravel() / law.sum()
+    # all others are alike, and the class that is said leads, however little it tells
+    right = max(float(weights @ shares[:, 0]), (1 + LEAST_LEAD) / n_classes)
+    expected = np.array([right, *[(1 - right) / (n_classes - 1)] * (n_classes - 1)])
+    for kept in (shares, weights, expected):
+        kept.flags.writeable = False
+    return CellShares(shares, weights, expected)
+
+
+def _shares_beforehand(n_classes: int, count: int, concentration: float) -> Array:
+    """Return shares of the prior, always the same; of two classes evenly spaced quantiles."""
+    if n_classes == 2:
+        first = betaincinv(concentration, concentration, (np.arange(count) + 0.5) / count)
+        return np.column_stack([first, 1 - first])
+    each = np.full(n_classes, concentration)
+    return np.random.default_rng(0).dirichlet(each, size=count)
+
+
+MOST_DRAWS, MOST_DRAWN = 1 << 12, 1 << 18
+"""Draws of a cell, and shares of them at most, 2 MB."""
+
+BINS = 1024
+"""Of each count, within `REACH` standard deviations of the noise."""
+
+REACH = 12
+
+
+def counted_evidence(
+    noisy: Longs, said: int, *, rate: float, records: float, concentration: float, law: NoiseLaw
+) -> CellShares:
+    """Return draws of a cell's shares, always the same.
+
+    Parameters
+    ----------
+    noisy : ndarray of int64, shape (k,)
+        Released counts.
+    said : int
+        The class that it says.
+    rate : float
+        Of the choice of labels.
+    records : float
+        What a cell holds if all hold as many.
+    concentration : float
+        The prior's ``a``.
+    law : NoiseLaw
+        Of the noise on each count.
+    """
+    generator = np.random.default_rng(0)
+    draws = max(1, min(MOST_DRAWS, MOST_DRAWN // len(noisy)))
+    counts = np.empty((draws, len(noisy)))
+    for c, value in enumerate(noisy.tolist()):
+        spread = (generator.permutation(draws) + 0.5) / draws
+        counts[:, c] = _drawn(float(value), spread, records / len(noisy), concentration, law)
+    weights = softmax(log_softmax(rate * counts, axis=1)[:, said])  # of logs: none need be 0
+    ahead = counts + concentration
+    expected = weights @ (ahead / ahead.sum(axis=1, keepdims=True))
+    shares = generator.standard_gamma(ahead)
+    return CellShares(shares / shares.sum(axis=1, keepdims=True), weights, expected)
+
+
+def _drawn(noisy: float, levels: Array, mean: float, shape: float, law: NoiseLaw) -> Array:
+    """Return quantiles of a count, given its noisy value; `mean`: that of its prior."""
+    deviation = float(np.sqrt(law.variance))
+    if not deviation:
+        return np.full(len(levels), max(noisy, 0.0))
+    low, high = max(0.0, noisy - REACH * deviation), max(0.0, noisy) + REACH * deviation
+    edges = np.linspace(low, high, BINS + 1)
+    middles = (edges[:-1] + edges[1:]) / 2
+    # the prior's density, but where it is infinite: from 0 on it is added up
+    power = (shape - 1) * np.log(middles) if low else np.log(np.diff(edges**shape))
+    prior = power - shape * middles / mean
+    upto = np.cumsum(softmax(prior + law.log_pmf(noisy - middles)))
+    return np.asarray(middles[np.minimum(np.searchsorted(upto, levels), BINS - 1)])
+
 
 LARGEST_RATE = 1e9  # beyond it the largest class is said
 

@@ -7,14 +7,14 @@ from mrf_matrix.base.front_door import front_door
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import BudgetError as BudgetError
     from mrf_matrix.base.shown import PrivateDataError as PrivateDataError
-    from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING as NEIGHBORING
+    from mrf_matrix.mechanisms.budgets.claim import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.budgets.claim import as_budget as as_budget
+    from mrf_matrix.mechanisms.budgets.claim import budget_shares as budget_shares
     from mrf_matrix.mechanisms.budgets.claim import neighboring_factor as neighboring_factor
     from mrf_matrix.mechanisms.budgets.claim import squared_factor as squared_factor
-    from mrf_matrix.mechanisms.budgets.shares import budget_shares as budget_shares
     from mrf_matrix.mechanisms.counts.counts import CellCounts as CellCounts
     from mrf_matrix.mechanisms.counts.counts import count_cells as count_cells
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.charge import Charge as Charge
     from mrf_matrix.mechanisms.ledger.default import BudgetWarning as BudgetWarning
     from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
+    from mrf_matrix.mechanisms.ledger.file import LedgerError as LedgerError
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
-    from mrf_matrix.mechanisms.ledger.record import LedgerError as LedgerError
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
     from mrf_matrix.mechanisms.measurement.mechanism import calibrate as calibrate

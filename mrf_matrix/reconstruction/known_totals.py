@@ -20,9 +20,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
     determined_estimate,
     recovered_squares,
 )
-from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.exact_counts import exact_counts, exact_where_near
-from mrf_matrix.reconstruction.generalised import combine
+from mrf_matrix.reconstruction.estimate import Estimate, combine, exact_counts, exact_where_near
 from mrf_matrix.reconstruction.pooling import Pooled, pool_releases
 from strategies.operators import RowSpaceError, cross_gram, fits
 from strategies.operators.base.recovery import check_countable

@@ -14,12 +14,14 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
     estimated_cells,
 )
 from mrf_matrix.mechanisms.statement import Claim
-from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
+from mrf_matrix.reconstruction.estimate import Estimate, agree_with_totals, exact_counts
+from mrf_matrix.reconstruction.feasible_tables import (
+    FeasibleTables,
+    constrained_least_squares,
+    nearest,
+)
 from mrf_matrix.reconstruction.known_totals import checked_totals
 from mrf_matrix.reconstruction.pooling import pool_releases
-from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
-from mrf_matrix.reconstruction.simplex import FeasibleTables, nearest
 from strategies.operators import Identity, MemoryCapError, Operator, over_groups
 from strategies.problem.merging import can_merge, merge_columns
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior, SeveralPosterior
-from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
+from mrf_matrix.posterior.pooled import ResidualEvidence
 from mrf_matrix.reports.page import Section
 
 TITLE = "Does the model agree with the counts?"

@@ -10,9 +10,8 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.text import condition
 from mrf_matrix.posterior import LabelPosterior
-from mrf_matrix.posterior.averages import Banded
 from mrf_matrix.posterior.effects import Term, terms
-from mrf_matrix.posterior.whole_effects import effect_of
+from mrf_matrix.posterior.whole_effects import Banded, effect_of
 from mrf_matrix.reports.drawings import bars, effect_strip
 from mrf_matrix.reports.page import Section
 

@@ -5,8 +5,13 @@ from math import ceil
 from time import perf_counter
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.counts.keyed_counts import word_groups
-from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES, PENDING_KEYS, Table, merged_tables
+from mrf_matrix.mechanisms.counts.tally import (
+    DENSE_ENTRIES,
+    PENDING_KEYS,
+    Table,
+    merged_tables,
+    word_groups,
+)
 from mrf_matrix.streams.cluster import SPLIT, PartialTable, partial_table
 from mrf_matrix.streams.counting import checked_domain
 

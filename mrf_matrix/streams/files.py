@@ -1,26 +1,279 @@
-"""Files of records, read a part at a time: Parquet, CSV, and folders of them."""
+"""Files of records, read a part at a time: Parquet, CSV, and folders of them.
 
-from collections.abc import Iterator
+*CSV files, read a part at a time by pyarrow or polars, or by Python where neither is there.* All
+read text, and one rule says what a text means: that of `mrf_matrix.domain.texts`. A domain's
+categories are looked up once for each distinct text of a part, not once a record.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.datasets.files import (
     CSV_ENDINGS,
+    LONGEST_RECORD,
     PARQUET_ENDINGS,
+    CsvRecords,
+    csv_chunks,
+    csv_errors,
     is_data_file,
     lacking,
+    no_csv,
+    opened,
     parquet_errors,
+    too_long,
 )
-from mrf_matrix.domain import Domain, DomainError
-from mrf_matrix.domain.columns import Column, check_repeats, read_columns
-from mrf_matrix.streams.csv_files import csv_columns
+from mrf_matrix.domain import Attribute, Domain, DomainError
+from mrf_matrix.domain.columns import Column, as_any_column, check_repeats, read_columns
+from mrf_matrix.domain.texts import meanings, positions_of, text_column
 
 if TYPE_CHECKING:
-    from polars import DataFrame
-    from pyarrow import Table
+    from polars import DataFrame, LazyFrame, Series
+    from pyarrow import DictionaryArray, StringArray, Table
+
+
+PART_BYTES = 2**23  # bytes of text in memory at a time
+
+PLAIN_NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
+"""Texts that Arrow reads as Python does."""
+
+PART_RECORDS = 2**16  # records in memory at a time, where a reader counts records
+
+Attributes = Sequence[Attribute]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A CSV file whose header was read: columns are read by their places, whatever their names."""
+
+    path: Path
+    file_format: FileFormat
+    n_columns: int
+    attributes: Attributes
+    places: tuple[int, ...]  # of the attributes
+
+    @property
+    def names(self) -> list[str]:
+        """Names for all columns, which a header may repeat or leave out."""
+        return list(map(str, range(self.n_columns)))
+
+    @property
+    def used(self) -> list[str]:
+        """Those names that the attributes have."""
+        return list(map(str, self.places))
+
+    @property
+    def separator(self) -> str:
+        """What parts the fields."""
+        return self.file_format.separator_of(self.path)
+
+
+def csv_columns(
+    path: Path, attributes: Attributes, file_format: FileFormat = PLAIN
+) -> Iterator[list[Column]]:
+    """Yield the attributes' columns of some records at a time; at least once.
+
+    Raises DomainError if the file is no CSV of this format, lacks a column or repeats it, a record
+    has too few or too many fields, or a number is expected and not found.
+    """
+    used = [one.name for one in attributes]
+    with csv_errors(path, file_format), opened(path, file_format) as file:
+        records = CsvRecords(file, path, file_format)
+        names = records.header(used)
+        if absent := [name for name in used if name not in names]:
+            raise records.lacking(absent, names)
+        is_plain = records.n_lines == 1 and records.has_more()
+    places = tuple(names.index(name) for name in used)
+    source = Source(path, file_format, len(names), attributes, places)
+    quotes = quoting(path, file_format)
+    if quotes != "none":
+        skips = quotes == "after blanks"
+        with csv_errors(path, file_format), opened(path, file_format) as file:
+            CsvRecords(file, path, file_format, skips_blanks=skips).check_quotes()
+    if is_plain and quotes != "after blanks":
+        if find_spec("pyarrow"):
+            return _by_arrow(source)
+        suits_polars = file_format.is_utf8 and quotes == "none"
+        if suits_polars and find_spec("polars") and all_records_end(source):
+            return _by_polars(source)
+    return _by_python(source)
+
+
+def quoting(
+    path: Path, file_format: FileFormat = PLAIN
+) -> Literal["none", "fields", "after blanks"]:
+    """Return where quotes stand; after a blank Python's reader alone takes a field for quoted.
+
+    Raises DomainError if a line is longer than a record may be.
+    """
+    last, line = "", 0
+    found: Literal["none", "fields"] = "none"
+    with csv_errors(path, file_format), opened(path, file_format) as file:
+        while block := file.read(2**20):
+            if ' "' in last + block:
+                return "after blanks"
+            found = "fields" if '"' in block else found
+            last, ends = block[-1], block.replace("\r", "\n")
+            line += ends.find("\n") if "\n" in ends else len(ends)
+            if line > LONGEST_RECORD:
+                raise too_long(path)
+            line = len(ends) - 1 - ends.rfind("\n") if "\n" in ends else line
+    return found
+
+
+def all_records_end(source: Source) -> bool:
+    """Whether polars finds every record, with text in its last column.
+
+    It fills records that have too few fields with nulls, and says nothing, has nulls for empty
+    lines as for records of empty fields, and takes a carriage return alone for no end of a line:
+    where there are such, Python reads the file, and counts the fields.
+    """
+    import polars
+
+    if not lines_end_by_newlines(source):
+        return False
+    try:
+        last = polars.col(source.names[-1])
+        missing = _polars_records(source).select(last.is_null().any())
+        return not missing.collect(engine="streaming").item()
+    except polars.exceptions.PolarsError:
+        return False
+
+
+def lines_end_by_newlines(source: Source) -> bool:
+    """Whether every carriage return stands before a newline."""
+    with opened(source.path, source.file_format) as file:
+        while block := file.read(2**20):
+            if block.endswith("\r"):
+                block += file.read(1)
+            if "\r" in block.replace("\r\n", ""):
+                return False
+    return True
+
+
+def _polars_records(source: Source) -> "LazyFrame":
+    """Return all columns as text."""
+    import polars
+
+    schema = dict.fromkeys(source.names, polars.String())
+    return polars.scan_csv(
+        source.path, has_header=False, skip_rows=1, schema=schema, separator=source.separator
+    )
+
+
+def _by_python(source: Source) -> Iterator[list[Column]]:
+    decimal = source.file_format.decimal
+    for columns in csv_chunks(source.path, source.file_format):
+        yield [text_column(one, columns[one.name], decimal) for one in source.attributes]
+
+
+def _by_arrow(source: Source) -> Iterator[list[Column]]:
+    """Read by pyarrow: numbers as text, categories as positions among distinct texts."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    texts, numbers = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), pyarrow.string()
+    decimal = source.file_format.decimal
+    kinds = [numbers if one.is_numeric and decimal == "." else texts for one in source.attributes]
+    convert = arrow_csv.ConvertOptions(
+        include_columns=source.used,
+        column_types=dict(zip(source.used, kinds, strict=True)),
+        null_values=[],
+        strings_can_be_null=False,
+    )
+    try:
+        with arrow_csv.open_csv(
+            pyarrow.input_stream(str(source.path), compression="detect"),
+            read_options=arrow_csv.ReadOptions(
+                block_size=PART_BYTES,
+                column_names=source.names,
+                skip_rows=1,
+                encoding="utf8" if source.file_format.is_utf8 else source.file_format.encoding,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=source.separator, newlines_in_values=True
+            ),
+            convert_options=convert,
+        ) as reader:
+            for batch in reader:
+                yield [
+                    _arrow_column(one, batch.column(place), decimal)
+                    for place, one in enumerate(source.attributes)
+                ]
+    except pyarrow.ArrowInvalid as error:
+        raise _unreadable(source, error) from None
+
+
+def _by_polars(source: Source) -> Iterator[list[Column]]:
+    """Read by polars, all columns as text."""
+    import polars
+
+    decimal = source.file_format.decimal
+    lazy = _polars_records(source).select(source.used).fill_null("")
+    try:
+        for part in lazy.collect_batches(chunk_size=PART_RECORDS):
+            yield [
+                _polars_column(one, part[name], decimal)
+                for one, name in zip(source.attributes, source.used, strict=True)
+            ]
+    except polars.exceptions.ComputeError as error:
+        raise _unreadable(source, error) from None
+
+
+def _polars_column(attribute: Attribute, texts: "Series", decimal: str) -> Column:
+    if attribute.is_numeric and decimal == ".":
+        return text_column(attribute, texts.to_list())
+    return replace(as_any_column(attribute.name, texts), source="text", decimal=decimal)
+
+
+def _unreadable(source: Source, error: Exception) -> DomainError:
+    """Return the error without the record that a library quotes in it."""
+    if "columns, got" in str(error):
+        row = str(error).rpartition(": ")[2].split(source.separator)
+        return DomainError(
+            f"{source.path}: a record has more or fewer fields than the header.", values=row
+        )
+    return DomainError(f"{no_csv(source.path, source.file_format)} with a header row.")
+
+
+def _arrow_column(
+    attribute: Attribute, texts: "DictionaryArray | StringArray", decimal: str
+) -> Column:
+    """Return positions among distinct texts; of plain numbers themselves.
+
+    Which is which is told text by text, so that no record decides how another is read.
+    """
+    if not attribute.is_numeric or decimal != ".":
+        levels, places = tuple(texts.dictionary.to_pylist()), texts.indices.to_numpy()
+        return Column(attribute.name, places, levels, source="text", decimal=decimal)
+    import pyarrow
+    from pyarrow import compute
+
+    try:
+        return Column(attribute.name, compute.cast(texts, pyarrow.float64()).to_numpy())
+    except pyarrow.ArrowInvalid:  # some are no numbers to Arrow: text by text then
+        pass
+    is_plain = compute.match_substring_regex(texts, PLAIN_NUMBER)
+    known = compute.if_else(is_plain, texts, None)
+    plain = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    rest = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
+    values = np.array(plain, dtype=np.float64)
+    if not len(rest):
+        return Column(attribute.name, values)
+    others = texts.take(pyarrow.array(rest)).to_pylist()
+    places, distinct = positions_of(others)
+    found = list(map(meanings(attribute), distinct))
+    if not all(one is None or isinstance(one, int | float) for one in found):
+        return text_column(attribute, texts.to_pylist())  # which encoding refuses
+    values[rest] = np.array(found, dtype=np.float64)[places]
+    return Column(attribute.name, values)
+
 
 ReadColumns = list[Column]
 

@@ -17,9 +17,8 @@ from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.sources.ensembles import attribute_positions
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
-from mrf_matrix.posterior.averages import Banded
 from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
-from mrf_matrix.posterior.whole_effects import effect_of
+from mrf_matrix.posterior.whole_effects import Banded, effect_of
 
 Name = str | tuple[str, ...]
 
@@ -115,7 +114,7 @@ def effect(
 
     Notes
     -----
-    Nothing but the release is read; see `mrf_matrix.posterior.averages` for averages and bands.
+    Nothing but the release is read; averages and bands: `mrf_matrix.posterior.whole_effects`.
     """
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")

@@ -9,12 +9,12 @@ from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
-from mrf_matrix.reconstruction.shrinkage import shrink_nodes
-from mrf_matrix.reconstruction.tree_nodes import (
+from mrf_matrix.reconstruction.shrinkage import (
     NodeAnswers,
     leaf_sums,
     node_matrix,
     parts_of_parents,
+    shrink_nodes,
 )
 from mrf_matrix.voting.voting import Shrinkage
 

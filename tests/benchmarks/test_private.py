@@ -23,7 +23,7 @@ from rival_data import RivalData, needs_csv_files, split
 from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
-from mrf_matrix.labels import depth as label_depths
+from mrf_matrix.labels import plan as label_depths
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import choosing, one_scale, pooled_plan, screening, trees

@@ -33,7 +33,7 @@ from mrf_matrix.cli.plain_numbers import number_text
 from mrf_matrix.cli.plans.plan_tables import plan_table, size_table, step_table
 from mrf_matrix.cli.plans.private_plan import show_private
 from mrf_matrix.cli.screen import advise, console, write_results
-from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
+from mrf_matrix.mechanisms.budgets.claim import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from mrf_matrix.federated.sums.masks import SHARE_BYTES
 from mrf_matrix.federated.sums.messages import PREFIX, ROUNDS
-from mrf_matrix.federated.sums.shamir import SHARE_BYTES
 
 WORD = 8
 KEYS = 4 * WORD + 3 * 32

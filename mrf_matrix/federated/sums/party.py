@@ -1,13 +1,14 @@
-"""One party of a secure sum: (state, message) -> (state, message), nothing else.
+"""One party of a secure sum: (state, message) -> (state, message), and its state as bytes.
 
-After Bonawitz, Ivanov, Kreuter, Marcedone, McMahan, Patel, Ramage, Segal and Seth (2017), against a
-server that follows the protocol. All secrets are drawn when the state is made, so that a step has
-no other input than its arguments.
+After Bonawitz,
+Ivanov, Kreuter, Marcedone, McMahan, Patel, Ramage, Segal and Seth (2017), against a server that
+follows the protocol. All secrets are drawn when the state is made, so that a step has no other
+input than its arguments.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, plain_array
-from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums import masks
+from mrf_matrix.federated.sums import masks as shamir
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
@@ -221,3 +223,50 @@ def _check_enough(state: PartyState, members: list[int]) -> None:
             f"{len(members)} parties are left: expected at least {state.session.threshold}, or "
             f"the noise of those who are left does not protect. Nothing more is sent."
         )
+
+
+ORDER = (*ROUNDS, None)
+
+
+def packed_state(state: PartyState) -> bytes:
+    """Return a state as bytes, without its identity. They hold secrets: never send them.
+
+    Raises ProtocolError if values were supplied and not yet sent: they are kept nowhere.
+    """
+    if state.values is not None:
+        raise ProtocolError("values were supplied and not yet sent: expected a state without them.")
+    return pack(
+        [
+            state.session.digest,
+            bytes([ORDER.index(state.now)]),
+            pack(astuple(state.secrets)),
+            pack_by_party({number: pack(keys) for number, keys in state.keys.items()}),
+            pack_by_party(state.received),
+        ]
+    )
+
+
+def unpacked_state(
+    data: bytes, session: Session, number: int, identity: "Ed25519PrivateKey"
+) -> PartyState:
+    """Return the state of `packed_state`.
+
+    Raises ProtocolError if it is of another session, or damaged.
+    """
+    digest, place, secrets, keys, received = unpack(data, 5)
+    if digest != session.digest:
+        raise ProtocolError("the state that was kept is of another session.")
+    return PartyState(
+        session,
+        number,
+        identity,
+        Secrets(*unpack(secrets, 4)),
+        ORDER[place[0]],
+        keys={other: _pair(both) for other, both in unpack_by_party(keys).items()},
+        received=unpack_by_party(received),
+    )
+
+
+def _pair(data: bytes) -> tuple[bytes, bytes]:
+    first, second = unpack(data, 2)
+    return first, second

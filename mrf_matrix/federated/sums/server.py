@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums import masks
+from mrf_matrix.federated.sums import masks as shamir
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,

@@ -1,7 +1,17 @@
-"""What a user's words claim: which budget, and between which neighbouring data sets.
+"""What a user's words claim: which budget, in which shares, between which neighbouring data sets.
 
-Write ``a_i`` for column i of the strategy A, ``Δ`` for its largest column norm. A record in cell
-i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
+*Shares of one budget for several strategies on the same records, in closed form.* Strategy k with
+loss L_k has the total error ``2 L_k/ε_k²`` under pure privacy and ``L_k/(2 ρ_k)`` under zero-
+concentrated privacy. With ``Σ ε_k``, or ``Σ ρ_k``, given,
+
+    least sum of errors:      ε_k ∝ L_k^(1/3)      ρ_k ∝ L_k^(1/2)
+    least largest error:      ε_k ∝ L_k^(1/2)      ρ_k ∝ L_k
+
+by Lagrange's condition, and by making all errors equal.
+
+*Neighbouring data sets.* Write ``a_i``
+for column i of the strategy A, ``Δ`` for its largest column norm. A record in cell i of class c
+adds ``a_i`` to column c of the m x k answers ``A D``.
 
 ``add_remove``
     Neighbours differ by one record more or less: the answers change by one column of A, by at
@@ -15,14 +25,128 @@ i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
     ``sqrt(2) Δ`` again where no entry of A is negative, for then ``a_i·a_j >= 0``.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from math import sqrt
+from math import inf, isinf, sqrt
 from numbers import Real
 from reprlib import repr as short
 from typing import Literal, TypeVar, get_args
 
-from mrf_matrix.base.checks import BudgetError, exact_positive, magnitude, one_word
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.base.checks import BudgetError, exact_positive, magnitude, one_word, readable
+from mrf_matrix.mechanisms.budgets.budget import LEAST, LEAST_CONVERTED, ZCDP, PureDP
+
+
+@dataclass(frozen=True, repr=False)
+class ApproximateDP:
+    """What all releases together may cost, as (ε, δ)-differential privacy.
+
+    ``P(M(D) ∈ S) <= exp(ε) P(M(D') ∈ S) + δ`` for all neighbours D, D' and all S (Dwork et al.,
+    2006). It is a total of a `PrivacyLedger`: no noise is calibrated to it, for a release takes a
+    pure ε, or the ρ that implies the claim (`ZCDP.for_approximate_dp`).
+
+    Parameters
+    ----------
+    epsilon, delta : int, float, Fraction or Decimal
+        Finite and positive, ε 1e-140 or more, δ from 1e-300 to below 1. A float is taken as the
+        decimal it prints as.
+
+    Raises
+    ------
+    BudgetError
+        If one is out of its range.
+    TypeError
+        If one is no real number.
+
+    Examples
+    --------
+    >>> ApproximateDP(3, 1e-6)
+    ApproximateDP(epsilon=3, delta=1e-06)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        epsilon = exact_positive("epsilon", self.epsilon, allow_infinite=True)
+        if isinf(epsilon):
+            raise BudgetError(
+                "epsilon=inf with delta, which claims nothing: expected a finite epsilon, or an "
+                "infinite one without delta."
+            )
+        delta = Fraction(exact_positive("delta", self.delta))
+        if delta >= 1 or delta < Fraction(LEAST):
+            raise BudgetError(
+                "delta is out of its range: expected a probability of 1e-300 or more and below 1, "
+                "well below one over the number of records."
+            )
+        if epsilon < LEAST_CONVERTED:
+            raise BudgetError("epsilon is too small: expected at least 1e-140 beside delta.")
+        object.__setattr__(self, "epsilon", Fraction(epsilon))
+        object.__setattr__(self, "delta", delta)
+
+    @property
+    def is_infinite(self) -> bool:
+        """False: an (ε, δ) total is always finite."""
+        return False
+
+    def to_dict(self) -> dict[str, str]:
+        """Return ``{"epsilon": "3", "delta": "1/1000000"}``, exact, for JSON."""
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+
+    def __str__(self) -> str:
+        return f"(epsilon={readable(self.epsilon)}, delta={readable(self.delta)})"
+
+    def __repr__(self) -> str:
+        return f"ApproximateDP{self}"
+
+
+ShareRule = Literal["equal", "total", "max"]
+SHARE_RULES: tuple[ShareRule, ...] = ("equal", "total", "max")
+POWERS = {("total", "l1"): 1 / 3, ("max", "l1"): 1 / 2, ("total", "l2"): 1 / 2, ("max", "l2"): 1.0}
+
+
+def budget_shares(
+    losses: Sequence[float], norm: Literal["l1", "l2"], rule: ShareRule = "total"
+) -> tuple[float, ...]:
+    """Return each strategy's share of a budget, in all 1.
+
+    Parameters
+    ----------
+    losses : sequence of float
+        ``||A||² ||W A⁺||_F²`` of every strategy on its own workload, positive; for the worst row
+        its share of it.
+    norm : {"l1", "l2"}
+        "l1" where ε is shared, "l2" where ρ is.
+    rule : {"equal", "total", "max"}, default="total"
+        "total" makes the sum of all errors least, "max" the largest strategy's error.
+
+    Raises
+    ------
+    ValueError
+        If there is no loss, one is not positive and finite, or the norm or rule is unknown.
+
+    Examples
+    --------
+    >>> [round(share, 4) for share in budget_shares([1.0, 8.0], "l1")]
+    [0.3333, 0.6667]
+    >>> budget_shares([1.0, 3.0], "l2", "max")
+    (0.25, 0.75)
+    """
+    if rule not in SHARE_RULES:
+        raise ValueError(f"rule={rule!r}: expected 'equal', 'total' or 'max'.")
+    if norm not in ("l1", "l2"):
+        raise ValueError(f"norm={norm!r}: expected 'l1' (epsilon) or 'l2' (rho).")
+    values = [float(loss) for loss in losses]
+    if not values or not all(0 < loss < inf for loss in values):
+        raise ValueError(f"losses={losses!r}: expected at least one, each positive and finite.")
+    if rule == "equal":
+        return (1 / len(values),) * len(values)
+    largest = max(values)  # powers of ratios neither overflow nor vanish
+    powers = [(loss / largest) ** POWERS[rule, norm] for loss in values]
+    return tuple(power / sum(powers) for power in powers)
+
 
 Given = TypeVar("Given")
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from mrf_matrix.base.checks import readable
 from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge
+from mrf_matrix.mechanisms.ledger.charge import Account, Charge, Terms, amount_text
 from mrf_matrix.mechanisms.ledger.store import Store
-from mrf_matrix.mechanisms.ledger.terms import Terms, amount_text
 from mrf_matrix.mechanisms.statement import ledger_statement
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def statement(terms: Terms, account: Account) -> str:
 
     Under an (ε, δ) total the largest charge of either kind that would fit:
 
-    >>> from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
+    >>> from mrf_matrix.mechanisms.budgets.claim import ApproximateDP
     >>> terms = Terms(ApproximateDP(3, 1e-6), "add_remove")
     >>> print(statement(terms, terms.opening)[-34:])
     epsilon=3 or rho=0.185069 remains.

@@ -7,12 +7,19 @@ from fractions import Fraction
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
 from mrf_matrix.base.provenance import Provenance, Spending
-from mrf_matrix.mechanisms.budgets.approximate import ApproximateDP
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, epsilon_from_rho
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Charge
+from mrf_matrix.mechanisms.budgets.claim import ApproximateDP, checked_neighboring
+from mrf_matrix.mechanisms.ledger.charge import (
+    DOWNWARD,
+    WORDS,
+    Account,
+    Charge,
+    Terms,
+    amount_in,
+    amount_text,
+    short,
+)
 from mrf_matrix.mechanisms.ledger.standing import Amounts
-from mrf_matrix.mechanisms.ledger.terms import DOWNWARD, Terms, amount_in, amount_text, short
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim, under_relation
 

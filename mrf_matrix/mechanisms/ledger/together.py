@@ -8,9 +8,9 @@ from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.kept import held_signals
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
 from mrf_matrix.mechanisms.ledger.charge import Account
+from mrf_matrix.mechanisms.ledger.file import LedgerError
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.listening import charged, words_told
-from mrf_matrix.mechanisms.ledger.record import LedgerError
 from mrf_matrix.mechanisms.ledger.rules import charges_due
 from mrf_matrix.mechanisms.ledger.store import Put
 

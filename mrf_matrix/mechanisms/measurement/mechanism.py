@@ -5,6 +5,8 @@ from fractions import Fraction
 from math import sqrt
 from typing import Literal
 
+import numpy as np
+
 from mrf_matrix.base.checks import readable
 from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
@@ -20,6 +22,7 @@ from mrf_matrix.mechanisms.rounding.rounding import (
     round_strategy,
 )
 from strategies import Strategy
+from strategies.operator_files import encode
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
 PROVED = (DiscreteLaplace, DiscreteGaussian, SharedDiscreteLaplace, SharedDiscreteGaussian, NoNoise)
@@ -307,3 +310,12 @@ def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operato
             f"norm={budget.norm!r}: expected strategies.select(workload, norm={budget.norm!r})."
         )
     return strategy.matrix, strategy.method
+
+
+def same_measurement(one: Mechanism, other: Mechanism) -> bool:
+    """Say whether two mechanisms measure the same integers for the same budget."""
+    if (one.budget, one.neighboring) != (other.budget, other.neighboring):
+        return False
+    (tree, arrays), (second, found) = (encode(each.rounded.matrix, "") for each in (one, other))
+    same = tree == second and one.rounded.scale == other.rounded.scale
+    return same and all(np.array_equal(values, found[name]) for name, values in arrays.items())

@@ -24,7 +24,7 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.planning.kinds.kind import Training
-from mrf_matrix.reconstruction.tree_nodes import node_matrix
+from mrf_matrix.reconstruction.shrinkage import node_matrix
 from strategies import Strategy, evaluate
 from strategies.methods.weighted_rows import SharedWeights
 from strategies.operators import Norm, RowScaled

@@ -15,8 +15,7 @@ from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.error.release_budget import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
-from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
+from mrf_matrix.mechanisms.budgets.claim import SHARE_RULES, checked_neighboring
 from strategies import families
 from strategies.operators import Identity, Operator
 from strategies.problem.objective import OBJECTIVES, Aim, Objective, checked_weights
@@ -126,7 +125,7 @@ class Measuring:
     budget: Budget  # of the whole plan
     neighboring: str = "add_remove"
     # Of the ensembles; equal where None. The rules are those of
-    # `mrf_matrix.mechanisms.budgets.shares.budget_shares`.
+    # `mrf_matrix.mechanisms.budgets.claim.budget_shares`.
     budget_shares: str | Sequence[float] | None = None
     strategy: object = "auto"  # a family's name, or one strategy for each ensemble
     # seconds of the search for each strategy; "auto" for what the kind usually takes

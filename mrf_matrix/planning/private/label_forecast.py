@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.labels.law import LARGEST_SIGNAL
+from mrf_matrix.labels.posterior import LARGEST_SIGNAL
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects
 
 HALF = sqrt(2 / pi)  # mean size of a normal score

@@ -7,7 +7,7 @@ from math import isfinite
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.labels.depth import label_signal
+from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
     array_sizes,

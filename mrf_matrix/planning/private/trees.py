@@ -7,8 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.labels.depth import label_signal
-from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, why_no_labels
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.posterior.residuals.agreement import CodeShares as CodeShares
-    from mrf_matrix.posterior.residuals.agreement import counted_shares as counted_shares
-    from mrf_matrix.posterior.residuals.kernels import Smoothness as Smoothness
+    from mrf_matrix.posterior.residuals.block import Smoothness as Smoothness
+    from mrf_matrix.posterior.residuals.class_shares import CodeShares as CodeShares
+    from mrf_matrix.posterior.residuals.class_shares import counted_shares as counted_shares
     from mrf_matrix.posterior.residuals.link import CURVATURE_CAP as CURVATURE_CAP
     from mrf_matrix.posterior.residuals.link import RESIDUAL_CAP as RESIDUAL_CAP
     from mrf_matrix.posterior.residuals.link import UNITS as UNITS
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.residuals.link import curvature_units as curvature_units
     from mrf_matrix.posterior.residuals.link import residual_units as residual_units
     from mrf_matrix.posterior.residuals.posterior import ResidualPosterior as ResidualPosterior
+    from mrf_matrix.posterior.residuals.posterior import estimated_total as estimated_total
+    from mrf_matrix.posterior.residuals.posterior import intercept as intercept
+    from mrf_matrix.posterior.residuals.posterior import intercepts as intercepts
+    from mrf_matrix.posterior.residuals.posterior import margin as margin
+    from mrf_matrix.posterior.residuals.posterior import shrunk_counts as shrunk_counts
     from mrf_matrix.posterior.residuals.scale import SCALES as SCALES
     from mrf_matrix.posterior.residuals.scale import SumOfEffects as SumOfEffects
     from mrf_matrix.posterior.residuals.scale import beside_totals as beside_totals
@@ -25,10 +30,5 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.residuals.several import SeveralPosterior as SeveralPosterior
     from mrf_matrix.posterior.residuals.state import Pooling as Pooling
     from mrf_matrix.posterior.residuals.state import ResidualState as ResidualState
-    from mrf_matrix.posterior.residuals.tables import estimated_total as estimated_total
-    from mrf_matrix.posterior.residuals.tables import intercept as intercept
-    from mrf_matrix.posterior.residuals.tables import intercepts as intercepts
-    from mrf_matrix.posterior.residuals.tables import margin as margin
-    from mrf_matrix.posterior.residuals.tables import shrunk_counts as shrunk_counts
 
 __getattr__, __dir__, __all__ = front_door(__name__)

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import softmax
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.residuals.agreement import CodeShares
 from mrf_matrix.posterior.residuals.block import EffectBlock
-from mrf_matrix.posterior.residuals.curvature import (
+from mrf_matrix.posterior.residuals.class_shares import (
+    CodeShares,
     additive_shares,
     cell_curvatures,
     first_pass_shares,

@@ -6,9 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.residuals.agreement import CodeShares
-from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
-from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
+from mrf_matrix.posterior.residuals.block import (
+    EffectBlock,
+    Smoothness,
+    Table,
+    attribute_kernel,
+    block_components,
+    updated,
+)
+from mrf_matrix.posterior.residuals.class_shares import CodeShares
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior, purify
 
 LARGEST_VARIANCE = 1.0

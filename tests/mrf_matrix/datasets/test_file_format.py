@@ -28,7 +28,7 @@ from mrf_matrix import (
 from mrf_matrix.datasets import files
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
-from mrf_matrix.streams import csv_files
+from mrf_matrix.streams import files as csv_files
 
 ENGINES = ["pyarrow", "polars", "python", "load"]
 ATTRIBUTES = (

@@ -25,7 +25,8 @@ from mrf_matrix import (
 from mrf_matrix.datasets import files
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
-from mrf_matrix.streams import count_dask, csv_files
+from mrf_matrix.streams import count_dask
+from mrf_matrix.streams import files as csv_files
 
 TEXTS = ["0", "1", "2", "1.0", "2.00", "-3", "99", "99.0", "1e1", ".5", "7.", "inf", "nan", "NaN",
          "NA", "", "?", ".", "null", "low", " low ", "high", "true", "TRUE", "False", "2020-01-02",

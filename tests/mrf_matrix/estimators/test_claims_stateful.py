@@ -54,8 +54,7 @@ from mrf_matrix.estimators.shared.model_face import FitsByPlan, ReleasedClassifi
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, pool
 from mrf_matrix.labels import label_plan
-from mrf_matrix.labels.rules import Exponential
-from mrf_matrix.labels.weights import weights
+from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import trees

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger
 from mrf_matrix.estimators import ReleasedClassifier
 from mrf_matrix.kinds.labels import tree_text
-from mrf_matrix.labels.depth import COUNTED_FROM
+from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.strength_section import labels_section
 from mrf_matrix.study.effects import effect, explained, importance

@@ -11,8 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
 from mrf_matrix.kinds import labels as kind
-from mrf_matrix.labels.depth import COUNTED_FROM, DEEP, FLAT
-from mrf_matrix.labels.plan import CONCENTRATIONS, SHARE_OF_COUNTS
+from mrf_matrix.labels.plan import CONCENTRATIONS, COUNTED_FROM, DEEP, FLAT, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
 from mrf_matrix.study.effects import effect, explained, importance

@@ -21,7 +21,7 @@ from mrf_matrix.kinds.model import learn
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.release.curator import Replay
 from mrf_matrix.residual import ResidualStep
-from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.questions import ResidualRecords
 
 INFINITE = float("inf")
 

@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
-from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
+from mrf_matrix.posterior.pooled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning

@@ -16,8 +16,7 @@ from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learned
-from mrf_matrix.residual.questions import AskedSteps
-from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.questions import AskedSteps, ResidualRecords
 from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 sys.path.insert(0, str(Path(__file__).parent))

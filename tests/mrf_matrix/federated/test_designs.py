@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 import strategies
 from mrf_matrix.federated import CoarseStrategyError, federate
-from mrf_matrix.federated.shares.gaussian_sums import gaussian_share, spread_of_sums
+from mrf_matrix.federated.shares.design import gaussian_share, spread_of_sums
 from mrf_matrix.mechanisms import (
     ZCDP,
     NoNoise,

@@ -17,6 +17,7 @@ from mrf_matrix.federated import (
     ProtocolError,
     ReplayedMessageError,
 )
+from mrf_matrix.federated.sums.masks import SHARE_BYTES, recover, split
 from mrf_matrix.federated.sums.messages import (
     pack,
     pack_by_party,
@@ -27,7 +28,6 @@ from mrf_matrix.federated.sums.messages import (
 )
 from mrf_matrix.federated.sums.party import party_step, supplied
 from mrf_matrix.federated.sums.server import opened_sum, server_receive
-from mrf_matrix.federated.sums.shamir import SHARE_BYTES, recover, split
 
 SUBSETS = [gone for size in range(6) for gone in combinations(range(5), size)]
 

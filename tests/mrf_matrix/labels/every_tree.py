@@ -15,9 +15,8 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.kinds.labels import Trees
-from mrf_matrix.labels.depth import label_signal
-from mrf_matrix.labels.plan import label_plan
-from mrf_matrix.labels.weights import weights
+from mrf_matrix.labels.draw import weights
+from mrf_matrix.labels.plan import label_plan, label_signal
 from mrf_matrix.mechanisms import CellCounts, PureDP
 
 ORDERS = (1.05, 1.5, 2.0, 4.0, 16.0, 64.0)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from mrf_matrix.labels.counted_law import MOST_DRAWN, counted_evidence
 from mrf_matrix.labels.plan import MOST_CLASSES
+from mrf_matrix.labels.posterior import MOST_DRAWN, counted_evidence
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoNoise
 

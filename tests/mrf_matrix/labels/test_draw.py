@@ -12,10 +12,8 @@ from scipy import stats
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import public_cuts
-from mrf_matrix.labels.draw import _of_each_cut, draw_tree
+from mrf_matrix.labels.draw import Exponential, MostRight, _of_each_cut, draw_tree, weights
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.labels.rules import Exponential, MostRight
-from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 CASES = {  # sizes, classes, cuts, depth

@@ -12,7 +12,7 @@ from scipy.special import ndtr, softmax
 from scipy.stats import norm
 
 from mrf_matrix.forests.learned.cell_table import CellTable
-from mrf_matrix.labels.counted_law import counted_evidence
+from mrf_matrix.labels.posterior import counted_evidence
 from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
 from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_TABLES

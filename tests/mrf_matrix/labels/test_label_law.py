@@ -11,9 +11,9 @@ from scipy.special import expit
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-from mrf_matrix.labels import law
-from mrf_matrix.labels.law import MOST_NUMBERS
+from mrf_matrix.labels import posterior as law
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
+from mrf_matrix.labels.posterior import MOST_NUMBERS
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.mechanisms.selection.exponential import Rate, select
 from mrf_matrix.posterior import CellShares, LabelPosterior

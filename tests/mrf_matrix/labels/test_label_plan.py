@@ -8,7 +8,7 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.sources.cuts import number_of_cuts
-from mrf_matrix.labels.depth import (
+from mrf_matrix.labels.plan import (
     BELOW,
     DEEP,
     DEEPEST,
@@ -16,17 +16,15 @@ from mrf_matrix.labels.depth import (
     GROWN_FROM,
     GROWN_FROM_OF_TWO,
     MORE_CUTS,
+    MOST_CLASSES,
     MOST_COUNTS,
     MOST_CUTS,
-    counted_from,
-    label_signal,
-    most_cuts,
-)
-from mrf_matrix.labels.plan import (
-    MOST_CLASSES,
     SHARE_OF_COUNTS,
     SHARE_OF_FIRST,
+    counted_from,
     label_plan,
+    label_signal,
+    most_cuts,
     why_no_labels,
 )
 from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP

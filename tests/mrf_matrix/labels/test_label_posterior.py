@@ -10,10 +10,8 @@ from scipy import stats
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.kinds.labels import TreeCells
-from mrf_matrix.labels.counted_law import counted_evidence
-from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.labels.plan import CONCENTRATIONS, label_plan
-from mrf_matrix.labels.posterior import label_posterior
+from mrf_matrix.labels.posterior import counted_evidence, label_evidence, label_posterior
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP
 from mrf_matrix.posterior.effects import terms
 from mrf_matrix.release.curator import Live

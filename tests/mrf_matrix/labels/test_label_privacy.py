@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.labels.draw import _of_each_cut
+from mrf_matrix.labels.draw import Exponential, _of_each_cut, weights
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.labels.rules import Exponential
-from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
 

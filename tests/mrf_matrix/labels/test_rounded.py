@@ -12,12 +12,21 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.sources.cuts import public_cuts
-from mrf_matrix.labels import rules as module
-from mrf_matrix.labels.draw import _of_each_cut, _of_each_label, draw_tree
+from mrf_matrix.labels import draw as module
+from mrf_matrix.labels.draw import (
+    MARGIN,
+    OFF,
+    STEEPEST,
+    Exponential,
+    Rounded,
+    Rounding,
+    _of_each_cut,
+    _of_each_label,
+    draw_tree,
+    running_sums,
+    weights,
+)
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.labels.rounded import OFF, Rounded, Rounding, running_sums
-from mrf_matrix.labels.rules import MARGIN, Exponential
-from mrf_matrix.labels.weights import STEEPEST, weights
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 RATES = [Fraction(1, 10**6), Fraction(1, 50), Fraction(3, 2), Fraction(40), STEEPEST]

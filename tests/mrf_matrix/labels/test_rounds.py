@@ -18,8 +18,8 @@ from scipy import stats
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.kinds.labels import TreeCells
+from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import Round
-from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.mechanisms.selection.bits import Bits

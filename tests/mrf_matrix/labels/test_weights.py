@@ -9,8 +9,8 @@ from sys import getsizeof
 import numpy as np
 import pytest
 
-from mrf_matrix.labels import weights as module
-from mrf_matrix.labels.weights import BITS, STEEPEST, bytes_of, weights
+from mrf_matrix.labels import draw as module
+from mrf_matrix.labels.draw import BITS, STEEPEST, bytes_of, weights
 
 RATES = [
     Fraction(1, 10**400),

@@ -19,7 +19,7 @@ from mrf_matrix.mechanisms import (
     measure,
 )
 from mrf_matrix.mechanisms.measurement.measure import drawn_release
-from mrf_matrix.mechanisms.noise.negative_binomial import (
+from mrf_matrix.mechanisms.noise.shared import (
     cumulative,
     draw_within,
     negative_binomial,

@@ -9,9 +9,10 @@ from scipy.special import expit, logit
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
-from mrf_matrix.labels.law import label_evidence
-from mrf_matrix.posterior import CellShares, LabelPosterior, averages
-from mrf_matrix.posterior.averages import averaged
+from mrf_matrix.labels.posterior import label_evidence
+from mrf_matrix.posterior import CellShares, LabelPosterior
+from mrf_matrix.posterior import whole_effects as averages
+from mrf_matrix.posterior.whole_effects import averaged
 from strategies.operators import memory_cap
 from strategies.operators.base.arrays import MemoryCapError
 

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mrf_matrix.posterior import BlockTable, ClassTotals, class_totals, product_posterior
+from mrf_matrix.posterior.block_effects import _relevances, fit_main_effects
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
 from mrf_matrix.posterior.block_table import check_blocks
-from mrf_matrix.posterior.main_effects import _relevances, fit_main_effects
 
 
 def block_model(sizes, k, variance, seed, ordered=False):

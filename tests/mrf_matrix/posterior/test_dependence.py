@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.posterior import BlockTable, ClassTotals, product_posterior
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
-from mrf_matrix.posterior.dependence import MOST_TRUST, _effects, _overall
+from mrf_matrix.posterior.product import MOST_TRUST, _effects, _overall
 
 SHARES = np.array([[[0.5, 0.1], [0.1, 0.3]], [[0.1, 0.2], [0.3, 0.4]]])
 

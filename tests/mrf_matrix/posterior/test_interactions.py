@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from mrf_matrix.posterior import BlockTable
-from mrf_matrix.posterior.interactions import _components, _filtered, fit_interactions
+from mrf_matrix.posterior.block_effects import _components, _filtered, fit_interactions
 
 
 def sets(m):

@@ -16,9 +16,8 @@ from mrf_matrix.posterior import (
     SeveralPosterior,
 )
 from mrf_matrix.posterior.effects import constant, contributions, terms
-from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_RESIDUALS
+from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_RESIDUALS, ResidualEvidence
 from mrf_matrix.posterior.residuals.block import EffectBlock
-from mrf_matrix.posterior.residuals.evidence import ResidualEvidence
 
 SIZES = (2, 3, 2)
 CODES = np.stack(np.unravel_index(np.arange(prod(SIZES)), SIZES), axis=1)

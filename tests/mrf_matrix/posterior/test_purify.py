@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from mrf_matrix.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.block import EffectBlock
-from mrf_matrix.posterior.residuals.curvature import additive_shares
+from mrf_matrix.posterior.residuals.class_shares import additive_shares
 from mrf_matrix.posterior.residuals.posterior import purify
 
 SIZES = (2, 3, 2, 4)

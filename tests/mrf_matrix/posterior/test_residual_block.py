@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from mrf_matrix.posterior import Smoothness
-from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
-from mrf_matrix.posterior.residuals.kernels import attribute_kernel, block_components
+from mrf_matrix.posterior.residuals.block import (
+    EffectBlock,
+    Table,
+    attribute_kernel,
+    block_components,
+    updated,
+)
 
 SMOOTH = Smoothness(0.1, 0.95)
 

@@ -29,8 +29,7 @@ from mrf_matrix.posterior import (
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learned
-from mrf_matrix.residual.questions import AskedSteps, scored_records
-from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.questions import AskedSteps, ResidualRecords, scored_records
 
 SIZES = (2, 3, 4)
 POOLING = Pooling(Smoothness(0.1, 0.95), 2.0, 0.1, 0.25, 1.0)

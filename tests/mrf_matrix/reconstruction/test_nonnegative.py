@@ -10,16 +10,18 @@ from scipy.optimize import minimize, nnls
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, row_variances
 from mrf_matrix.reconstruction import (
-    active_cells,
     combine,
     nearest_on_simplex,
     nonnegative_least_squares,
     project_to_simplex,
-    projected_descent,
 )
-from mrf_matrix.reconstruction.active_cells import minimise_by_exchange
-from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
-from mrf_matrix.reconstruction.simplex import FeasibleTables
+from mrf_matrix.reconstruction import feasible_tables as active_cells
+from mrf_matrix.reconstruction import feasible_tables as projected_descent
+from mrf_matrix.reconstruction.feasible_tables import (
+    FeasibleTables,
+    constrained_least_squares,
+    minimise_by_exchange,
+)
 from strategies.operators import (
     Dense,
     Grouping,

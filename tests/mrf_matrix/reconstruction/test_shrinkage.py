@@ -16,8 +16,8 @@ from mrf_matrix.reconstruction import (
     shrink_leaves,
     vote_noise_share,
 )
-from mrf_matrix.reconstruction.shrinkage import _own_noise
-from mrf_matrix.reconstruction.tree_nodes import (
+from mrf_matrix.reconstruction.shrinkage import (
+    _own_noise,
     answers_from_leaves,
     answers_from_releases,
     leaf_sums,

@@ -11,7 +11,8 @@ import pytest
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
-from mrf_matrix.streams import count_stream, csv_files, data_files, files
+from mrf_matrix.streams import count_stream, data_files, files
+from mrf_matrix.streams import files as csv_files
 
 DOMAIN = Domain(
     [

@@ -25,7 +25,8 @@ from mrf_matrix.kinds import tables as kind
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, tables_of
-from mrf_matrix.posterior import ProductPosterior, main_effects
+from mrf_matrix.posterior import ProductPosterior
+from mrf_matrix.posterior import block_effects as main_effects
 
 INFINITE = float("inf")
 

@@ -8,7 +8,7 @@ import pytest
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated.systems import adjusted_leaves, grow_collaboratively, grow_separately
-from mrf_matrix.federated.systems.adjusting import node_counts
+from mrf_matrix.federated.systems.growing import node_counts
 from mrf_matrix.forests import BreimanTrees, RandomTrees
 
 K = 4

@@ -22,7 +22,7 @@ from mrf_matrix import (
 from mrf_matrix.files.container import array_of
 from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.files.models.model_file import VERSION
-from mrf_matrix.labels.depth import COUNTED_FROM
+from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.release.transcript import Recorded
 
 MODEL, ANSWERS = "model.json", "answers.npy"

@@ -26,8 +26,13 @@ from mrf_matrix.mechanisms import (
     PrivacyLedger,
     PureDP,
 )
-from mrf_matrix.mechanisms.ledger.privacy_filter import PrivacyFilter, privacy_filter, root_below
-from mrf_matrix.mechanisms.ledger.standing import opening, standing_of
+from mrf_matrix.mechanisms.ledger.standing import (
+    PrivacyFilter,
+    opening,
+    privacy_filter,
+    root_below,
+    standing_of,
+)
 
 DELTA = 1e-6
 LEAST = Fraction(1, 10**30)

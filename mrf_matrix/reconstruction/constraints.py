@@ -11,9 +11,7 @@ import numpy as np
 from mrf_matrix.base.arrays import plain_floats
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined, checked_workload
-from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.exact_counts import exact_counts, exact_where_near
-from mrf_matrix.reconstruction.generalised import combine
+from mrf_matrix.reconstruction.estimate import Estimate, combine, exact_counts, exact_where_near
 from mrf_matrix.reconstruction.known_totals import checked_totals, with_known_totals
 from mrf_matrix.reconstruction.nonnegative import nonnegative_least_squares
 from mrf_matrix.reconstruction.pooling import pool_releases

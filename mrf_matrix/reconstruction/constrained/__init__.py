@@ -1,1 +1,0 @@
-"""Least squares under whatever is publicly known of the counts."""
