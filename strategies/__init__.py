@@ -24,12 +24,12 @@ from strategies.methods.kronecker_selections import kronecker, kronecker_selecti
 from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
 from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.product_marginals import product_marginals
-from strategies.methods.ordered.ordered_cells import boxes, ordered_cells
-from strategies.methods.ordered.streams import prefix_factorisation, toeplitz
-from strategies.methods.ordered.trees import levels, tree, wavelet
+from strategies.methods.ordered_cells import boxes, ordered_cells
 from strategies.methods.p_identity import p_identity
 from strategies.methods.registry import families
 from strategies.methods.row_space import row_space
+from strategies.methods.streams import prefix_factorisation, toeplitz
+from strategies.methods.trees import levels, tree, wavelet
 from strategies.methods.weighted_rows import weighted_rows
 from strategies.methods.workload_itself import identity, workload_itself
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
@@ -37,7 +37,7 @@ from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import evaluate
-from strategies.search.progress import Progress
+from strategies.search.portfolio import Progress
 from strategies.search.select import SmallestBudget, select, smallest_budget
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from strategies.operators import Dense, Kronecker, Marginals, Operator, Stack
-from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
+from strategies.operators.ordered_sums import AllRanges, PrefixSums
 
 
 def prefix_sums(n: int) -> Operator:

@@ -46,8 +46,8 @@ from strategies.bounds.dual_ascent import (
 )
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
-from strategies.operators.ordered.ordered_sums import OrderedGram
-from strategies.operators.ordered.ranges import Ranges, prefix_ends
+from strategies.operators.ordered_sums import OrderedGram
+from strategies.operators.ranges import Ranges, prefix_ends
 from strategies.problem.consecutive import FEWEST, ranges_as_given
 from strategies.problem.problem import Problem
 

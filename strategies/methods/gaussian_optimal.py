@@ -6,7 +6,7 @@ for "l1" it is a start for the families that descend.
 
 *Leaves that test records visit.* For ``W = Q Tᵀ T`` the strategy A = T has ``W A⁺ = Q Tᵀ T T⁺``, so
 every row's error is at most ``||q Tᵀ||²``, the number of trees τ, and its squared column norms are
-at most τ. No row can have less than ``max_j W_ij² = τ²`` (`strategies.bounds.closed_bounds`): T is
+at most τ. No row can have less than ``max_j W_ij² = τ²`` (`strategies.bounds.lower_bound`): T is
 optimal for every query at once. Leaves that no query visits are left out, and a path in c trees is
 one row of weight √c.
 
@@ -62,7 +62,7 @@ from strategies.methods.family import (
     factory,
     is_unordered,
 )
-from strategies.methods.ordered.streams import prefix_root
+from strategies.methods.streams import prefix_root
 from strategies.operators import (
     Array,
     Dense,

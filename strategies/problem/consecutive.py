@@ -21,7 +21,7 @@ from scipy import sparse
 from strategies.operators import Dense, Gram, Grouping, Operator, RowScaled, Scaled, Sparse, Stack
 from strategies.operators.base.arrays import Bools, Longs, Real, fits
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.ordered.ranges import Ranges
+from strategies.operators.ranges import Ranges
 from strategies.problem.merging import Merging, can_merge, hash_entries, merge_columns
 
 FEWEST = 16

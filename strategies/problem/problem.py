@@ -19,8 +19,8 @@ from strategies.operators.base.arrays import Bools, Longs
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
-from strategies.operators.ordered.ranges import Ranges
+from strategies.operators.ordered_sums import OrderedGram, ordered_gram
+from strategies.operators.ranges import Ranges
 from strategies.problem.consecutive import merged_in_order
 from strategies.problem.merging import Merging
 from strategies.problem.objective import (

@@ -30,7 +30,7 @@ from strategies.operators import (
     as_operator,
     errors_of_determined_rows,
 )
-from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.p_identity import PIdentity
 from strategies.operators.tables.weighted_tables import WeightedTables
 from strategies.operators.wrappers import Weighted
 from strategies.problem.objective import Objective

@@ -27,9 +27,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from strategies.bounds.closed_bounds import table_dual
 from strategies.bounds.dual_ascent import climbable_rows, joint_dual, joint_update_seconds
-from strategies.bounds.lower_bound import Certificate
+from strategies.bounds.lower_bound import Certificate, table_dual
 from strategies.bounds.ordered_dual import prefix_dual, prefix_rows
 from strategies.operators import (
     Array,
@@ -50,8 +49,8 @@ from strategies.operators.base.recovery import factored_trace, factorised
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.masks.components import mask_rows, table_components
-from strategies.operators.ordered.ranges import Ranges, ranges_error
 from strategies.operators.product import Product
+from strategies.operators.ranges import Ranges, ranges_error
 from strategies.operators.tables.weighted_tables import ProductTables, WeightedTables
 from strategies.problem.objective import Aim, Objective
 from strategies.problem.problem import Problem

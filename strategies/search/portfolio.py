@@ -4,7 +4,8 @@ It may end early, where a cheap bound proves the best optimal.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from strategies.bounds.dual_ascent import LARGEST
 from strategies.bounds.lower_bound import Certificate, closed_bound, lower_bound
 from strategies.bounds.ordered_dual import long_prefix_rows
 from strategies.bounds.path_climb import has_weighable_cells
-from strategies.bounds.unions.pinched_union import tables_bound
+from strategies.bounds.pinched_union import tables_bound
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.registry import requested_families, shares_of
 from strategies.methods.workload_itself import OWN_ROWS, own_loss
@@ -33,7 +34,63 @@ from strategies.operators import (
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import assess, total_near
-from strategies.search.progress import Progress, Report
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of a selection.
+
+    Attributes
+    ----------
+    family : str
+        The family about to search.
+    step, steps : int
+        Searches done so far, and in all.
+    best : float
+        Smallest loss so far; infinite before the first.
+    """
+
+    family: str
+    step: int
+    steps: int
+    best: float
+
+
+Report = Callable[[Progress], object]
+
+
+@contextmanager
+def reporting(progress: bool | Report | None) -> Iterator[Report]:
+    """Turn the user's ``progress`` argument into a function: a rich bar for True."""
+    if progress is None or progress is False:
+        yield lambda event: None
+    elif progress is True:
+        with _bar() as report:
+            yield report
+    elif callable(progress):
+        yield progress
+    else:
+        raise TypeError(
+            f"progress={progress!r}: expected True, False, None or a function of one "
+            f"strategies.Progress."
+        )
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    import rich.progress
+
+    words = rich.progress.TextColumn("{task.description}", markup=False)  # a family's name is text
+    rest = rich.progress.Progress.get_default_columns()[1:]
+    with rich.progress.Progress(words, *rest, transient=True) as bar:
+        task = bar.add_task("strategies", total=None)
+
+        def report(event: Progress) -> None:
+            text = f"{event.family} (best {event.best:.6g})"
+            bar.update(task, description=text, completed=event.step, total=event.steps)
+
+        yield report
+
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""

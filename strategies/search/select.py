@@ -29,8 +29,7 @@ from strategies.operators.base.validation import plain_array, real_array
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy, out_of_unit
-from strategies.search.portfolio import Portfolio
-from strategies.search.progress import Report, reporting
+from strategies.search.portfolio import Portfolio, Report, reporting
 
 DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated
 DEFAULT_BEYOND_CELLS = 4.0

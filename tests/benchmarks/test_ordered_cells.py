@@ -12,9 +12,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from strategies import examples, select
-from strategies.methods.ordered.trees import equal_loss, trees
+from strategies.methods.trees import equal_loss, trees
 from strategies.operators import Norm, Ranges
-from strategies.operators.ordered.ordered_sums import ordered_gram
+from strategies.operators.ordered_sums import ordered_gram
 
 MAKERS = {"prefix": examples.prefix_sums, "ranges": examples.all_ranges}
 ASKED = {

@@ -1,20 +1,20 @@
 """Families for unions of tables and Gaussian noise: oblique residuals and joint tables.
 
-The search and its closed forms are those of `strategies.bounds.unions`. The rows of a frame may be
-turned at will; here they are a trapezoid, and plain attributes keep the integer differences of
-codes, which no frame is better than.
+The search and its closed forms are those of `strategies.bounds.pinched_union`. The rows of a frame
+may be turned at will; here they are a trapezoid, and plain attributes keep the integer differences
+of codes, which no frame is better than.
 
 Where a few rows are asked of each table, splitting them into totals and residuals wastes budget:
-the sum form measures what they have in common (`strategies.bounds.unions.joint_tables`).
+the sum form measures what they have in common (`strategies.bounds.sum_form`).
 """
 
 import numpy as np
 from scipy import linalg
 
 from strategies.bounds.dual_ascent import LARGEST
-from strategies.bounds.unions.joint_tables import joint_design, least_seconds, problem_tables
-from strategies.bounds.unions.pinched_union import frames_fit, problem_union, rows_fit, table_design
-from strategies.bounds.unions.total_design import Frame
+from strategies.bounds.pinched_union import frames_fit, problem_union, rows_fit, table_design
+from strategies.bounds.sum_form import joint_design, least_seconds, problem_tables
+from strategies.bounds.total_design import Frame
 from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, factory
 from strategies.operators import Dense, ObliqueResiduals, Operator, TableStack
 from strategies.operators.tables.oblique_residuals import differences

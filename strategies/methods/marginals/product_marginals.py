@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from strategies.bounds.unions.pinched_union import frames_fit, problem_union
+from strategies.bounds.pinched_union import frames_fit, problem_union
 from strategies.methods.descents import minimise
 from strategies.methods.family import Family, Search, factory
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells

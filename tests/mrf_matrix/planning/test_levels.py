@@ -15,10 +15,10 @@ from mrf_matrix.planning import plan
 from mrf_matrix.planning.kinds.levels import RULES, level_strategy, level_weights
 from mrf_matrix.planning.kinds.words import KINDS
 from strategies import examples
-from strategies.methods.ordered.trees import tree_sizes, weighted_hierarchy
+from strategies.methods.trees import tree_sizes, weighted_hierarchy
 from strategies.methods.weighted_rows import SharedWeights
 from strategies.operators import RowKronecker
-from strategies.operators.ordered.ordered_sums import ordered_gram
+from strategies.operators.ordered_sums import ordered_gram
 
 UNEVEN = RandomTrees(n_trees=5, max_depth=3, splits="binary").grow(Domain.from_sizes([3, 2, 4]), 1)
 NORMS = ("l1", "l2")

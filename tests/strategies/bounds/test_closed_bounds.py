@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from strategies import evaluate, select
-from strategies.bounds.closed_bounds import row_maximum_bound, table_dual
 from strategies.bounds.dual_ascent import joint_climb, joint_strategy
 from strategies.bounds.lower_bound import (
     algebra_bound,
     closed_bound,
     largest_entries,
     product_bound,
+    row_maximum_bound,
+    table_dual,
     total_bound,
     worst_bound,
 )

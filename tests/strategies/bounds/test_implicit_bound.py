@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import linalg
 
 from strategies.bounds import path_bounds as bounds
-from strategies.bounds.closed_bounds import row_maximum_bound
+from strategies.bounds.lower_bound import row_maximum_bound
 from strategies.bounds.path_bounds import (
     certified_bound,
     climb,
@@ -201,7 +201,7 @@ def test_pinching_stays_below_the_nuclear_norm(seed, monkeypatch):
 def test_rows_without_an_entry_at_hand_prove_nothing(monkeypatch):
     problem = Problem.of(0.1 * np.eye(3))
     assert row_maximum_bound(problem) == pytest.approx(0.03)
-    monkeypatch.setattr("strategies.bounds.closed_bounds.MOST_ENTRIES", 0)
+    monkeypatch.setattr("strategies.bounds.lower_bound.MOST_ENTRIES", 0)
     assert row_maximum_bound(problem) == 0.0
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from strategies import evaluate, examples, select
-from strategies.bounds.closed_bounds import table_dual
 from strategies.bounds.dual_ascent import climbable_rows, joint_dual
+from strategies.bounds.lower_bound import table_dual
 from strategies.operators import Marginals
 from strategies.problem.problem import Problem
 

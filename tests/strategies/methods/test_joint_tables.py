@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strategies import evaluate, joint_tables, select
 from strategies.bounds.lower_bound import lower_bound
-from strategies.bounds.unions.joint_tables import joint_bound
+from strategies.bounds.sum_form import joint_bound
 from strategies.operators import (
     Dense,
     Grouping,

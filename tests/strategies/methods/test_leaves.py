@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from strategies import evaluate, select
-from strategies.bounds.closed_bounds import row_maximum_bound
+from strategies.bounds.lower_bound import row_maximum_bound
 from strategies.operators import Dense, Product, RowKronecker, RowScaled, Scaled, Sparse
 from strategies.operators.base.recovery import row_errors
 from strategies.problem.problem import Problem

@@ -177,7 +177,7 @@ def test_between_the_bound_and_the_optimum_on_thousands() -> None:
 
 
 def check_random_union(generator: np.random.Generator) -> None:
-    from strategies.bounds.unions.pinched_union import problem_union, tables_bound
+    from strategies.bounds.pinched_union import problem_union, tables_bound
 
     workload = random_union(generator)
     problem = Problem.of(workload, "l2")
@@ -236,7 +236,7 @@ def test_largest_errors_on_a_thousand() -> None:
 
 
 def check_largest(generator: np.random.Generator) -> None:
-    from strategies.bounds.unions.pinched_union import problem_union, tables_bound
+    from strategies.bounds.pinched_union import problem_union, tables_bound
 
     workload = random_union(generator)
     problem = Problem.of(workload, "l2", "max")
@@ -262,8 +262,8 @@ def test_largest_errors_of_ordered_tables_are_certified() -> None:
 
 @pytest.mark.parametrize("low", [0, 1, 2, 4])
 def test_any_number_of_low_columns_proves_a_bound(low: int) -> None:
-    from strategies.bounds.unions.pinched_union import union_bound
-    from strategies.bounds.unions.total_design import TotalClimb
+    from strategies.bounds.pinched_union import union_bound
+    from strategies.bounds.total_design import TotalClimb
     from strategies.problem.table_union import table_union
 
     for steps in (1, 3, 100):  # weights that have not converged prove one too

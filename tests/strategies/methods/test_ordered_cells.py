@@ -12,9 +12,9 @@ from strategies import examples, select
 from strategies.bounds.dual_ascent import ascend, certified_bound
 from strategies.bounds.ordered_dual import assess_ordered, bands, climb_ordered, ordered_bound
 from strategies.methods.family import Search
-from strategies.methods.ordered.streams import ordered_root
-from strategies.methods.ordered.trees import best_hierarchy, equal_loss, tree_sizes
-from strategies.methods.ordered.windows import WindowLoss, Windows
+from strategies.methods.streams import ordered_root
+from strategies.methods.trees import best_hierarchy, equal_loss, tree_sizes
+from strategies.methods.windows import WindowLoss, Windows
 from strategies.operators import (
     Dense,
     Gram,
@@ -25,7 +25,7 @@ from strategies.operators import (
     Scaled,
     as_operator,
 )
-from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
+from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.problem.problem import Problem
 
 FAMILY = strategies.ordered_cells()

@@ -7,17 +7,17 @@ import strategies
 from strategies import evaluate, select
 from strategies.bounds.ordered_dual import fitted_dual, fitted_gram, ranges_bound
 from strategies.methods.family import Search
-from strategies.methods.ordered.trees import (
+from strategies.methods.trees import (
     best_hierarchy,
     block_traces,
     equal_loss,
     equal_trees,
     trees,
 )
-from strategies.methods.ordered.windows import Descent, RangeLoss, Windows
+from strategies.methods.windows import Descent, RangeLoss, Windows
 from strategies.operators import Dense, Ranges
 from strategies.operators.base.recovery import factorised
-from strategies.operators.ordered.ranges import ranges_error
+from strategies.operators.ranges import ranges_error
 from strategies.problem.problem import Problem
 
 FAMILY = strategies.ordered_cells()

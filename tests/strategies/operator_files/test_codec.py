@@ -15,8 +15,8 @@ from strategies.operator_files import RULES, OperatorFileError, decode, encode
 from strategies.operator_files import rules as paths
 from strategies.operator_files.rules import check_disjoint
 from strategies.operators import Operator
-from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
-from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.ordered_sums import AllRanges, PrefixSums
+from strategies.operators.p_identity import PIdentity
 
 RANDOM = np.random.default_rng(3)
 SIZES = (3, 2, 4)

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from strategies import operators as ops
 from strategies.operators import Operator, RowSpaceError, memory_cap
-from strategies.operators.ordered.ordered_sums import AllRanges, PrefixSums
-from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.ordered_sums import AllRanges, PrefixSums
+from strategies.operators.p_identity import PIdentity
 
 RANDOM = np.random.default_rng(7)
 SIZES = (3, 2, 4)

@@ -21,7 +21,7 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.p_identity import PIdentity
 
 W = np.tri(4)
 A = np.eye(4) + 0.25 * np.eye(4, k=1)

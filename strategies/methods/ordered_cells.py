@@ -1,6 +1,6 @@
 """Workloads over ordered cells, at sizes up to many thousands, and boxes on grids of them.
 
-Workloads are known by their Gram (`strategies.operators.ordered.ordered_sums`), not by how they
+Workloads are known by their Gram (`strategies.operators.ordered_sums`), not by how they
 were given; or by their rows, where these are ranges in some order
 (`strategies.problem.consecutive`). For Laplace noise: the better of a windowed p-Identity and a
 weighted b-ary hierarchy, which is never above the best equally weighted one. For Gaussian noise:
@@ -36,9 +36,9 @@ from strategies.methods.family import (
     factory,
     has_many_ranges,
 )
-from strategies.methods.ordered.streams import ordered_root
-from strategies.methods.ordered.trees import Hierarchy, best_hierarchy, equal_trees
-from strategies.methods.ordered.windows import best_windowed_rows
+from strategies.methods.streams import ordered_root
+from strategies.methods.trees import Hierarchy, best_hierarchy, equal_trees
+from strategies.methods.windows import best_windowed_rows
 from strategies.operators import (
     Array,
     Dense,
@@ -55,9 +55,9 @@ from strategies.operators.base.arrays import Bools, Longs
 from strategies.operators.base.recovery import factorised, row_errors
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.ordered.ordered_sums import OrderedGram
-from strategies.operators.ordered.p_identity import PIdentity
-from strategies.operators.ordered.ranges import ranges_error
+from strategies.operators.ordered_sums import OrderedGram
+from strategies.operators.p_identity import PIdentity
+from strategies.operators.ranges import ranges_error
 from strategies.problem.consecutive import ranges_as_given
 from strategies.problem.problem import Problem
 

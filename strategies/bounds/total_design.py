@@ -36,7 +36,7 @@ from strategies.bounds.ordered_dual import bands, climb_ordered, root_nodes, ste
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.qr import complement
-from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
+from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.problem.table_union import Kind, TableUnion
 
 HELD = 8

@@ -16,7 +16,7 @@ row sums before the block and from the block on, one number a row and block, and
 meet the block add ``X = e (v cumsum(u h) - u cumsum(v h))``, ``h = B diag(e)``.
 
 For any ranges ``G`` is known by the Laplacian L of the cuts between cells in place of two vectors
-(`strategies.operators.ordered.ranges`): with C the sums of ``diag(e) Bᵀ`` up to every cut,
+(`strategies.operators.ranges`): with C the sums of ``diag(e) Bᵀ`` up to every cut,
 
     Hᵀ = e (sums of L C from a cell on)    (n x p).
 
@@ -36,9 +36,9 @@ from scipy import linalg, sparse
 from strategies.methods.descents import REFUSED, minimise
 from strategies.operators import Array, Operator, Ranges
 from strategies.operators.base.arrays import Longs
-from strategies.operators.ordered.ordered_sums import OrderedGram
-from strategies.operators.ordered.p_identity import with_rows
-from strategies.operators.ordered.ranges import sums_from_cells, sums_to_cuts
+from strategies.operators.ordered_sums import OrderedGram
+from strategies.operators.p_identity import with_rows
+from strategies.operators.ranges import sums_from_cells, sums_to_cuts
 
 REACH = 1
 """Neighbours on either side of a block that its row covers."""

@@ -20,8 +20,8 @@ from strategies.operators.base.operator import Operator
 from strategies.operators.base.validation import checked_sizes, densified, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.ordered.ordered_sums import AllRanges, OrderedGram, ordered_gram
-from strategies.operators.ordered.ranges import Ranges, sums_to_cuts
+from strategies.operators.ordered_sums import AllRanges, OrderedGram, ordered_gram
+from strategies.operators.ranges import Ranges, sums_to_cuts
 
 BAND = 2**22  # entries of the workload that are solved with at once
 FEWEST_SPARSE = 300  # rows beside the cells from which their systems may be kept sparse

@@ -17,7 +17,7 @@ from functools import reduce
 
 import numpy as np
 
-from strategies.bounds.unions.total_design import HELD, TINY, Design, best_shares, starting_frames
+from strategies.bounds.total_design import HELD, TINY, Design, best_shares, starting_frames
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
 from strategies.problem.table_union import Kind, TableUnion

@@ -25,8 +25,8 @@ from strategies.operators.base.arrays import (
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import check_range, real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.ordered.ordered_sums import OrderedGram, ordered_gram
-from strategies.operators.ordered.ranges import prefix_ends
+from strategies.operators.ordered_sums import OrderedGram, ordered_gram
+from strategies.operators.ranges import prefix_ends
 
 BLOCK = 64  # rows that are written out at once
 FEW = 64  # bands up to which products and solutions go band by band, by FFT beyond

@@ -76,7 +76,7 @@ from strategies.operators import (
     check_allocation,
 )
 from strategies.operators.kronecker import kronecker_blocks
-from strategies.operators.ordered.triangles import convolved
+from strategies.operators.triangles import convolved
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5

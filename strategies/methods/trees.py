@@ -19,7 +19,7 @@ with the total, of n cells, as its last row. So ``w ∝ (t_l / k_l)^(1/3)`` is b
 and ``w² ∝ (t_l / k_l)^(1/2)`` for Gaussian noise.
 
 They serve any workload whose cells can be enumerated. Where cells are ordered,
-`strategies.methods.ordered.ordered_cells` is never above a tree.
+`strategies.methods.ordered_cells` is never above a tree.
 
 References
 ----------
@@ -51,8 +51,8 @@ from strategies.methods.family import (
     nowhere,
 )
 from strategies.operators import Array, Identity, Norm, Operator, Ranges, Sparse
-from strategies.operators.ordered.ordered_sums import OrderedGram
-from strategies.operators.ordered.p_identity import with_rows
+from strategies.operators.ordered_sums import OrderedGram
+from strategies.operators.p_identity import with_rows
 from strategies.problem.problem import Problem
 
 BRANCHINGS = tuple(range(2, 17))  # children of a node that are tried

@@ -11,7 +11,7 @@ from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import Factors
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
-from strategies.operators.ordered.ordered_sums import PrefixSums
+from strategies.operators.ordered_sums import PrefixSums
 
 DENSE = 3  # a matrix with fewer zeros than this share of its entries is written out densely
 BAND = 2**22  # entries of differences that are held at once

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import linalg
 
 from strategies.bounds.dual_ascent import SPEED, root_traces
-from strategies.bounds.unions.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
-from strategies.bounds.unions.largest_design import TOLERANCE as LARGEST_TOLERANCE
-from strategies.bounds.unions.total_design import (
+from strategies.bounds.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
+from strategies.bounds.largest_design import TOLERANCE as LARGEST_TOLERANCE
+from strategies.bounds.total_design import (
     MOST_STEPS,
     TOLERANCE,
     Design,

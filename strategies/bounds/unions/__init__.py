@@ -1,1 +1,0 @@
-"""Unions of Kronecker products: weights of cells for their frames, and what these prove."""

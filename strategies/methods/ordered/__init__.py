@@ -1,1 +1,0 @@
-"""Strategies for ordered cells: windows, trees, and the optimum for Gaussian noise."""

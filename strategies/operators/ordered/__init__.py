@@ -1,1 +1,0 @@
-"""Workloads over ordered cells, and strategies for them."""
