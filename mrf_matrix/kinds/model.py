@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import JsonObject, number_of, object_of
@@ -72,9 +74,20 @@ class Kind(ABC):
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
         return log_odds_of(self.probabilities(posterior, codes, sizes))
 
-    @abstractmethod
+    def votes(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
+        """Return what the classes of records are compared by, (b, k): the largest is predicted."""
+        odds = self.log_odds(posterior, codes, sizes)
+        return odds if odds.ndim == 2 else np.column_stack([np.zeros_like(odds), odds])
+
     def margins(self, posterior: Any, codes: Codes, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and widths under the model."""
+        """Return leading classes, margins in log odds, and widths under the model.
+
+        Raises ValueError of kinds that take what was released as it is.
+        """
+        raise ValueError(
+            f"kind {self.name!r} has no intervals: expected another one, such as that of a "
+            f"PosteriorForestClassifier, whose posterior knows the noise."
+        )
 
     @abstractmethod
     def public(self, plan: Any) -> tuple[str, ...]:
@@ -202,6 +215,10 @@ class Model:
     def log_odds(self, codes: Codes) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
         return self.kind.log_odds(self.posterior, codes, self.domain.sizes)
+
+    def votes(self, codes: Codes) -> Array:
+        """Return what the classes of records are compared by, (b, k)."""
+        return self.kind.votes(self.posterior, codes, self.domain.sizes)
 
     def margins(self, codes: Codes, level: float) -> Margins:
         """Return leading classes, margins in log odds, and widths under the model."""

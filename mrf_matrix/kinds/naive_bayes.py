@@ -23,7 +23,6 @@ from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.questions import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
-from mrf_matrix.voting.intervals import Margins
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
 from mrf_matrix.voting.naive_bayes import naive_bayes_leaf_logs, posterior_shares
 from mrf_matrix.voting.voting import forest_votes, log_shares
@@ -116,13 +115,6 @@ class NaiveBayes(Kind):
             return np.asarray(logs[:, 1] - logs[:, 0])
         normed = logs - logsumexp(logs, axis=1, keepdims=True)
         return np.asarray(normed - log_shares(-np.expm1(np.minimum(normed, 0.0))))
-
-    def margins(self, posterior: NaiveBayesPosterior, codes: Codes, level: float) -> Margins:
-        """Refuse: these counts say nothing of how sure they are."""
-        raise ValueError(
-            "naive Bayes has no intervals: expected another kind, such as a "
-            "PosteriorForestClassifier, whose posterior knows the noise."
-        )
 
     def public(self, plan: NaiveBayesPlan) -> tuple[str, ...]:
         """Return what the claim takes for public."""

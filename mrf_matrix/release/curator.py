@@ -32,6 +32,7 @@ from mrf_matrix.release.plan import (
     TableStep,
     check_shares,
     is_plan,
+    partition_share,
 )
 from mrf_matrix.release.questions import Options, Table
 from mrf_matrix.release.transcript import Announced, Outcome, Places, Recorded, Transcript
@@ -41,6 +42,11 @@ LARGEST_ANSWER = 2**62
 
 DEEPEST = 5
 """Plans within plans, of which a stranger's file may have many."""
+
+DEALT_ONCE = (
+    "records were dealt to two steps by coins that no transcript holds, and dealt anew a record "
+    "might be seen by both: expected a new fit, which pays for both."
+)
 
 Announce = Callable[[], Plan]
 Read = Callable[[JsonObject], Plan]
@@ -132,8 +138,8 @@ class Curator(ABC):
                         f"{step.neighboring} neighbours."
                     )
                 self._outcomes.append(Announced(plan))
-            self._left.popleft()
             self._part = self._of_part(plan)
+            self._left.popleft()
             return self._part
 
     def check_finished(self) -> None:
@@ -191,6 +197,8 @@ class Live(Curator):
     noise : {"exact", "research"}
     stream : Generator, optional
         Of research noise.
+    choosing : Generator, optional
+        Of research choices, where they have another stream.
     provenance : Provenance
         Of all that is released: the charge, and what the data rest on.
     before : Transcript, optional
@@ -206,6 +214,7 @@ class Live(Curator):
         noise: str,
         stream: np.random.Generator | None = None,
         *,
+        choosing: np.random.Generator | None = None,
         provenance: Provenance = NOTHING,
         before: Transcript | None = None,
         parent: "Live | None" = None,
@@ -215,8 +224,11 @@ class Live(Curator):
         self._data, self._paid, self._asked, self._stream = data, paid, noise, stream
         self._provenance = provenance
         self._root: Live = self if parent is None else parent._root
+        self._dealt: Any = None
+        if partition_share(plan) is not None and not (before is None and parent is None):
+            raise PlanError(DEALT_ONCE)
         if parent is None:
-            self._bits = Bits(stream)
+            self._bits = Bits(stream if choosing is None else choosing)
             self._before = deque(() if before is None else before.outcomes)
             self.is_paid = before is not None
             self.begun = len(self._before)
@@ -235,8 +247,22 @@ class Live(Curator):
 
     @property
     def can_go_on(self) -> bool:
-        """Whether all that was drawn was kept, so that the steps left may be taken later."""
-        return self.is_paid and self.begun == len(self._outcomes)
+        """Whether all that was drawn was kept, so that the steps left may be taken later.
+
+        Not where records were dealt: no transcript has the coins, and others would show a record to
+        both steps.
+        """
+        kept = self.is_paid and self.begun == len(self._outcomes)
+        return kept and partition_share(self.plan) is None
+
+    def _shown(self) -> Any:
+        """Return what the next step sees: **private**; where records are dealt, those it got."""
+        share = partition_share(self.plan)
+        if share is None:
+            return self._data
+        if self._dealt is None:
+            self._dealt = self._data.dealt(share, self._bits)
+        return self._dealt[len(self.plan.steps) - len(self._left)]
 
     def __exit__(self, *failed: Any) -> None:
         """Let signals act again, and errors hold what was drawn."""
@@ -262,7 +288,7 @@ class Live(Curator):
             return before
         matrix = mechanism.rounded.matrix  # what follows may fail: nothing is spent by it
         tell(f"Measuring {step.measured}")
-        exact = ReadyCounts.of(asked.counts(self._data), matrix)
+        exact = ReadyCounts.of(asked.counts(self._shown()), matrix)
         self._take(step)
         release = measure(mechanism, exact, noise=self._asked, random_state=self._stream)
         return release.resting_on(self.provenance)
@@ -273,7 +299,7 @@ class Live(Curator):
             self._left.popleft()
             return before
         tell(f"Choosing {step.measured}")
-        scores = asked.scores(self._data)  # may fail: nothing is spent by it
+        scores = asked.scores(self._shown())  # may fail: nothing is spent by it
         self._take(step)
         return asked.draw(scores, step, self._root._bits)
 
@@ -288,7 +314,7 @@ class Live(Curator):
     def _of_part(self, plan: Plan) -> "Live":
         if plan.domain != self.plan.domain:
             raise PlanError("a plan within the plan is over another domain.")
-        return Live(plan, self._data, self._paid, self._asked, self._stream, parent=self)
+        return Live(plan, self._shown(), self._paid, self._asked, self._stream, parent=self)
 
 
 class Replay(Curator):

@@ -123,12 +123,29 @@ class PlanError(ValueError):
     """A step that was not announced, was taken already, or is not the next one."""
 
 
+def partition_share(plan: Plan) -> float | None:
+    """Return how likely a record is dealt to the first of two steps; None: all steps see all.
+
+    Each record is dealt to one of both by a coin of its own, so that either may spend the whole.
+    """
+    share: float | None = getattr(plan, "partition_share", None)
+    return share
+
+
 def check_shares(plan: Plan) -> None:
     """Refuse a plan whose steps do not add up to its budget, exactly.
 
+    Where records are dealt, the budget is that of the dearer step.
+
     Raises PlanError.
     """
-    spent = total_budget([one.budget for one in plan.steps])
+    budgets = [one.budget for one in plan.steps]
+    if partition_share(plan) is None:
+        spent = total_budget(budgets)
+    elif len(budgets) == 2:
+        spent = max(budgets)
+    else:
+        raise PlanError(f"records are dealt to two steps: the plan has {len(budgets)}.")
     relations = {one.neighboring for one in plan.steps}
     if spent != plan.budget or relations != {plan.neighboring}:
         raise PlanError(

@@ -100,8 +100,9 @@ def shares_section(report: PrivacyReport, facts: Facts) -> Section | None:
         what = _stage(one.measured)
         costs[what] = costs.get(what, 0.0) + float(budget.exact)
     total = sum(costs.values())
-    if len(costs) < 2 or not total:
-        return None
+    spent = report.claim.budget
+    if len(costs) < 2 or not total or (spent is not None and total > float(spent.amount) * 1.001):
+        return None  # not shared: steps of different records spend the whole each
     parts = sorted(((name, cost / total) for name, cost in costs.items()), key=lambda one: -one[1])
     known = "before any record was read" if facts.has_public_base else "before it was measured"
     if facts.follows_choices:

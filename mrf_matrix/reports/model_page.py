@@ -14,7 +14,6 @@ from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.reports.agreement_section import agreement_section
 from mrf_matrix.reports.belonging import ledger_warnings
-from mrf_matrix.reports.choice_report import ChoiceReport, TwoStageReport
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,
@@ -35,8 +34,6 @@ PROGRAMS = ("mrf-matrix", "numpy", "scipy", "opendp")
 
 SCALE = re.compile(r" of scale [0-9.]+(?:e[+-]?[0-9]+)?(?![0-9])")
 """Scales of the integers that were released: the page speaks of records."""
-
-Report = PrivacyReport | ChoiceReport | TwoStageReport
 
 
 def model_report(
@@ -70,15 +67,13 @@ def model_report(
         If a parameter under its claim was changed after `fit`, or the evaluation is none, or
         another model's: of other classes, or of a file with another hash.
     """
-    report: Report = model.privacy_report_
+    report: PrivacyReport = model.privacy_report_
     domain: Domain = model.domain_
     facts = facts_of(report, from_file=model_hash is not None)
-    sections: list[Section | None] = [guarantee_section(facts)]
-    if isinstance(report, PrivacyReport):
-        sections += [shares_section(report, facts), measured_section(report, facts)]
-    else:
-        sections.append(Section("What was released", rows=tuple(report.rows)))
-    sections += [
+    sections: list[Section | None] = [
+        guarantee_section(facts),
+        shares_section(report, facts),
+        measured_section(report, facts),
         None if ledger is None else ledger_section(ledger, model_hash),
         _public(facts, domain),
         strength_section(model, domain),
@@ -116,14 +111,12 @@ def domain_hash(domain: Domain) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def facts_of(report: Report, *, from_file: bool = False) -> Facts:
+def facts_of(report: PrivacyReport, *, from_file: bool = False) -> Facts:
     """Return what the sentences of a report's page follow from."""
-    chosen = True
-    if isinstance(report, PrivacyReport):
-        measured = [stated_budget(one.budget) for one in report.measurements]
-        chosen = any(one.is_choice for one in report.measurements)
-        if measured:  # what is a part of a whole follows from its other parts
-            chosen = chosen or total_budget(measured) != report.claim.budget
+    measured = [stated_budget(one.budget) for one in report.measurements]
+    chosen = any(one.is_choice for one in report.measurements)
+    if measured:  # what is a part of a whole follows from its other parts
+        chosen = chosen or total_budget(measured) != report.claim.budget
     return Facts(report.claim, report.public, chosen, from_file)
 
 
@@ -160,7 +153,7 @@ def _edge(edge: object) -> str:
     return f"{edge:g}" if isinstance(edge, int | float) else str(edge)
 
 
-def _limits(report: Report, facts: Facts) -> Section:
+def _limits(report: PrivacyReport, facts: Facts) -> Section:
     notes = tuple(getattr(report, "notes", ()))
     return Section(
         "What is not promised",

@@ -1,28 +1,27 @@
 """The multinomial random forest as a classifier: public, or ε-differentially private."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Self
 
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.kept import begun
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
-from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, paid
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, noise_stream, paid
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.points import Partition
-from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
+from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate
 from mrf_matrix.forests.growth.private.scores import SCORES
-from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.kinds.model import Model, learn
+from mrf_matrix.kinds.multinomial import MULTINOMIAL, MultinomialPlan, check_growth_memory
+from mrf_matrix.mechanisms import ZCDP, BudgetError
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
-from strategies.operators import check_allocation
+from mrf_matrix.release.curator import Live
 
 INFINITY = float("inf")
 
@@ -80,8 +79,10 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
 
     Attributes
     ----------
-    privacy_report_ : ChoiceReport
-        What is claimed, and how the budget was divided; only with ``epsilon``.
+    model_ : Model
+        What was released, and what follows; only with ``epsilon``.
+    privacy_report_ : PrivacyReport
+        What is claimed, and how the choices compose to it; only with ``epsilon``.
 
     Examples
     --------
@@ -93,7 +94,6 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     """
 
     _claim_rests_on = ("disjoint",)
-    privacy_report_ = ClaimAttribute[ChoiceReport]()  # type: ignore[assignment]
 
     b1: float | None = None
     b2: float | None = None
@@ -116,6 +116,8 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
             ``b2``, ``b3`` or without a domain, or the ledger cannot pay (a `BudgetError`). Nothing
             is spent then.
         """
+        for earlier in ("model_", "privacy_report_"):
+            self.__dict__.pop(earlier, None)
         if self.epsilon is None:
             check_no_ledger(self.ledger, "epsilon=None grows without privacy")
             if self.delta != 0:
@@ -129,7 +131,6 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         trees = self._private_trees()
         bill = bill_of(self, trees.rates.budget)
         bill.check()
-        bits = Bits.of(self.noise, bill.noise_state)
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
@@ -138,20 +139,21 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)
         label_rate(trees.rates.label, self.label_score)  # type: ignore[arg-type]
-        with paid(bill):
-            draw = begun()
-            grown = trees.grow(self.domain_, codes, labels, bits=bits)
-            draw.outcome = grown.forest
-            leaf_labels = private_labels(
-                grown.leaf_counts,
-                trees.rates.label,
-                self.label_score,  # type: ignore[arg-type]
-                bits,
-            )
-            self._keep(grown.forest, leaf_labels)
-        known = bill.provenance | grown.forest.provenance
-        self.privacy_report_ = choice_report(trees, self.label_score, known)
+        delta = float(self.delta) if isinstance(trees.rates.budget, ZCDP) else 0.0
+        plan = MultinomialPlan(self.domain_, trees, self.label_score, delta)
+        curator = Live(
+            plan, EncodedRecords(self.domain_, codes, labels), partial(paid, bill), self.noise,
+            noise_stream(self.noise, bill.noise_state), provenance=bill.provenance,
+        )  # fmt: skip
+        model = learn(MULTINOMIAL, plan, curator)
+        self._keep(model.posterior.forest, model.posterior.labels)
+        self.model_, self.privacy_report_ = model, model.report
         return self
+
+    @property
+    def _model(self) -> Model:
+        self._check_claim()
+        return self.model_
 
     def _source(self, nominal: Sequence[str | int]) -> MultinomialTrees:
         return source_of(
@@ -208,15 +210,3 @@ def check_structure_score(score: object) -> None:
         raise ValueError(
             f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."
         )
-
-
-def check_growth_memory(trees: PrivateMultinomialTrees, domain: Domain) -> None:
-    """Refuse trees that could outgrow the memory cap, by public numbers alone.
-
-    Raises ValueError if the forest could have too many nodes, or (a `MemoryCapError`) one of its
-    largest arrays could exceed the cap: whatever the records are, and however many.
-    """
-    sizes = trees.sizes(domain)
-    sizes.check()
-    for what, shape, itemsize in sizes.arrays:
-        check_allocation(what, shape, itemsize)

@@ -1,59 +1,33 @@
 """Multinomial structure grown privately, leaf counts by the matrix mechanism."""
 
-from math import inf
-from typing import Self
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.base.kept import begun
-from mrf_matrix.base.provenance import parts_of
-from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.grown.multinomial_forest import (
-    check_growth_memory,
-    check_structure_score,
-)
-from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.grown.multinomial_forest import check_structure_score
 from mrf_matrix.estimators.grown.tree_sources import source_of
-from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
-from mrf_matrix.estimators.shared.given_data import (
-    EncodedRecords,
-    check_before_release,
-    encode,
-    resolve_domain,
+from mrf_matrix.estimators.shared.model_face import SPENT, FailedFit, FitsByPlan, Stream
+from mrf_matrix.estimators.shared.parameters import GivenStrategy, SeedParameters, parameters
+from mrf_matrix.forests import Forest, PrivateMultinomialTrees
+from mrf_matrix.kinds.model import Kind, Model
+from mrf_matrix.kinds.multinomial import Structures, check_growth_memory
+from mrf_matrix.kinds.two_stage import (
+    TWO_STAGE,
+    TwoStagePlan,
+    check_given_strategy,
+    two_stage_plan,
 )
-from mrf_matrix.estimators.shared.parameters import (
-    Amount,
-    DomainParameters,
-    GivenStrategy,
-    Records,
-    SeedParameters,
-    parameters,
-)
-from mrf_matrix.estimators.shared.spending import Bill, NoiseParameters, bill_of, paid
-from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
-from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
-
-FITTED = (
-    "leaf_plan_", "strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_"
-)  # fmt: skip
-"""What a fit leaves besides the structure."""
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.voting.voting import VOTINGS
+from strategies import Strategy
 
 
 @parameters
-class MultinomialMatrixForestClassifier(
-    SeedParameters, NoiseParameters, DomainParameters, BaseForestClassifier
-):
+class MultinomialMatrixForestClassifier(SeedParameters, FitsByPlan):
     """Forest whose structure is learned privately and whose leaf counts are measured as a whole.
 
     Stage 1 grows multinomial trees by exponential mechanisms (`PrivateMultinomialTrees`). Stage 2
@@ -69,7 +43,8 @@ class MultinomialMatrixForestClassifier(
         (ε, δ)-DP is claimed: the structure's choices and Gaussian noise on the leaves share the
         largest zCDP budget that implies it.
     parts : {"coins", "all"}
-        See `TwoStagePlan`.
+        "coins": each record belongs to one stage, by its own coin, so that both may spend the whole
+        budget. "all": both stages see all records, and their budgets add.
     structure_share : float
         The budget split: share of the records ("coins") or of ε ("all") for the structure.
     n_trees, max_depth : int
@@ -89,19 +64,27 @@ class MultinomialMatrixForestClassifier(
         The shares, decided before any record is read.
     leaf_plan_ : Plan
         Stage 2, planned against the forest that stage 1 released.
-    privacy_report_ : TwoStageReport
     forest_ : Forest
         The structure, grown privately. Kept where stage 2 fails, for it was paid for.
     strategy_, release_, leaf_values_
         See `MatrixForestClassifier`.
+
+    Notes
+    -----
+    Whether a strategy can be found for the leaves is known only once there is a structure. If stage
+    2 fails, `go_on` takes it again at no charge where both stages see all records. Where records
+    were dealt by coins it refuses, for coins thrown anew would show some records to both stages:
+    then ``forest_`` is what is left, for another forest of leaf counts that adds its own budget.
     """
 
     _claim_rests_on = ("parts", "structure_share", "disjoint")
-    _learned = "leaf_values_"
-    privacy_report_ = ClaimAttribute[TwoStageReport]()  # type: ignore[assignment]
+    _kind: ClassVar[Kind] = TWO_STAGE
+    _spent = (
+        f"{SPENT} The structure, where it was chosen, is forest_ of this estimator: "
+        f"MatrixForestClassifier(domain, epsilon=..., forest=forest_) goes on from it, whose "
+        f"epsilon adds to what was spent."
+    )
 
-    epsilon: Amount = 1.0
-    delta: Amount = 0
     parts: str = "coins"
     structure_share: float = 0.3
     n_trees: int = 8
@@ -112,90 +95,75 @@ class MultinomialMatrixForestClassifier(
     voting: str = "hard"
     time_limit: float = 8.0
 
-    def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
-        """Grow the structure privately, select a strategy for it, and measure the leaf counts.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the domain or a record is invalid, the trees could outgrow the memory
-            cap, a given strategy would not serve every structure, or the ledger cannot pay (a
-            `BudgetError`); nothing is spent then.
-
-        Notes
-        -----
-        Whether a strategy can be found for the leaves is known only once there is a structure. If
-        stage 2 fails, the structure is kept as ``forest_``, and the error notes what was spent
-        and how to go on from it.
-        """
-        kind = kind_of("training", voting=one_word("voting", self.voting, VOTINGS))
+    def _plan(self, domain: Domain) -> TwoStagePlan:
         check_structure_score(self.structure_score)
-        structure = structure_generator(self.random_state)
-        plan = TwoStagePlan.of(
-            claimed_budget(self.epsilon, self.delta), self.parts, self.structure_share
-        )
-        measuring = self._measuring(plan.counts)
-        measuring.check()
-        trees = self._structure(plan)
-        bill = bill_of(self, plan.total)
-        bill.check()
-        structure_noise, count_noise = self._noise_states(bill.noise_state)
-        bits = Bits.of(self.noise, structure_noise)
-        domain, X, y = resolve_domain(self, self.domain, X, y)
-        check_growth_memory(trees, domain)
-        check_given_strategy(self.strategy, domain, trees.max_depth, plan.counts, self.neighboring)
-        codes, labels = encode(domain, X, y)
-        with paid(bill):
-            seen, measured = plan.assign(len(codes), bits)
-            draw = begun()
-            forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
-            draw.outcome = forest
-        whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-        with keeping(self, FITTED, self._structure_note(plan, bill), plan_=plan, forest_=forest):
-            leaves = PublicForests(kind, domain, (whole,), structure).plan(
-                measuring, public_queries(domain, None), n_classes=domain.n_classes
-            )
-            check_before_release(leaves, inf)  # half is paid: however long it takes
-            (part,) = leaves.parts
-            records = EncodedRecords(domain, codes[measured], labels[measured])
-            table = kind.table(whole, records, structure)
-            with parts_of(bill.spending):
-                release = part.release(table, noise=self.noise, noise_state=count_noise)
-            self.leaf_plan_, self.strategy_ = leaves, part.strategy
-        with keeping(self, (), release_note("forest_"), release_=release):
-            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.privacy_report_ = two_stage_report(plan, trees, release, float(self.delta))
-            self.leaf_values_ = part.answers(release)[:, order]
-        return self
-
-    def _votes(self, X: Records) -> Array:
-        codes = self._codes(X)
-        votes_of_leaf = leaf_votes(self.leaf_values_, one_word("voting", self.voting, VOTINGS))
-        return forest_votes(self.forest_, codes, votes_of_leaf)
-
-    def _structure_note(self, plan: TwoStagePlan, bill: Bill) -> str:
-        """Return how to go on from a structure whose leaves could not be measured."""
-        charged = f", but the ledger was charged {plan.total} for both stages before the first"
-        return (
-            f"Stage 1 was run: {plan.structure} was spent on the structure, which is not lost: it "
-            f"is forest_ of this estimator. Stage 2 released nothing"
-            f"{'' if bill.ledger is None else charged}. "
-            f"Go on with MatrixForestClassifier(domain, epsilon=..., forest=forest_), whose "
-            f"epsilon adds to what was spent. Fitting again would pay for another structure."
+        structure_generator(self.random_state)  # refused before the structure is paid for
+        budget = self._budget
+        amount: dict[str, Any] = {"epsilon": None, "delta": 0, budget.parameter: budget.amount}
+        trees = source_of(
+            self, PrivateMultinomialTrees, **{"rho": None} | amount,
+            score=self.structure_score, structure_share=1.0,
+        )  # fmt: skip
+        return two_stage_plan(
+            domain,
+            budget,
+            trees,
+            parts=self.parts,
+            structure_share=self.structure_share,
+            measuring=self._measuring(budget),
+            random_state=self.random_state,
+            voting=self.voting,
+            delta=float(self.delta),
         )
 
-    def _structure(self, plan: TwoStagePlan) -> PrivateMultinomialTrees:
-        return source_of(
-            self,
-            PrivateMultinomialTrees,
-            **{"epsilon": None, "delta": 0, plan.structure.parameter: plan.structure.amount},
-            score=self.structure_score,
-            structure_share=1.0,
-        )
+    def _asked(self, given: Any, plan: TwoStagePlan) -> Any:
+        """Return the records, once all that can be known of stage 2 is checked: **private**."""
+        check_growth_memory(plan.trees, plan.domain)
+        check_given_strategy(plan)
+        given.check_records(type(self).__name__)
+        return given.tables([])
 
-    def _noise_states(self, seed: Seed) -> tuple[Seed, Seed]:
-        """Return independent seeds of both stages for research noise; the seed itself for exact."""
+    def _streams(self, noise_state: Seed) -> tuple[Stream, Stream]:
+        """Return independent streams of both stages for research noise."""
         if self.noise != "research":
-            return seed, seed
-        first, second = np.random.default_rng(seed).spawn(2)
-        return first, second
+            return None, None
+        choosing, noise = np.random.default_rng(noise_state).spawn(2)
+        return noise, choosing
+
+    @property
+    def _model(self) -> Model:
+        """The model, with votes as they are asked for now: post-processing."""
+        model, voting = super()._model, one_word("voting", self.voting, VOTINGS)
+        if voting == model.posterior.voting:
+            return model
+        return replace(model, posterior=replace(model.posterior, voting=voting))
+
+    @property
+    def forest_(self) -> Forest:
+        """The structure; of a fit that failed after it, what it chose."""
+        failed: FailedFit | None = vars(self).get("failed_")
+        if failed is None:
+            forest: Forest = self._model.posterior.forest
+            return forest
+        told = failed.transcript
+        if not told.choices:
+            raise AttributeError("forest_: the fit failed before a structure was chosen.")
+        asked = Structures(failed.plan.trees, failed.plan.domain)
+        return asked.forest(told.choices[0], told.provenance, told.noise)
+
+    @property
+    def leaf_plan_(self) -> Plan:
+        """Stage 2, planned against the forest that stage 1 released."""
+        plan: Plan = self._model.plan.followed
+        return plan
+
+    @property
+    def strategy_(self) -> Strategy | None:
+        """The strategy of the leaves."""
+        return self.leaf_plan_.strategy
+
+    @property
+    def leaf_values_(self) -> Array:
+        """Noisy class counts of the leaves, in the order of `classes_`."""
+        values: Array = self._model.posterior.leaf_values
+        return values

@@ -26,6 +26,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, count_cells
+from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each, record_coins
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
@@ -98,6 +99,15 @@ class EncodedRecords(PrivateValue):
         leaves = one_leaf_each(ensemble.forest, self._seen(ensemble.features), coins)
         sizes = (ensemble.forest.n_leaves,)
         return count_cells(leaves[:, None], self.labels, sizes, self.n_classes)
+
+    def dealt(self, share: float, bits: Bits) -> tuple[Self, Self]:
+        """Return two parts of the records: each is in the first with a probability, by a coin."""
+        heads = bits.coins(len(self.codes), share)
+        first, second = (
+            replace(self, codes=self.codes[one], labels=self.labels[one], kept={})
+            for one in (heads, ~heads)
+        )
+        return first, second
 
     def check(self, measured: Operator) -> None:
         """Accept any: records answer everything."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.arrays import Array, Codes, Seed, Values
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, parts_of
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
 from mrf_matrix.estimators.shared.asked_data import asked_data
@@ -35,7 +35,8 @@ from mrf_matrix.kinds.model import Kind, Model, learn
 from mrf_matrix.kinds.private import PrivateSteps
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import LabelPosterior
-from mrf_matrix.release.curator import Live, PartyReleases
+from mrf_matrix.release.curator import DEALT_ONCE, Live, PartyReleases
+from mrf_matrix.release.plan import partition_share
 from mrf_matrix.release.transcript import Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
@@ -45,6 +46,7 @@ SPENT = (
     "fitting again would spend again."
 )
 _once = Lock()
+Stream = np.random.Generator | None
 GO_ON = ", and go_on(X, y) takes the steps that are left, at no charge"
 
 
@@ -157,8 +159,7 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
         return self._model.margins(self._codes(X), level)
 
     def _votes(self, X: Records) -> Array:
-        odds = self.decision_function(X)
-        return odds if odds.ndim == 2 else np.column_stack([np.zeros_like(odds), odds])
+        return self._model.votes(self._codes(X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +186,14 @@ class FailedFit:
     can_go_on: bool
     rests_on: ClaimRecord
     _taken: list[bool] = field(default_factory=list, repr=False)
+
+    def check(self) -> None:
+        """Refuse to go on where records were dealt to two steps.
+
+        Raises ValueError.
+        """
+        if partition_share(self.plan) is not None:
+            raise ValueError(f"the fit before is not gone on with: {DEALT_ONCE}")
 
     def take(self) -> None:
         """Let the steps that are left be taken, once: drawn twice they would cost twice.
@@ -216,6 +225,8 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
     """
 
     _kind: ClassVar[Kind]
+    _spent: ClassVar[str] = SPENT
+    """What an error says that comes after the charge."""
 
     def plan(self) -> Any:
         """Return what `fit` would release, without data; the same with an integer `random_state`.
@@ -251,11 +262,16 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
         bill = bill_of(self, plan.budget).resting_on(given.provenance, structure)
         bill.check()
         data = self._asked(given, plan)
-        stream = noise_stream(self.noise, bill.noise_state)
+        stream, choosing = self._streams(bill.noise_state)
         curator = Live(
-            plan, data, partial(paid, bill), self.noise, stream, provenance=bill.provenance
-        )
+            plan, data, partial(paid, bill), self.noise, stream,
+            choosing=choosing, provenance=bill.provenance,
+        )  # fmt: skip
         return self._release_of(curator, bill.spending)
+
+    def _streams(self, noise_state: Seed) -> tuple[Stream, Stream]:
+        """Return what research noise is drawn from, and research choices where they are apart."""
+        return noise_stream(self.noise, noise_state), None
 
     def _plan_of_parties(self, plan: Any) -> Any:
         """Return the plan that is learned of, from one that parties took."""
@@ -291,10 +307,11 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
             raise ValueError("no paid fit was left: call fit(X, y).")
         failed.rests_on.check(self)
         given, told = GivenRecords.of(self, X, y), failed.transcript
-        stream = noise_stream(self.noise, bill_of(self, failed.plan.budget).noise_state)
+        stream, choosing = self._streams(bill_of(self, failed.plan.budget).noise_state)
+        failed.check()
         curator = Live(
             failed.plan, self._asked(given, failed.plan), partial(parts_of, failed.spending),
-            self.noise, stream, provenance=told.provenance, before=told,
+            self.noise, stream, choosing=choosing, provenance=told.provenance, before=told,
         )  # fmt: skip
         failed.take()
         return self._release_of(curator, failed.spending)
@@ -311,7 +328,7 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
                     curator.plan, curator.transcript, spending, can_go_on, self._claim_now()
                 )
                 keep_if_fit_fails(self)
-                error.add_note(SPENT.format(how=GO_ON if can_go_on else ""))
+                error.add_note(self._spent.format(how=GO_ON if can_go_on else ""))
             raise
         return self
 

@@ -68,12 +68,13 @@ labels or of naive Bayes
     >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
     True
     """
-    if not isinstance(model, MatrixModel | ModelVotes):
+    learned = hasattr(type(model), "_model")
+    if not learned and not isinstance(model, MatrixModel):
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
             f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
-            f"PooledForestClassifier, LabelTreeClassifier or PrivateNaiveBayesClassifier, those "
-            f"whose model files are known."
+            f"PooledForestClassifier, LabelTreeClassifier, PrivateNaiveBayesClassifier or private "
+            f"MultinomialForestClassifier, those whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
@@ -89,7 +90,6 @@ labels or of naive Bayes
             f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
-        learned = isinstance(model, ModelVotes)
         write_container(Path(path), "model", *(model_content if learned else _content)(model))
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error

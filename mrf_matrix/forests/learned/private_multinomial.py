@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, Seed, plain_array
 from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.fields import FieldError
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
+from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
 from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.private.private import (
+    Boxes,
+    Candidates,
     Level,
     PrivateGrowth,
     joined_levels,
@@ -27,7 +30,7 @@ from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
 from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
-from mrf_matrix.mechanisms.selection.bits import Bits, Noise
+from mrf_matrix.mechanisms.selection.bits import REMARK, Bits, Noise
 
 Pairs = tuple[Longs, Longs]
 
@@ -171,15 +174,60 @@ class PrivateMultinomialTrees:
         if len(codes):  # a part of the records may be empty
             Records.of(domain, codes, labels)
         codes, labels = plain_array("codes", codes), plain_array("labels", labels)
+        budget = self.rates.budget
+        kind = "none" if budget.is_infinite else bits.noise
+        spent = spending_of(budget, self.neighboring, kind, "the structure of a forest")
+        known = Provenance.of_spending(spent)
         levels, counts = [], []
         for n_trees, structure, estimation in self._points(domain, len(codes), bits):
             grown = private_levels(domain, codes, labels, *structure, n_trees, self.growth, bits)
-            part = self._forest(domain, grown, bits)
+            part = self._forest(domain, grown, known, bits.noise)
             levels.append(grown)
             counts.append(_leaf_counts(part, codes, labels, *estimation))
-        return PrivateGrown(
-            self._forest(domain, joined_levels(levels), bits), np.concatenate(counts)
-        )
+        forest = self._forest(domain, joined_levels(levels), known, bits.noise)
+        return PrivateGrown(forest, np.concatenate(counts))
+
+    def choices_of(self, forest: Forest) -> tuple[int, ...]:
+        """Return a grown forest as whole numbers: the candidate of each node that is split.
+
+        Candidates are the thresholds of all attributes, one attribute after another; nodes stand
+        level by level.
+        """
+        first = Candidates.of(forest.domain.sizes).first_of_attribute
+        inner = forest.attribute >= 0
+        attribute = forest.attribute[inner]
+        cut = max(forest.domain.sizes) - forest.pattern[inner]
+        return tuple((first[attribute] + cut - 1).tolist())
+
+    def forest_of(
+        self, domain: Domain, choices: Sequence[int], provenance: Provenance, noise: str
+    ) -> Forest:
+        """Return the forest of the whole numbers that `choices_of` gives.
+
+        `provenance`, `noise`: of the choices.
+
+        Raises FieldError if no growing could have chosen them.
+        """
+        candidates, boxes = Candidates.of(domain.sizes), Boxes.whole(domain.sizes, self.n_trees)
+        left, levels = np.asarray(choices, dtype=np.int64), []
+        for _ in range(self.max_depth if len(candidates.cut) else 0):
+            split = np.flatnonzero((boxes.high - boxes.low > 1).any(axis=1))
+            chosen, left = left[: len(split)], left[len(split) :]
+            if len(chosen) < len(split) or bool((chosen >= len(candidates.cut)).any()):
+                raise FieldError("choices: expected a candidate for every node that can be split.")
+            attribute, cut = candidates.attribute[chosen], candidates.cut[chosen]
+            low, high = boxes.low[split, attribute], boxes.high[split, attribute]
+            if not bool(((low < cut) & (cut < high)).all()):
+                raise FieldError("choices: a candidate does not cut its node.")
+            kinds, cuts = np.full(len(boxes.low), -1, dtype=np.int32), np.ones(len(boxes.low), int)
+            kinds[split], cuts[split] = attribute, cut
+            levels.append((kinds, threshold_pattern(domain.sizes, cuts)))
+            boxes = boxes.halves(split, attribute, cut)
+        if len(left):
+            raise FieldError("choices: there are more than nodes that can be split.")
+        leaves = np.full(len(boxes.low), -1, dtype=np.int32)
+        levels.append((leaves, np.zeros_like(leaves)))
+        return self._forest(domain, levels, provenance, noise)
 
     @property
     def growth(self) -> PrivateGrowth:
@@ -194,18 +242,18 @@ class PrivateMultinomialTrees:
         """Return the most that the trees can come to over a domain, whatever the records are."""
         return GrowthSizes(domain, self.n_trees, self.max_depth)
 
-    def _forest(self, domain: Domain, levels: Sequence[Level], bits: Bits) -> Forest:
+    def _forest(
+        self, domain: Domain, levels: Sequence[Level], provenance: Provenance, noise: str
+    ) -> Forest:
         attributes, patterns = zip(*levels, strict=True)
-        budget = self.rates.budget
-        noise = "none" if budget.is_infinite else bits.noise
-        spending = spending_of(budget, self.neighboring, noise, "the structure of a forest")
+        remark = REMARK if noise == "research" else ""
         return forest_from_levels(
             domain,
             attributes,
             patterns,
             branch_pool(domain.sizes),
-            provenance=Provenance.of_spending(spending),
-            source=f"private multinomial trees{bits.remark}",
+            provenance=provenance,
+            source=f"private multinomial trees{remark}",
         )
 
     def _points(

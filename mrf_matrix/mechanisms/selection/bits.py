@@ -11,6 +11,8 @@ from mrf_matrix.base.arrays import Longs, Seed, Words
 from mrf_matrix.base.checks import check_parent_process
 
 Noise = Literal["exact", "research"]
+REMARK = " (research noise, not a release)"
+"""What is said of anything that was made with bits of a seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Bits:
     @property
     def remark(self) -> str:
         """What to say of anything made with these bits."""
-        return "" if self.generator is None else " (research noise, not a release)"
+        return "" if self.generator is None else REMARK
 
     def words(self, count: int) -> Words:
         """Return uniform words."""

@@ -45,14 +45,14 @@ from mrf_matrix.estimators import (
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
+from mrf_matrix.estimators.grown import smooth_sensitivity_forest
 from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.estimators.shared.model_face import FitsByPlan, ReleasedClassifier
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.kinds import labels, pool
+from mrf_matrix.kinds import labels, multinomial, pool
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
@@ -220,7 +220,7 @@ class Watch:
         monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
         for module in (private_prediction, given_data):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
-        for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
+        for module, name in ((multinomial, "trees"), (smooth_sensitivity_forest, None)):
             choosing = self._choosing(module.private_labels, name)
             monkeypatch.setattr(module, "private_labels", choosing)
 

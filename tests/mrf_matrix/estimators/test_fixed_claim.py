@@ -54,7 +54,6 @@ from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.estimators.shared.model_face import FitsByPlan, ModelVotes
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.kinds.naive_bayes import NAIVE_BAYES
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.release.curator import Live
 from mrf_matrix.study import importance
@@ -121,8 +120,9 @@ CHANGES = {
 }
 ASKED = ("predict", "predict_proba", "plan", "vote_intervals", "predict_or_abstain",
          "predict_log_proba", "expected_vote_error")  # fmt: skip
+WITHOUT_INTERVALS = ("naive Bayes", "two stages")
 INTERVALS = ("vote_intervals", "expected_vote_error", "predict_or_abstain")
-"""Not known under every voting, nor of naive Bayes, nor from a file without its release."""
+"""Not known under every voting, nor of counts as they are, nor from a file without a release."""
 
 STATED = ("privacy_report_", "statement_")
 
@@ -149,7 +149,7 @@ def entries(model):
     for name in STATED:
         if name in vars(model) or isinstance(getattr(type(model), name, None), property):
             yield name, lambda name=name: getattr(model, name)
-    if isinstance(model, ModelVotes) and model.model_.kind is not NAIVE_BAYES:
+    if isinstance(model, ModelVotes) and model.model_.kind.models_noise:
         yield "importance", lambda: importance(model)
     if isinstance(model, MatrixForestClassifier | PosteriorForestClassifier):
         yield "save_model", lambda: save_model(model, "/nowhere/m")
@@ -200,7 +200,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
             with pytest.raises(ValueError, match=rf"^{parameter} was changed.*after fit"):
                 ask()
         model.set_params(**{parameter: old})
-    unknown = INTERVALS if name == "released" or name.endswith("naive Bayes") else ()
+    unknown = INTERVALS if name == "released" or name.endswith(WITHOUT_INTERVALS) else ()
     for entry in before.keys() - {"save_model", *unknown}:
         before[entry]()
 

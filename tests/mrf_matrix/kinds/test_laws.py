@@ -6,6 +6,7 @@ import pickle
 import zipfile
 from fractions import Fraction
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from threading import Thread
 
@@ -16,6 +17,8 @@ from sklearn.base import clone
 from mrf_matrix import (
     Domain,
     LabelTreeClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
     PrivacyLedger,
@@ -43,6 +46,7 @@ def records_of(seed, sizes, count):
 SMALL = records_of(1, [3, 4, 5, 2, 3], 3000)
 WIDE = records_of(5, [3] * 12, 900)
 
+FEW = {"n_trees": 2, "max_depth": 2, "strategy": "identity"}
 KINDS = {
     "auto": (PrivateForestClassifier, {}, SMALL),
     "auto, screened": (PrivateForestClassifier, {"epsilon": 0.6}, WIDE),
@@ -52,9 +56,26 @@ KINDS = {
     "pool": (PooledForestClassifier, {}, SMALL),
     "pool of residuals": (PooledForestClassifier, {"beside": "residuals"}, SMALL),
     "naive_bayes": (PrivateNaiveBayesClassifier, {}, SMALL),
+    "two_stage, all": (
+        MultinomialMatrixForestClassifier,
+        FEW | {"parts": "all", "disjoint": False},
+        SMALL,
+    ),
+    "two_stage, coins": (MultinomialMatrixForestClassifier, FEW, SMALL),
+    "multinomial": (
+        MultinomialForestClassifier,
+        {"n_trees": 2, "max_depth": 2, "structure_score": "majority", "label_score": "count"},
+        SMALL,
+    ),
 }
-OF_RECORDS = ("additive",)
+OF_RECORDS = ("additive", "two_stage, all", "two_stage, coins", "multinomial")
 """Kinds that need every record by itself."""
+WITHOUT_FILES = ("two_stage, all", "two_stage, coins")
+BY_COINS = ("two_stage, coins",)
+"""Kinds that deal each record to one of two steps, so that a fit that failed does not go on."""
+AT_ONCE = ("multinomial",)
+"""Kinds of one step, after which nothing can fail."""
+WITH_FILES = [one for one in KINDS if one not in WITHOUT_FILES]
 
 RESEARCH = {"noise": "research", "noise_state": 7}
 
@@ -63,9 +84,8 @@ def unfitted(kind, **more):
     """Return a classifier of a kind, and its records."""
     make, own, (domain, codes, labels) = KINDS[kind]
     given = {"epsilon": 1.0, "random_state": 3, "n_records": len(labels)} | own | more
-    if make is PrivateNaiveBayesClassifier:
-        given = {k: v for k, v in given.items() if k not in ("random_state", "n_records")}
-    return make(domain, **given), codes, labels
+    known = signature(make).parameters
+    return make(domain, **{k: v for k, v in given.items() if k in known}), codes, labels
 
 
 @cache
@@ -133,6 +153,9 @@ def test_the_report_says_what_was_spent_and_measurements_add_up(kind):
         Fraction(one.budget.removeprefix("PureDP(epsilon=")[:-1]) for one in report.measurements
     )
     asked = Fraction(str(KINDS[kind][1].get("epsilon", 1)))
+    if kind in BY_COINS:  # either step spends the whole, on its own records
+        assert [one.budget for one in report.measurements] == ["PureDP(epsilon=1)"] * 2
+        spent = max(asked, spent / 2)
     assert spent == asked or abs(float(spent - asked)) < 1e-6  # budgets are shown rounded
 
 
@@ -170,7 +193,7 @@ def test_two_fits_at_once_leave_one_or_the_other(kind):
     assert np.array_equal(said(model, codes), said(fitted(kind)[0], codes))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [one for one in KINDS if one not in BY_COINS + AT_ONCE])
 def test_without_noise_nothing_is_claimed_and_nothing_is_drawn(kind):
     model, codes, labels = unfitted(kind, epsilon=float("inf"))
     first = said(model.fit(codes, labels), codes)
@@ -185,7 +208,7 @@ def test_without_noise_nothing_is_claimed_and_nothing_is_drawn(kind):
 def test_what_does_not_fit_in_memory_is_refused_before_the_charge(kind):
     ledger = PrivacyLedger(epsilon=1)
     model, codes, labels = unfitted(kind, epsilon=0.5, ledger=ledger)
-    with memory_cap(2000), pytest.raises((MemoryCapError, ValueError), match="memory"):
+    with memory_cap(1000), pytest.raises((MemoryCapError, ValueError), match="memory"):
         model.fit(codes, labels)
     assert not ledger.charges
 
@@ -193,7 +216,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_the_charge(kind):
 # A fit that fails once it was paid for -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [one for one in KINDS if one not in BY_COINS + AT_ONCE])
 def test_a_fit_that_fails_keeps_its_transcript_and_goes_on_at_no_charge(kind, monkeypatch):
     ledger = PrivacyLedger(epsilon=1)
     model, codes, labels = unfitted(kind, epsilon=0.75, ledger=ledger)
@@ -230,7 +253,7 @@ def test_what_is_left_is_taken_once_whoever_has_a_copy(kind, copied, monkeypatch
         other.go_on(codes, labels)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [one for one in KINDS if one not in AT_ONCE])
 def test_nothing_goes_on_where_nothing_was_left(kind):
     model, codes, labels = unfitted(kind)
     with pytest.raises(ValueError, match="no paid fit was left"):
@@ -240,7 +263,7 @@ def test_nothing_goes_on_where_nothing_was_left(kind):
 # Files -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_FILES)
 def test_a_file_says_the_same_and_is_written_again_the_same(kind, tmp_path):
     model, codes, _ = fitted(kind)
     model.save(tmp_path / "one.mrf", allow_nonprivate=True)
@@ -296,10 +319,10 @@ TAMPERED = {
     "a choice of nothing": lambda data, answers: first_choice(data).update(chosen=[]),
 }  # fmt: skip
 WITHOUT_CHOICES = ("tables", "naive_bayes")
-WITHOUT_ANSWERS = ("labels",)
+WITHOUT_ANSWERS = ("labels", "multinomial")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_FILES)
 def test_tampered_files_are_refused(kind, tmp_path):
     rewritten(kind, tmp_path, lambda data, answers: None)  # the control: unchanged it is read
     for what, change in TAMPERED.items():
@@ -316,17 +339,19 @@ def test_tampered_files_are_refused(kind, tmp_path):
         pytest.fail(f"{kind}: not refused: {what}")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_FILES)
 def test_research_noise_that_is_called_exact_claims_nothing(kind, tmp_path):
     again = rewritten(kind, tmp_path, lambda data, answers: data.update(noise="exact"))
     assert not again.privacy_report_.is_private
     assert "NOT A PRIVATE RELEASE" in repr(again)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_FILES)
 def test_a_slip_is_found_by_the_digest(kind, tmp_path):
     def slip(data, answers):
         data["outcomes"].reverse()
+        for one in data["outcomes"]:
+            one.get("chosen", []).reverse()
         return answers[::-1]
 
     with pytest.raises(ModelFileError):

@@ -3,15 +3,20 @@
 import pickle
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from threading import Barrier, Thread
 
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain
+from mrf_matrix import Domain, MultinomialForestClassifier, MultinomialMatrixForestClassifier
 from mrf_matrix.base.fields import FieldError
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.kinds import multinomial
 from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate, count_cells
 from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.release import curator as curators
 from mrf_matrix.release.curator import Live, PartyReleases, Replay
 from mrf_matrix.release.plan import Deferred, PlanError, StrategyStep
 from mrf_matrix.release.questions import Cells, FewOptions
@@ -266,6 +271,124 @@ def test_an_announcement_that_fails_is_no_draw_and_is_made_when_the_fit_goes_on(
         again.check_finished()
 
 
+# Records that are dealt ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Dealing(Plan):
+    """Two steps, each of which spends the whole on the records that it got."""
+
+    partition_share: float = 0.25
+
+
+WHOLE = PureDP(1)
+DEALT = Dealing((measuring(WHOLE), measuring(WHOLE)))
+
+
+class Deck:
+    """Records by number, and which of them each step was shown; `coins`: how they fall."""
+
+    def __init__(self, coins, shown=None):
+        self.coins, self.shown = coins, [] if shown is None else shown
+        self.mine = np.arange(len(coins))
+
+    def dealt(self, share, bits):
+        assert share == DEALT.partition_share
+        heads = np.array(self.coins)
+        return [self.of(self.mine[heads]), self.of(self.mine[~heads])]
+
+    def of(self, mine):
+        part = Deck(self.coins, self.shown)
+        part.mine = mine
+        return part
+
+    def cells(self, features):
+        self.shown.append(set(self.mine.tolist()))
+        return count_cells(self.mine[:, None] * 0, self.mine * 0, (3,), 2)
+
+
+def shown(coins, steps=2):
+    """Return whom each of some steps was shown by a curator whose coins fell like this."""
+    deck = Deck(coins)
+    curator, _ = live(DEALT, deck)
+    for step in DEALT.steps[:steps]:
+        curator.measure(step, cells())
+    return deck.shown
+
+
+def test_the_budget_of_dealt_records_is_that_of_the_dearer_step():
+    curator, paid = live(DEALT, Deck([True, False]))
+    with curator:
+        for step in DEALT.steps:
+            curator.measure(step, cells())
+    assert paid == ["charged", "ended"]
+    live(Dealing((measuring(HALF), measuring(WHOLE))), Deck([True]))
+    for steps, budget in (
+        ((measuring(HALF), measuring(HALF)), WHOLE),
+        ((measuring(WHOLE), measuring(WHOLE)), WHOLE + WHOLE),
+        ((measuring(WHOLE),) * 3, WHOLE),
+    ):
+        with pytest.raises(PlanError):
+            live(Dealing(steps, budget), Deck([True]))
+
+
+def losses(pairs):
+    """Return the largest loss of a record of which each step learns at a rate of one.
+
+    `pairs`: for each way in which coins fall, its probability and which steps see the record. A
+    step that sees it says yes with odds of e against one, a step that does not with even odds of
+    one against e: as randomised response does.
+    """
+    yes = (1 / (1 + np.e), np.e / (1 + np.e))
+
+    def law(seen, answer):
+        return yes[seen] if answer else 1 - yes[seen]
+
+    without = {(a, b): law(False, a) * law(False, b) for a, b in product((0, 1), repeat=2)}
+    with_it = dict.fromkeys(without, 0.0)
+    for probability, (first, second) in pairs:
+        for a, b in with_it:
+            with_it[a, b] += probability * law(first, a) * law(second, b)
+    return max(abs(np.log(with_it[one] / without[one])) for one in without)
+
+
+def test_no_record_is_shown_to_both_steps_and_a_deal_anew_would():
+    """Enumerated: all ways in which the coins of three records fall, and of the second deal."""
+    share = DEALT.partition_share
+
+    def chance(coins):
+        return float(np.prod([share if one else 1 - share for one in coins]))
+
+    falls = list(product((True, False), repeat=3))
+    kept, anew = [], []
+    for coins in falls:
+        first, second = shown(coins)
+        assert first | second == {0, 1, 2}
+        assert not first & second
+        kept.append((chance(coins), (0 in first, 0 in second)))
+        for again in falls:  # the control: steps that are left are taken after another deal
+            seen = shown(coins, steps=1)[0], shown(again)[1]
+            anew.append((chance(coins) * chance(again), tuple(0 in one for one in seen)))
+    assert losses(kept) <= 1 + 1e-12
+    assert losses(anew) > 1.1
+
+
+def test_a_fit_whose_records_were_dealt_does_not_go_on():
+    first, _ = live(DEALT, Deck([True, False]))
+    with first:
+        first.measure(DEALT.steps[0], cells())
+    assert first.is_paid
+    assert not first.can_go_on
+    with pytest.raises(PlanError, match="dealt anew"):
+        live(DEALT, Deck([True, False]), before=first.transcript)
+    same = Plan(DEALT.steps, WHOLE + WHOLE)  # the control: all records, whose shares add up
+    first, _ = live(same)
+    with first:
+        first.measure(same.steps[0], cells())
+    assert first.can_go_on
+    live(same, before=first.transcript)
+
+
 # Transcripts -------------------------------------------------------------------------------------
 
 
@@ -321,28 +444,34 @@ def test_parties_releases_must_be_of_the_plan():
 class Guarded(Records):
     """Records that open only while a verb of `Live` is at work."""
 
-    def __init__(self):
-        super().__init__()
-        self.inside = 0
+    inside = ()
 
     def cells(self, features):
         assert self.inside, "data were read outside of a curator's verb"
         return super().cells(features)
 
 
-def test_data_are_read_within_the_verbs_alone(monkeypatch):
-    records = Guarded()
+@pytest.fixture
+def guarded(monkeypatch):
+    """Return a count of verbs of `Live` at work."""
+    inside = []
     for name in ("_measured", "_chosen"):
         verb = getattr(Live, name)
 
         def opened(self, *args, verb=verb):
-            records.inside += 1
+            inside.append(1)
             try:
                 return verb(self, *args)
             finally:
-                records.inside -= 1
+                inside.pop()
 
         monkeypatch.setattr(Live, name, opened)
+    return inside
+
+
+def test_data_are_read_within_the_verbs_alone(guarded):
+    records = Guarded()
+    records.inside = guarded
     curator, _ = live(DEFERRED, records)
     with curator:
         (place,) = curator.choose(DEFERRED.steps[0], Largest())
@@ -351,6 +480,41 @@ def test_data_are_read_within_the_verbs_alone(monkeypatch):
         part.measure(follows.steps[0], cells(place))
     with pytest.raises(AssertionError, match="outside"):  # the control
         cells().counts(records)
+
+
+GROWN = {
+    "multinomial": (MultinomialForestClassifier, {"epsilon": 1}),
+    "two stages, coins": (MultinomialMatrixForestClassifier, {"strategy": "identity"}),
+    "two stages, all": (
+        MultinomialMatrixForestClassifier,
+        {"strategy": "identity", "parts": "all"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_trees_see_records_and_noise_within_the_verbs_alone(name, guarded, monkeypatch):
+    make, given = GROWN[name]
+    looked = []
+
+    def watched(real):
+        def spied(*args, **keywords):
+            assert guarded, "records or noise outside of a curator's verb"
+            looked.append(1)
+            return real(*args, **keywords)
+
+        return spied
+
+    monkeypatch.setattr(PrivateMultinomialTrees, "grow", watched(PrivateMultinomialTrees.grow))
+    monkeypatch.setattr(multinomial, "private_labels", watched(multinomial.private_labels))
+    for verb in ("cells", "dealt"):
+        monkeypatch.setattr(EncodedRecords, verb, watched(getattr(EncodedRecords, verb)))
+    monkeypatch.setattr(curators, "measure", watched(curators.measure))
+    records = Records()
+    make(DOMAIN, n_trees=2, max_depth=1, **given).fit(records.codes, records.labels)
+    assert looked
+    with pytest.raises(AssertionError, match="outside"):  # the control
+        PrivateMultinomialTrees(1).grow(DOMAIN, records.codes, records.labels)
 
 
 def test_a_curator_is_not_copied_and_shows_nothing():

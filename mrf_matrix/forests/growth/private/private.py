@@ -75,6 +75,13 @@ class Candidates:
         cut = np.arange(int(lengths.sum())) - np.repeat(first, lengths) + 1
         return cls(np.repeat(splittable, lengths), cut, first, splittable)
 
+    @property
+    def first_of_attribute(self) -> Longs:
+        """The number of each attribute's first candidate, where it has one."""
+        found = np.zeros(int(self.splittable.max(initial=-1)) + 1, dtype=np.int64)
+        found[self.splittable] = self.first
+        return found
+
     def within(self, boxes: Boxes, nodes: slice) -> Bools:
         """Return which candidates cut which boxes, (candidates, nodes)."""
         low, high = boxes.low[nodes].T, boxes.high[nodes].T

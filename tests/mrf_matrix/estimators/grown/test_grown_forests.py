@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
+from mrf_matrix.base.checks import readable
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators import (
     BernoulliForestClassifier,
@@ -22,7 +23,6 @@ from mrf_matrix.estimators import (
     SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.grown.value_coding import code_values, ready_to_encode
-from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 
 PUBLIC = [
@@ -164,8 +164,9 @@ def test_private_forests_state_their_claim(coded, disjoint, neighboring):
     assert report.to_dict()["noise"] == "exact"
     assert [one.budget for one in forest.forest_.provenance.spendings] == [PureDP(3)]
     assert forest.forest_.max_depth <= 3
-    spent = 3 / (1 if disjoint else 6) / (2 if neighboring == "replace_one" else 1)
-    assert report.per_tree in {f"epsilon {spent:g}", "epsilon 3/2", "epsilon 1/2", "epsilon 1/4"}
+    spent = Fraction(3, (1 if disjoint else 6) * (2 if neighboring == "replace_one" else 1))
+    assert f"at epsilon {readable(spent)} each" in report.notes[-1]
+    assert f"spends epsilon {readable(spent / 6)} on its attribute" in report.notes[0]
 
 
 def test_exact_choices_cannot_be_seeded_and_research_ones_can(coded):
@@ -232,16 +233,22 @@ def test_two_stages_are_repeatable_in_research(coded):
 
 
 def test_the_plan_adds_up():
-    plan = TwoStagePlan.of(PureDP(1), "all", 0.3)
+    domain = Domain.from_sizes([3, 2], 2)
+
+    def planned(parts, share=0.3):
+        made = MultinomialMatrixForestClassifier(domain, parts=parts, structure_share=share)
+        return made.plan()
+
+    plan = planned("all")
     assert plan.structure + plan.counts == PureDP(1)
     assert plan.structure == PureDP(0.3)
-    coins = TwoStagePlan.of(PureDP(1), "coins", 0.3)
+    coins = planned("coins")
     assert coins.structure == coins.counts == PureDP(1)
     for share in (0.0, 1.0):
         with pytest.raises(ValueError, match="structure_share"):
-            TwoStagePlan.of(PureDP(1), "coins", share)
+            planned("coins", share)
     with pytest.raises(ValueError, match="parts='half'"):
-        TwoStagePlan.of(PureDP(1), "half", 0.5)
+        planned("half")
 
 
 @pytest.mark.parametrize("rule", ["smooth", "count"])

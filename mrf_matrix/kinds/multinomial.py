@@ -1,0 +1,309 @@
+"""Multinomial forests: the structure and the labels of its leaves are one private choice."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.checks import one_word, readable
+from mrf_matrix.base.fields import FieldError, JsonObject, flag_of, integer_of, number_of
+from mrf_matrix.base.kept import begun
+from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.forests import Forest, PrivateMultinomialTrees
+from mrf_matrix.forests.growth.impurity import CRITERIA
+from mrf_matrix.forests.growth.private.labels import LABEL_SCORES, private_labels
+from mrf_matrix.forests.growth.private.scores import GRID, SCORES
+from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.mechanisms import neighboring_factor
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.plan import Budget
+from mrf_matrix.release.transcript import Places
+from mrf_matrix.voting.voting import forest_votes, vote_shares
+from strategies.operators import check_allocation
+
+PUBLIC = (
+    "the domain and the classes",
+    "the depth and the number of trees",
+    "the neighbouring relation and the budget",
+)
+SHARES = ("attribute_share", "structure_share")
+TREE_KEYS = frozenset({"n_trees", "max_depth", "score", "criterion", "disjoint", *SHARES})
+
+
+@dataclass(frozen=True)
+class GrowthStep:
+    """All choices of private trees: one mechanism, whose nodes, levels and trees compose.
+
+    Attributes
+    ----------
+    measured : str
+    trees : PrivateMultinomialTrees
+        Of the step's share.
+    """
+
+    measured: str
+    trees: PrivateMultinomialTrees
+    kind: ClassVar[str] = "growth"
+    column_sum: ClassVar[int] = 1  # one record more moves a score in records by one at most
+
+    @property
+    def budget(self) -> Budget:
+        """Its share: what the choices compose to."""
+        return self.trees.rates.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.trees.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves a score: in records, or as a share of the best one's lead."""
+        return neighboring_factor(self.neighboring)
+
+    @property
+    def choice_rate(self) -> float:
+        """By what the log probability of a cut falls for every unit of score."""
+        growth = self.trees.growth
+        units = GRID if growth.score.kind == "normalized" else 1
+        return float(growth.cut_rate.value) * units
+
+
+@dataclass(frozen=True, eq=False)
+class Structures:
+    """The structures that trees may have: splits of all nodes, which compose to one budget.
+
+    One record is in one node of a level, of each tree that sees it; `ChoiceBudget` adds them up.
+
+    Attributes
+    ----------
+    trees : PrivateMultinomialTrees
+    domain : Domain
+    """
+
+    trees: PrivateMultinomialTrees
+    domain: Domain
+    kind: ClassVar[str] = GrowthStep.kind
+
+    def scores(self, data: Any) -> tuple[Codes, Codes]:
+        """Return what nodes are scored from, one after another: **private**."""
+        return data.codes, data.labels
+
+    def draw(self, scores: tuple[Codes, Codes], step: GrowthStep, bits: Bits) -> Places:
+        """Grow the trees, and return the candidate of each node that is split."""
+        draw = begun()
+        forest = self.trees.grow(self.domain, *scores, bits=bits).forest
+        draw.outcome = forest
+        return self.trees.choices_of(forest)
+
+    def check(self, chosen: Places) -> None:
+        """Refuse what no growing could have chosen."""
+        self.forest(chosen, self.domain.provenance, "none")
+
+    def forest(self, chosen: Places, provenance: Provenance, noise: str) -> Forest:
+        """Return the forest that was chosen."""
+        return self.trees.forest_of(self.domain, chosen, provenance, noise)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledStructures(Structures):
+    """Structures with a label for each leaf, drawn from the records that its tree did not see.
+
+    Leaves of one tree hold different records, and none that chose its structure.
+    """
+
+    label_score: str = "share"
+
+    def draw(self, scores: tuple[Codes, Codes], step: GrowthStep, bits: Bits) -> Places:
+        """Grow the trees, and choose the label of each leaf after them."""
+        draw = begun()
+        grown = self.trees.grow(self.domain, *scores, bits=bits)
+        draw.outcome = grown.forest
+        rate, score = self.trees.rates.label, self.label_score
+        labels = private_labels(grown.leaf_counts, rate, score, bits)  # type: ignore[arg-type]
+        return (*self.trees.choices_of(grown.forest), *labels.tolist())
+
+    def check(self, chosen: Places) -> None:
+        """Refuse what could not have been drawn."""
+        self.labelled(chosen, self.domain.provenance, "none")
+
+    def labelled(self, chosen: Places, provenance: Provenance, noise: str) -> tuple[Forest, Longs]:
+        """Return the forest that was chosen, and the label of each leaf, as a class code."""
+        n_splits = (len(chosen) - self.trees.n_trees) // 2  # splits are in two
+        forest = self.forest(chosen[: max(0, n_splits)], provenance, noise)
+        labels = np.asarray(chosen[max(0, n_splits) :], dtype=np.int64)
+        if len(labels) != forest.n_leaves or bool((labels >= self.domain.n_classes).any()):
+            raise FieldError("choices: expected one class for every leaf.")
+        return forest, labels
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialPlan:
+    """The plan of a forest of which all is chosen: one step.
+
+    Attributes
+    ----------
+    domain : Domain
+    trees : PrivateMultinomialTrees
+    label_score : {"share", "count"}
+    delta : float
+    n_records : int or None
+    """
+
+    domain: Domain
+    trees: PrivateMultinomialTrees
+    label_score: str
+    delta: float = 0.0
+    n_records: int | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """The whole."""
+        return self.trees.rates.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.trees.neighboring
+
+    @cached_property
+    def steps(self) -> tuple[GrowthStep]:
+        """All choices together."""
+        return (GrowthStep(f"{words_of(self.trees)}, and labels of their leaves", self.trees),)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledForest:
+    """A forest whose leaves vote for one class each.
+
+    Attributes
+    ----------
+    forest : Forest
+    labels : ndarray of int64, shape (o,)
+        Class codes.
+    leaf_votes : ndarray of shape (o, k)
+        The same as votes, classes sorted.
+    """
+
+    forest: Forest
+    labels: Longs
+    leaf_votes: Array
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return each class's share of the votes, (b, k)."""
+        return vote_shares(forest_votes(self.forest, codes, self.leaf_votes))
+
+
+@dataclass(frozen=True)
+class Multinomial(Kind):
+    """The kind: structure and labels by exponential mechanisms, and nothing measured."""
+
+    name: ClassVar[str] = "multinomial"
+    estimator: ClassVar[str] = "MultinomialForestClassifier"
+    structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {"label_score"}
+    models_noise: ClassVar[bool] = False
+
+    def learn(self, plan: MultinomialPlan, curator: Curator) -> LabelledForest:
+        """Choose all at once."""
+        (step,) = plan.steps
+        asked = LabelledStructures(plan.trees, plan.domain, plan.label_score)
+        chosen = curator.choose(step, asked)
+        forest, labels = asked.labelled(chosen, curator.provenance, curator.noise)
+        _, order = sorted_classes(plan.domain)
+        return LabelledForest(forest, labels, np.eye(len(order))[labels][:, order])
+
+    def public(self, plan: MultinomialPlan) -> tuple[str, ...]:
+        """Return what the claim takes for public."""
+        return PUBLIC
+
+    def notes(self, plan: MultinomialPlan) -> tuple[str, ...]:
+        """Return why the choices compose to the budget."""
+        return (
+            *composition_of(plan.trees),
+            f"labels come from records that the structure of their tree has not seen, by class "
+            f"{plan.label_score}s at epsilon {readable(plan.trees.rates.label)} each",
+        )
+
+    def numbers(self, posterior: LabelledForest) -> Iterator[Array]:
+        """Yield the arrays that must be finite."""
+        yield posterior.leaf_votes
+
+    def structure(self, plan: MultinomialPlan) -> JsonObject:
+        """Return how trees grow, and how leaves are labelled."""
+        return trees_to_dict(plan.trees) | {"label_score": plan.label_score}
+
+    def plan_from(self, known: Known, structure: JsonObject) -> MultinomialPlan:
+        """Return the plan of trees."""
+        trees = trees_from(structure, known.domain, known.budget, known.neighboring)
+        score = one_word("label_score", structure["label_score"], LABEL_SCORES)
+        return MultinomialPlan(known.domain, trees, score, known.delta, known.n_records)
+
+
+MULTINOMIAL = Multinomial()
+
+
+def with_budget(trees: PrivateMultinomialTrees, budget: Budget) -> PrivateMultinomialTrees:
+    """Return trees that spend a budget."""
+    amount: dict[str, Any] = {budget.parameter: budget.amount}
+    return replace(trees, **{"epsilon": None, "delta": 0, "rho": None} | amount)
+
+
+def words_of(trees: PrivateMultinomialTrees) -> str:
+    """Return what is chosen, in words."""
+    return f"splits of {trees.n_trees} trees of depth {trees.max_depth} by {trees.score} scores"
+
+
+def composition_of(trees: PrivateMultinomialTrees) -> tuple[str, str]:
+    """Return what each choice of trees spends, and why all cost their budget together."""
+    records = "every record is in one tree" if trees.disjoint else "trees add up"
+    factor = "; replacing is two steps" if trees.neighboring == "replace_one" else ""
+    attribute, cut = (readable(one) for one in (trees.rates.attribute, trees.rates.cut))
+    return (
+        f"a node spends epsilon {attribute} on its attribute and {cut} on its cut",
+        f"nodes of a level hold different records, {trees.max_depth} levels add up, {records}"
+        f"{factor}",
+    )
+
+
+def check_growth_memory(trees: PrivateMultinomialTrees, domain: Domain) -> None:
+    """Refuse trees that could outgrow the memory cap, by public numbers alone.
+
+    Raises ValueError if the forest could have too many nodes, or (a `MemoryCapError`) one of its
+    largest arrays could exceed the cap: whatever the records are, and however many.
+    """
+    sizes = trees.sizes(domain)
+    sizes.check()
+    for what, shape, itemsize in sizes.arrays:
+        check_allocation(what, shape, itemsize)
+
+
+def trees_to_dict(trees: PrivateMultinomialTrees) -> JsonObject:
+    """Return how trees grow, but for their budget, as plain values."""
+    return {key: getattr(trees, key) for key in sorted(TREE_KEYS)}
+
+
+def trees_from(
+    data: JsonObject, domain: Domain, budget: Budget, neighboring: str
+) -> PrivateMultinomialTrees:
+    """Return the trees that `trees_to_dict` wrote; the data may be untrusted.
+
+    Raises FieldError, ValueError if they are none, or could outgrow memory.
+    """
+    read: dict[str, Any] = {
+        "n_trees": integer_of(data["n_trees"], "n_trees", least=1),
+        "max_depth": integer_of(data["max_depth"], "max_depth"),
+        "score": one_word("score", data["score"], SCORES),
+        "criterion": one_word("criterion", data["criterion"], CRITERIA),
+        "disjoint": flag_of(data["disjoint"], "disjoint"),
+    }
+    read |= {one: number_of(data[one], one, most=1.0) for one in SHARES}
+    read |= {"epsilon": None, budget.parameter: budget.amount, "neighboring": neighboring}
+    trees = PrivateMultinomialTrees(**read)
+    check_growth_memory(trees, domain)
+    return trees

@@ -1,0 +1,352 @@
+"""Two-stage forests: a structure that is chosen privately, and a plan of its leaves after it.
+
+All choices of all nodes are one step. What is left of the budget is deferred to the plan of the
+leaves of the forest that was chosen: its decision-path matrix is the workload.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb, inf
+from typing import Any, ClassVar
+
+from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.fields import FieldError, JsonObject
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.forests import Forest, PrivateMultinomialTrees
+from mrf_matrix.forests.growth.parameters import check_probability
+from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
+from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.kinds.multinomial import (
+    TREE_KEYS,
+    GrowthStep,
+    Structures,
+    composition_of,
+    with_budget,
+    words_of,
+)
+from mrf_matrix.mechanisms import calibrate
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.strategy_choice import given_matrix
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.plan import Budget, Deferred
+from mrf_matrix.release.questions import Cells
+from mrf_matrix.release.transcript import Announced, Transcript
+from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares
+from strategies import Strategy
+from strategies.operators import Marginals, RowSpaceError, fits
+
+PARTS = ("coins", "all")
+TOGETHER = {
+    "coins": "each record is in one stage, by its own coin, so both may spend the whole budget",
+    "all": "both stages see all records, so their budgets add",
+}
+PUBLIC = (
+    "the domain and the classes",
+    "the depth, the number of trees and the budget split",
+    "the neighbouring relation and the budget",
+)
+MOST_SETS = 1 << 12
+"""Sets of attributes up to which all of them are asked for."""
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoStagePlan:
+    """One budget for structure and leaf counts: who sees which records, and what each spends.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+        Of both stages.
+    trees : PrivateMultinomialTrees
+        Of the structure's share.
+    parts : {"coins", "all"}
+        "coins": each record belongs to one stage, by its own coin, so the stages compose in
+        parallel: both spend the whole. "all": both see all records, and their budgets add.
+    structure_share : float
+        How likely a record goes to the structure ("coins"), or the structure's share of the budget
+        ("all").
+    voting : {"hard", "weight"}
+    delta : float
+    measuring : Measuring or None
+        How strategies are chosen for the leaves; not in files.
+    random_state : int, RandomState or None
+        Seeds the strategies.
+    followed : Plan or None
+        The plan of the leaves, once the structure is chosen.
+    """
+
+    domain: Domain
+    budget: Budget
+    trees: PrivateMultinomialTrees
+    parts: str
+    structure_share: float
+    voting: Voting = "hard"
+    delta: float = 0.0
+    n_records: int | None = None
+    measuring: Measuring | None = None
+    random_state: Any = None
+    followed: Plan | None = None
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.trees.neighboring
+
+    @property
+    def partition_share(self) -> float | None:
+        """How likely a record is dealt to the structure; None where both stages see all."""
+        return self.structure_share if self.parts == "coins" else None
+
+    @property
+    def structure(self) -> Budget:
+        """What the structure spends."""
+        return self.steps[0].budget
+
+    @property
+    def counts(self) -> Budget:
+        """What the leaf counts spend."""
+        return self.steps[1].budget
+
+    @cached_property
+    def steps(self) -> tuple[GrowthStep, Deferred]:
+        """All choices, and the share for what they pick."""
+        _, counts = shares_of(self.budget, self.parts, self.structure_share)
+        grown = GrowthStep(words_of(self.trees), self.trees)
+        return grown, Deferred("the leaf counts of these trees", counts, self.neighboring)
+
+    def __repr__(self) -> str:
+        sign = "+" if self.parts == "all" else "and, on other records,"
+        return (
+            f"TwoStagePlan({self.budget} = {self.structure} structure {sign} {self.counts} counts)"
+        )
+
+
+def shares_of(total: Budget, parts: object, structure_share: float) -> tuple[Budget, Budget]:
+    """Return what structure and counts spend of a budget.
+
+    Raises ValueError if `parts` is unknown or the share is not strictly between 0 and 1.
+    """
+    one_word("parts", parts, PARTS)
+    check_probability("structure_share", structure_share)
+    if structure_share in (0, 1):
+        raise ValueError(
+            f"structure_share={structure_share}: expected more than 0 and less than 1; both "
+            f"stages need records and budget."
+        )
+    if parts == "coins":
+        return total, total
+    share = Fraction(repr(float(structure_share)))
+    structure, counts = total.split([share, 1 - share])
+    return structure, counts
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStagePosterior:
+    """Noisy class counts of the leaves of a forest.
+
+    Attributes
+    ----------
+    forest : Forest
+    leaf_values : ndarray of shape (o, k)
+        Classes sorted.
+    voting : {"hard", "weight"}
+    """
+
+    forest: Forest
+    leaf_values: Array
+    voting: Voting
+
+    def votes(self, codes: Codes) -> Array:
+        """Return the votes of every record, (b, k)."""
+        return forest_votes(self.forest, codes, leaf_votes(self.leaf_values, self.voting))
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return each class's share of the votes, (b, k)."""
+        return vote_shares(self.votes(codes))
+
+
+@dataclass(frozen=True)
+class TwoStage(Kind):
+    """The kind: a structure by exponential mechanisms, its leaves by the matrix mechanism."""
+
+    name: ClassVar[str] = "two_stage"
+    estimator: ClassVar[str] = "MultinomialMatrixForestClassifier"
+    structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {"parts", "structure_budget", "voting"}
+    models_noise: ClassVar[bool] = False
+
+    def learn(self, plan: TwoStagePlan, curator: Curator) -> TwoStagePosterior:
+        """Choose the structure, measure its leaves, and answer them from the release."""
+        grown, left = plan.steps
+        asked = Structures(plan.trees, plan.domain)
+        chosen = curator.choose(grown, asked)
+        forest = asked.forest(chosen, curator.provenance, curator.noise)
+        part: Any = curator.part(left, lambda: plan_of_leaves(plan, forest), _unread)
+        (leaves,), (step,) = part.plan.parts, part.plan.steps
+        domain = plan.domain
+        release = part.measure(
+            step, Cells(leaves.ensemble.features, domain.sizes, domain.n_classes)
+        )
+        values = leaves.answers(release)[:, sorted_classes(domain)[1]]
+        return TwoStagePosterior(forest, values, plan.voting)
+
+    def votes(self, posterior: TwoStagePosterior, codes: Codes, sizes: Sizes) -> Array:
+        """Return the votes of all trees."""
+        return posterior.votes(codes)
+
+    def public(self, plan: TwoStagePlan) -> tuple[str, ...]:
+        """Return what the claim takes for public."""
+        return PUBLIC
+
+    def notes(self, plan: TwoStagePlan) -> tuple[str, ...]:
+        """Return why both stages compose to the budget."""
+        return (TOGETHER[plan.parts], *composition_of(plan.trees))
+
+    def settled(self, plan: TwoStagePlan, transcript: Transcript) -> TwoStagePlan:
+        """Return the plan with that of the leaves."""
+        (leaves,) = (one.plan for one in transcript.outcomes if isinstance(one, Announced))
+        followed: Any = leaves
+        return replace(plan, followed=followed)
+
+    def numbers(self, posterior: TwoStagePosterior) -> Iterator[Array]:
+        """Yield the arrays that must be finite."""
+        yield posterior.leaf_values
+
+    def structure(self, plan: TwoStagePlan) -> JsonObject:
+        """Refuse: the plan of the leaves has no file yet."""
+        raise FieldError("two-stage forests have no model file yet.")
+
+    def plan_from(self, known: Known, structure: JsonObject) -> TwoStagePlan:
+        """Refuse, as `structure`."""
+        raise FieldError("two-stage forests have no model file yet.")
+
+
+TWO_STAGE = TwoStage()
+
+
+def _unread(data: JsonObject) -> Plan:
+    raise FieldError("two-stage forests have no model file yet.")
+
+
+def two_stage_plan(
+    domain: Domain,
+    budget: Budget,
+    trees: PrivateMultinomialTrees,
+    *,
+    parts: str,
+    structure_share: float,
+    measuring: Measuring,
+    random_state: Any,
+    voting: object = "hard",
+    delta: float = 0.0,
+) -> TwoStagePlan:
+    """Return the plan of both stages, without data.
+
+    `trees`: whatever they spend, here they get their share; `measuring`: likewise.
+
+    Raises ValueError if a parameter is invalid.
+    """
+    structure, counts = shares_of(budget, parts, structure_share)
+    measuring = replace(measuring, budget=counts)
+    measuring.check()
+    return TwoStagePlan(
+        domain,
+        budget,
+        with_budget(trees, structure),
+        parts,
+        structure_share,
+        one_word("voting", voting, VOTINGS),
+        delta,
+        measuring=measuring,
+        random_state=random_state,
+    )
+
+
+def plan_of_leaves(plan: TwoStagePlan, forest: Forest) -> Plan:
+    """Return the plan of the leaves of a forest that was chosen: a public function of it.
+
+    Raises MemoryCapError if it would not fit. However long it takes, the half of it is paid.
+    """
+    assert plan.measuring is not None
+    domain = plan.domain
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    kind = kind_of("training", voting=plan.voting)
+    structure = structure_generator(plan.random_state)
+    leaves = PublicForests(kind, domain, (whole,), structure).plan(
+        plan.measuring, public_queries(domain, None), n_classes=domain.n_classes
+    )
+    check_cost(leaves, inf)
+    return leaves
+
+
+# Before anything is paid -------------------------------------------------------------------------
+
+
+def check_given_strategy(plan: TwoStagePlan) -> None:
+    """Refuse a given strategy that could not measure the leaves that may be grown.
+
+    A path of depth h splits on up to h attributes, at any cuts, and products of cuts span the
+    table of those attributes. So a strategy determines the leaves of every structure exactly
+    where it determines all tables of ``min(max_depth, splittable attributes)`` attributes. Where
+    there are too many of them to ask, the plan of the leaves finds out.
+
+    Raises TypeError, ValueError if it is no matrix over the domain's cells, selected for the other
+    norm, or (a `RowSpaceError`) does not determine those tables.
+    """
+    assert plan.measuring is not None
+    (one,), domain = _single(plan.measuring.strategy), plan.domain
+    if isinstance(one, str):
+        return
+    if isinstance(one, Strategy) and one.norm != plan.counts.norm:
+        noise = "Laplace" if plan.counts.norm == "l1" else "Gaussian"
+        raise ValueError(
+            f"strategy was selected for norm={one.norm!r}, but stage 2 adds {noise} noise: select "
+            f"it again with norm={plan.counts.norm!r}."
+        )
+    matrix = given_matrix(one.matrix if isinstance(one, Strategy) else one, domain.size)
+    tables = tables_of_every_structure(domain.sizes, plan.trees.max_depth)
+    if tables is None:
+        return
+    try:
+        calibrate(matrix, plan.counts, neighboring=plan.neighboring, workload=tables)
+    except RowSpaceError:
+        raise RowSpaceError(
+            f"strategy does not determine the leaves of every structure that stage 1 may grow: "
+            f"with max_depth={plan.trees.max_depth}, expected a matrix that determines all tables "
+            f"of {len(tables.attribute_sets[0])} attributes. Give strategy='auto' or a family's "
+            f"name, which is selected for the structure, or lower max_depth. Nothing was spent."
+        ) from None
+
+
+def tables_of_every_structure(sizes: tuple[int, ...], max_depth: int) -> Marginals | None:
+    """Return the tables whose row space is that of all leaves of trees of a depth.
+
+    None where there are too many to ask for.
+    """
+    splittable = [i for i, size in enumerate(sizes) if size > 1]
+    h = min(max_depth, len(splittable))
+    if comb(len(splittable), h) > MOST_SETS:
+        return None
+    sets = list(combinations(splittable, h))
+    tables = Marginals(sizes, sets, [1] * len(sets))
+    return tables if fits(tables.shape[:1], 64) else None
+
+
+def _single(strategy: object) -> Sequence[Any]:
+    given = strategy if isinstance(strategy, list | tuple) else [strategy]
+    if len(given) != 1:
+        raise ValueError(
+            f"strategy={shown(strategy)} holds {len(given)}: expected one, for there is one forest."
+        )
+    return given
