@@ -1,7 +1,10 @@
 """What one party adds to the sum: its exact answers, and its share of the noise."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import exp, log, sqrt
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +14,7 @@ from mrf_matrix.federated.sums.messages import ProtocolError, ReplayedMessageErr
 from mrf_matrix.mechanisms import (
     CellCounts,
     LeafCounts,
+    Mechanism,
     NoiseLaw,
     PrivacyLedger,
     SharedDiscreteGaussian,
@@ -18,6 +22,8 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.release.curator import Live
+from mrf_matrix.release.plan import StrategyStep
 
 MODULUS_BITS = 64
 TAIL_BITS = 40
@@ -95,22 +101,50 @@ def contribution(
         )
     rests_on = counts.provenance | design.provenance
     check_claims(rests_on, ledger)
-    answers = checked_answers(design, counts)
-    check_charged_once(ledger, identity, what)
-    if ledger is not None:
-        mechanism = design.mechanism
-        kind = noise_kind(design, noise)
-        ledger.charge(
-            mechanism.budget,
-            what,
-            mechanism.neighboring,
-            noise=kind,
-            rests_on=rests_on,
-            identity=identity,
-        )
-    drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
-    layers = np.stack([part.ravel() for part in drawn])
-    return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
+
+    @contextmanager
+    def charged() -> Iterator[None]:
+        check_charged_once(ledger, identity, what)
+        if ledger is not None:
+            kind = noise_kind(design, noise)
+            ledger.charge(
+                design.budget, what, design.neighboring,
+                noise=kind, rests_on=rests_on, identity=identity,
+            )  # fmt: skip
+        yield
+
+    plan: Any = design
+    asked: Any = OwnCounts()
+    with PartyCurator(plan, counts, charged, noise, generator) as curator:
+        made: Any = curator.measure(*design.steps, asked)
+    found: Contribution = made
+    return found
+
+
+class OwnCounts:
+    """All counts of a party, as they are: one record is in one of them."""
+
+    kind: ClassVar[str] = StrategyStep.kind
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    def counts(self, data: CellCounts | LeafCounts) -> CellCounts | LeafCounts:
+        """Return them: **private**."""
+        return data
+
+
+class PartyCurator(Live):
+    """A party's curator of its own records, which draws its share of the noise.
+
+    What it took is no release: it stays with the party until it is masked and summed.
+    """
+
+    def _measured(self, step: Any, asked: Any, mechanism: Mechanism) -> Any:
+        design: Any = self.plan
+        answers = checked_answers(design, asked.counts(self._shown()))
+        self._take(step)
+        drawn = [_drawn(law, answers.shape, self._stream) for law in design.layers]
+        layers = np.stack([part.ravel() for part in drawn])
+        return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
 
 
 def check_charged_once(ledger: PrivacyLedger | None, identity: str | None, what: str) -> None:

@@ -47,6 +47,7 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteLaplace,
     calibrate,
 )
+from mrf_matrix.release.plan import StrategyStep
 from strategies import evaluate
 from strategies.operator_files import encode
 from strategies.operators import Scaled
@@ -145,6 +146,21 @@ class FederatedDesign:
     largest_scale: ClassVar[int] = LARGEST_SHARED_SCALE
 
     @property
+    def budget(self) -> PureDP | ZCDP:
+        """What the release costs, whoever contributes."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.mechanism.neighboring
+
+    @cached_property
+    def steps(self) -> tuple[StrategyStep]:
+        """The one step that each party takes, with a share of the noise."""
+        return (StrategyStep("a party's answers", self.mechanism),)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the noisy integers, (m, k)."""
         return self.mechanism.rounded.matrix.shape[0], self.n_classes
@@ -240,8 +256,8 @@ class FederatedDesign:
         plain = {
             "strategy": tree,
             "laws": [repr(law) for law in self.layers],
-            "budget": repr(self.mechanism.budget),
-            "neighboring": self.mechanism.neighboring,
+            "budget": repr(self.budget),
+            "neighboring": self.neighboring,
             "scale": str(rounded.scale),
             "sensitivity": str(rounded.column_sum),
             "quorum": repr(self.quorum),

@@ -16,7 +16,7 @@ from mrf_matrix.federated import (
     message_bytes,
     run_federation,
 )
-from mrf_matrix.federated.noisy_answers import capacity, tail
+from mrf_matrix.federated.noisy_answers import PartyCurator, capacity, tail
 from mrf_matrix.mechanisms import (
     ZCDP,
     BudgetError,
@@ -147,6 +147,28 @@ def test_a_ledger_that_does_not_cover_it_sends_nothing(parts):
     design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
     with pytest.raises(BudgetError, match=r"remains"):
         contribution(design, parts[0], ledger=PrivacyLedger(epsilon=0.5))
+
+
+def test_a_party_sees_counts_and_noise_within_a_verb_alone(parts, monkeypatch):
+    design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
+    inside, real = [], PartyCurator._measured
+
+    def opened(*args):
+        inside.append(1)
+        try:
+            return real(*args)
+        finally:
+            inside.pop()
+
+    def watched(law, answers):
+        assert inside, "noise outside of a curator's verb"
+        return answers
+
+    monkeypatch.setattr(PartyCurator, "_measured", opened)
+    monkeypatch.setattr(SharedDiscreteLaplace, "exact", watched)
+    contribution(design, parts[0])
+    with pytest.raises(AssertionError, match="outside"):  # the control
+        design.layers[0].exact(np.zeros(1, dtype=np.int64))
 
 
 def test_integers_too_large_for_the_sum_are_refused_before_a_charge():
