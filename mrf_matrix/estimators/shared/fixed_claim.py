@@ -180,16 +180,6 @@ def keeping(estimator: object, earlier: Sequence[str], note: str, **kept: object
         raise
 
 
-def release_note(forest: str) -> str:
-    """Return how to go on from a release; `forest` is one that it determines, as an argument."""
-    return (
-        f"The records were measured and the budget is spent, but the release is not lost: "
-        f"it is release_ of this estimator. Go on at no cost with from_release(release_, "
-        f"domain, forest={forest}, voting='product'); save_release(release_, path) keeps it. "
-        f"Fitting again would spend again."
-    )
-
-
 def keep_if_fit_fails(estimator: object) -> None:
     """Say within `fit` that what it has set by now is paid for: it stays if the rest fails.
 
