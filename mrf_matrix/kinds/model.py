@@ -5,7 +5,7 @@ predicts or claims. Its report is a function of plan and transcript.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -30,6 +30,7 @@ from mrf_matrix.voting.voting import log_odds_of, once_a_cell
 
 COMMON = frozenset({"budget", "delta", "neighboring", "n_records"})
 Sizes = tuple[int, ...]
+Fetch = Callable[[str, str, tuple[int, ...]], Values]
 
 
 class Posterior(Protocol):
@@ -113,6 +114,14 @@ class Kind(ABC):
     def structure(self, plan: Any) -> JsonObject:
         """Return what a plan has beside domain, budget, relation and records, as plain values."""
 
+    def arrays(self, plan: Any) -> dict[str, Values]:
+        """Return the arrays that `structure` speaks of, by name."""
+        return {}
+
+    def announced_to_dict(self, plan: Any) -> JsonObject:
+        """Return a plan that was announced for a deferred share, as plain values."""
+        raise TypeError(f"kind {self.name!r} defers nothing: expected a plan of known steps.")
+
     @abstractmethod
     def plan_from(self, known: "Known", structure: JsonObject) -> Any:
         """Return the plan of a structure, which may be untrusted.
@@ -130,13 +139,15 @@ class Kind(ABC):
         }
         return common | self.structure(plan)
 
-    def plan_of(self, data: JsonObject, domain: Domain) -> Any:
+    def plan_of(self, data: JsonObject, domain: Domain, fetch: Fetch | None = None) -> Any:
         """Return the plan that `to_dict` wrote; the data may be untrusted.
+
+        `fetch`: returns the array of a name, type and shape, or raises.
 
         Raises FieldError, ValueError, TypeError, KeyError if it is none.
         """
         given = object_of(data, "plan", COMMON | self.structure_keys)
-        return self.plan_from(known_of(given, domain), given)
+        return self.plan_from(replace(known_of(given, domain), fetch=fetch), given)
 
 
 @dataclass(frozen=True)
@@ -148,6 +159,7 @@ class Known:
     delta: float
     neighboring: Any
     n_records: int | None
+    fetch: Fetch | None = None
 
     @property
     def words(self) -> dict[str, Any]:

@@ -12,9 +12,15 @@ from itertools import combinations
 from math import comb, inf
 from typing import Any, ClassVar
 
-from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.base.fields import FieldError, JsonObject
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    line_of_text,
+    number_of,
+    object_of,
+)
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
@@ -27,6 +33,8 @@ from mrf_matrix.kinds.multinomial import (
     GrowthStep,
     Structures,
     composition_of,
+    trees_from,
+    trees_to_dict,
     with_budget,
     words_of,
 )
@@ -43,9 +51,12 @@ from mrf_matrix.release.questions import Cells
 from mrf_matrix.release.transcript import Announced, Transcript
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares
 from strategies import Strategy
+from strategies.operator_files import decode, encode
 from strategies.operators import Marginals, RowSpaceError, fits
 
 PARTS = ("coins", "all")
+PREFIX = "strategy/"
+"""Of the names of arrays in files."""
 TOGETHER = {
     "coins": "each record is in one stage, by its own coin, so both may spend the whole budget",
     "all": "both stages see all records, so their budgets add",
@@ -79,10 +90,12 @@ class TwoStagePlan:
         ("all").
     voting : {"hard", "weight"}
     delta : float
-    measuring : Measuring or None
-        How strategies are chosen for the leaves; not in files.
+    measuring : Measuring
+        How a strategy is chosen for the leaves; that of a file is given.
     random_state : int, RandomState or None
-        Seeds the strategies.
+        Seeds the choice.
+    method : str or None
+        The family of a given strategy, in the words of a file.
     followed : Plan or None
         The plan of the leaves, once the structure is chosen.
     """
@@ -92,11 +105,12 @@ class TwoStagePlan:
     trees: PrivateMultinomialTrees
     parts: str
     structure_share: float
-    voting: Voting = "hard"
-    delta: float = 0.0
-    n_records: int | None = None
-    measuring: Measuring | None = None
+    voting: Voting
+    delta: float
+    n_records: int | None
+    measuring: Measuring
     random_state: Any = None
+    method: str | None = None
     followed: Plan | None = None
 
     @property
@@ -183,7 +197,9 @@ class TwoStage(Kind):
 
     name: ClassVar[str] = "two_stage"
     estimator: ClassVar[str] = "MultinomialMatrixForestClassifier"
-    structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {"parts", "structure_budget", "voting"}
+    structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {
+        "parts", "share", "voting", "method", "strategy",
+    }  # fmt: skip
     models_noise: ClassVar[bool] = False
 
     def learn(self, plan: TwoStagePlan, curator: Curator) -> TwoStagePosterior:
@@ -192,7 +208,12 @@ class TwoStage(Kind):
         asked = Structures(plan.trees, plan.domain)
         chosen = curator.choose(grown, asked)
         forest = asked.forest(chosen, curator.provenance, curator.noise)
-        part: Any = curator.part(left, lambda: plan_of_leaves(plan, forest), _unread)
+
+        def read(data: JsonObject) -> Plan:
+            object_of(data, "announced", ())
+            return plan_of_leaves(plan, forest)
+
+        part: Any = curator.part(left, lambda: plan_of_leaves(plan, forest), read)
         (leaves,), (step,) = part.plan.parts, part.plan.steps
         domain = plan.domain
         release = part.measure(
@@ -224,19 +245,47 @@ class TwoStage(Kind):
         yield posterior.leaf_values
 
     def structure(self, plan: TwoStagePlan) -> JsonObject:
-        """Refuse: the plan of the leaves has no file yet."""
-        raise FieldError("two-stage forests have no model file yet.")
+        """Return how the trees grow, and the strategy of their leaves, which files keep whole."""
+        strategy = strategy_of(plan)
+        return trees_to_dict(plan.trees) | {
+            "parts": plan.parts,
+            "share": plan.structure_share,
+            "voting": plan.voting,
+            "method": strategy.method,
+            "strategy": encode(strategy.matrix, PREFIX)[0],
+        }
+
+    def arrays(self, plan: TwoStagePlan) -> dict[str, Values]:
+        """Return those of the strategy."""
+        return dict(encode(strategy_of(plan).matrix, PREFIX)[1])
+
+    def announced_to_dict(self, plan: Any) -> JsonObject:
+        """Return nothing: the leaves are those of the structure that was chosen."""
+        return {}
 
     def plan_from(self, known: Known, structure: JsonObject) -> TwoStagePlan:
-        """Refuse, as `structure`."""
-        raise FieldError("two-stage forests have no model file yet.")
+        """Return the plan of a structure, with a strategy for its leaves."""
+        if known.fetch is None:
+            raise FieldError("plan: expected one with the arrays of its strategy.")
+        share = number_of(structure["share"], "share", most=1.0)
+        spent, counts = shares_of(known.budget, structure["parts"], share)
+        matrix, _ = decode(structure["strategy"], known.fetch, PREFIX)
+        return TwoStagePlan(
+            known.domain,
+            known.budget,
+            trees_from(structure, known.domain, spent, known.neighboring),
+            one_word("parts", structure["parts"], PARTS),
+            share,
+            one_word("voting", structure["voting"], VOTINGS),
+            known.delta,
+            known.n_records,
+            Measuring(counts, neighboring=known.neighboring, strategy=matrix, delta=known.delta),
+            random_state=0,
+            method=line_of_text(structure["method"], "method", 100),
+        )
 
 
 TWO_STAGE = TwoStage()
-
-
-def _unread(data: JsonObject) -> Plan:
-    raise FieldError("two-stage forests have no model file yet.")
 
 
 def two_stage_plan(
@@ -268,8 +317,9 @@ def two_stage_plan(
         structure_share,
         one_word("voting", voting, VOTINGS),
         delta,
-        measuring=measuring,
-        random_state=random_state,
+        None,
+        measuring,
+        random_state,
     )
 
 
@@ -278,7 +328,6 @@ def plan_of_leaves(plan: TwoStagePlan, forest: Forest) -> Plan:
 
     Raises MemoryCapError if it would not fit. However long it takes, the half of it is paid.
     """
-    assert plan.measuring is not None
     domain = plan.domain
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     kind = kind_of("training", voting=plan.voting)
@@ -287,7 +336,19 @@ def plan_of_leaves(plan: TwoStagePlan, forest: Forest) -> Plan:
         plan.measuring, public_queries(domain, None), n_classes=domain.n_classes
     )
     check_cost(leaves, inf)
-    return leaves
+    if plan.method is None:
+        return leaves
+    (part,) = leaves.parts
+    known = replace(part, strategy=replace(strategy_of(leaves), method=plan.method))
+    return replace(leaves, parts=(known,))
+
+
+def strategy_of(plan: TwoStagePlan | Plan | None) -> Strategy:
+    """Return the strategy of the leaves, once they are planned."""
+    leaves = plan.followed if isinstance(plan, TwoStagePlan) else plan
+    if leaves is None or leaves.strategy is None:
+        raise FieldError("the leaves are not planned: expected a fit that was finished.")
+    return leaves.strategy
 
 
 # Before anything is paid -------------------------------------------------------------------------
@@ -304,7 +365,6 @@ def check_given_strategy(plan: TwoStagePlan) -> None:
     Raises TypeError, ValueError if it is no matrix over the domain's cells, selected for the other
     norm, or (a `RowSpaceError`) does not determine those tables.
     """
-    assert plan.measuring is not None
     (one,), domain = _single(plan.measuring.strategy), plan.domain
     if isinstance(one, str):
         return

@@ -1,19 +1,21 @@
 """A transcript: all that was released of a plan, in the order of its steps. It holds no record."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from json import dumps
+from types import MappingProxyType
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.release.plan import Plan
 
+NO_ARRAYS: Mapping[str, Values] = MappingProxyType({})
 Places = tuple[int, ...]
 """What a choice came to: places among its public options."""
 
@@ -95,7 +97,10 @@ class Recorded:
     answers: Longs
     provenance: Provenance
 
-    def digest(self, plan: JsonObject) -> str:
-        """Return a hash of plan and outcomes: it finds a slip, and no forger."""
+    def digest(self, plan: JsonObject, arrays: Mapping[str, Values] = NO_ARRAYS) -> str:
+        """Return a hash of plan, its arrays, and outcomes: it finds a slip, and no forger."""
         text = dumps([plan, self.noise, list(self.outcomes)], sort_keys=True, ensure_ascii=False)
-        return sha256(text.encode() + self.answers.astype("<i8").tobytes()).hexdigest()
+        found = sha256(text.encode() + self.answers.astype("<i8").tobytes())
+        for name in sorted(arrays):
+            found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+        return found.hexdigest()

@@ -28,7 +28,6 @@ from mrf_matrix.estimators.shared.model_face import ModelVotes, ReleasedClassifi
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.kinds.model import Model, learn
-from mrf_matrix.kinds.private import PRIVATE
 from mrf_matrix.kinds.registry import KINDS
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
@@ -43,13 +42,17 @@ KEYS = {
     "outcomes", "n_answers", "notes", "digest",
 }  # fmt: skip
 MOST_ANSWERS, MOST_NOTES = 2**40, 100
+MOST_BYTES = 50 * 2**20
+"""Of a strategy's arrays."""
 
 
 def model_content(face: ModelVotes) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the array of a fitted or released classifier's model."""
     model = face._model
-    plan = model.kind.to_dict(model.plan)
-    told = model.transcript.recorded(PRIVATE.announced_to_dict)
+    plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
+    if (size := sum(one.nbytes for one in arrays.values())) > MOST_BYTES:
+        raise FieldError(f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a file.")
+    told = model.transcript.recorded(model.kind.announced_to_dict)
     content: JsonObject = {
         "format": FORMAT,
         "schema_version": VERSION,
@@ -62,9 +65,9 @@ def model_content(face: ModelVotes) -> tuple[JsonObject, dict[str, Values]]:
         "outcomes": list(told.outcomes),
         "n_answers": len(told.answers),
         "notes": list(model.report.notes),
-        "digest": told.digest(plan),
+        "digest": told.digest(plan, arrays),
     }
-    return content, {"answers": told.answers.astype(ANSWERS)}
+    return content, {"answers": told.answers.astype(ANSWERS), **arrays}
 
 
 def model_of(container: Container) -> ReleasedClassifier:
@@ -84,9 +87,17 @@ def model_of(container: Container) -> ReleasedClassifier:
     if domain.target is None or len(sorted_classes(domain)[0]) != domain.n_classes:
         raise FieldError("domain: expected a target, whose classes differ.")
     recorded, given = _recorded(container, data), part_of(data, "plan")
-    if line_of_text(data["digest"], "digest", 64) != recorded.digest(given):
+    arrays: dict[str, Values] = {}
+
+    def fetch(name: str, dtype: str, shape: tuple[int, ...]) -> Values:
+        arrays[name] = container.array(name, dtype, shape)
+        return arrays[name]
+
+    plan = kind.plan_of(given, domain, fetch)
+    if container.names != {"answers", *arrays}:
+        raise FieldError("it has other arrays than its answers and those of its plan.")
+    if line_of_text(data["digest"], "digest", 64) != recorded.digest(given, arrays):
         raise FieldError("digest: plan and outcomes are not those that were written.")
-    plan = kind.plan_of(given, domain)
     check_covered(Claim(recorded.provenance), plan.budget, plan.neighboring, recorded.noise)
     with np.errstate(all="ignore"):  # what overflows is found below
         model = learn(kind, plan, Replay(plan, recorded))
@@ -97,8 +108,6 @@ def model_of(container: Container) -> ReleasedClassifier:
 
 def _recorded(container: Container, data: JsonObject) -> Recorded:
     """Return the transcript of a file, not yet believed."""
-    if container.names != {"answers"}:
-        raise FieldError("it has other arrays than its answers.")
     n_answers = integer_of(data["n_answers"], "n_answers", most=MOST_ANSWERS)
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
     noise: Any = one_word("noise", data["noise"], NOISE_KINDS)

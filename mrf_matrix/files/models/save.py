@@ -35,8 +35,8 @@ def save_model(
 
     Parameters
     ----------
-    model : PrivateForestClassifier, or one of a matrix, posterior, residual or pooled forest, of \
-labels or of naive Bayes
+    model : PrivateForestClassifier, or one of a matrix, two-stage, posterior, residual or pooled \
+forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
         Fitted, or from a file.
     path : str or path
         By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.

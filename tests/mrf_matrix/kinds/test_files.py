@@ -4,6 +4,7 @@ import json
 import zipfile
 from copy import deepcopy
 from functools import cache
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from mrf_matrix import (
     Domain,
     LabelTreeClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
     PrivateForestClassifier,
@@ -35,6 +38,7 @@ def records_of(sizes, count):
     return Domain.from_sizes(sizes, n_classes=2), codes, np.where(noisy, 1 - labels, labels)
 
 
+GROWN = {"n_trees": 2, "max_depth": 2, "random_state": 3}
 KINDS = {
     "additive": (ResidualForestClassifier, {}),
     "tables": (PosteriorForestClassifier, {"blocks": [[0, 1], [2, 3, 4]]}),
@@ -44,7 +48,16 @@ KINDS = {
     "auto": (PrivateForestClassifier, {}),
     "auto, screened": (PrivateForestClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
+    "multinomial": (MultinomialForestClassifier, GROWN | {"label_score": "count"}),
+    "two stages": (MultinomialMatrixForestClassifier, GROWN | {"strategy": "identity"}),
+    "two stages, all": (
+        MultinomialMatrixForestClassifier,
+        GROWN | {"strategy": "identity", "parts": "all"},
+    ),
 }
+
+
+PLANNED_FOR_RECORDS = [one for one in KINDS if not one.startswith(("naive", "multi", "two"))]
 
 
 @cache
@@ -52,7 +65,7 @@ def fitted(kind):
     """Return a classifier that was fitted with research noise."""
     make, own = KINDS[kind]
     domain, codes, labels = records_of(*((WIDE, MANY) if "screened" in kind else (SIZES, N)))
-    if kind != "naive Bayes":
+    if kind in PLANNED_FOR_RECORDS:
         own = {"n_records": len(labels), "random_state": 3} | own
     return make(domain, epsilon=1, noise="research", noise_state=7, **own).fit(codes, labels)
 
@@ -62,13 +75,19 @@ def rewritten(kind, folder, change):
     fitted(kind).save(folder / "before.mrf", allow_nonprivate=True)
     with zipfile.ZipFile(folder / "before.mrf") as file:
         data = json.loads(file.read("model.json"))
-        with file.open("answers.npy") as array:
-            answers = np.lib.format.read_array(array)
+        arrays = {
+            one.removesuffix(".npy"): np.lib.format.read_array(BytesIO(file.read(one)))
+            for one in file.namelist()
+            if one.endswith(".npy")
+        }
+    answers = arrays["answers"]
+    rest = {name: one for name, one in arrays.items() if name != "answers"}
     before = deepcopy(data)
     change(data)
     assert data != before
-    data["digest"] = Recorded(data["noise"], data["outcomes"], answers, None).digest(data["plan"])
-    write_container(folder / "after.mrf", "model", data, {"answers": answers})
+    record = Recorded(data["noise"], data["outcomes"], answers, None)
+    data["digest"] = record.digest(data["plan"], rest)
+    write_container(folder / "after.mrf", "model", data, arrays)
     return load_model(folder / "after.mrf")
 
 
@@ -137,6 +156,12 @@ def twice(one, other):
 def cuts(change):
     """Return a change of the cuts."""
     return lambda data: change(data["plan"]["cuts"])
+
+
+def other_label(data):
+    """Let the last cell say the other class."""
+    chosen = choices(data)[-1]["chosen"]
+    chosen[-1] = 1 - chosen[-1]
 
 
 def within(times):
@@ -231,7 +256,35 @@ OF_TREES = "expected places of cuts and classes"
 BESIDE = "the neighbours and records of the whole"
 SHARES = "the budget that the tree leaves"
 
+NODES = "a candidate for every node|cut its node|more than nodes"
+OF_STAGES = {
+    "a split that is none": (told(0, 0, 10**6), NODES),
+    "a split less": (lambda data: choices(data)[0]["chosen"].pop(), NODES),
+    "a split more": (lambda data: choices(data)[0]["chosen"].append(0), NODES),
+    "another structure": (lambda data: choices(data)[0]["chosen"].reverse(), "."),
+    "more trees": (plan(n_trees=3), NODES),
+    "trees beyond memory": (plan(n_trees=10**9), "nodes"),
+    "deeper trees": (plan(max_depth=3), NODES),
+    "another strategy": (plan(strategy={"kind": "identity", "n": 5, "sizes": None}), "."),
+    "no strategy": (plan(strategy=None), "."),
+    "all to the structure": (plan(share=1.0), "structure_share"),
+    "parts of another kind": (plan(parts="half"), "parts"),
+    "scores of another kind": (plan(score="best"), "score"),
+    "a plan of its own": (lambda data: announced(data)[0].update(budget={"epsilon": "1"}), "keys"),
+}
+
 REFUSED = {
+    "multinomial": {
+        "a split that is none": (told(0, 0, 10**6), NODES),
+        "a class that is none": (told(0, -1, 2), "one class for every leaf"),
+        "a number less": (lambda data: choices(data)[0]["chosen"].pop(), "."),
+        "a number more": (lambda data: choices(data)[0]["chosen"].append(0), "."),
+        "more trees": (plan(n_trees=3), "."),
+        "trees beyond memory": (plan(n_trees=10**9), "nodes"),
+        "labels by another score": (plan(label_score="best"), "label_score"),
+    },
+    "two stages": OF_STAGES,
+    "two stages, all": OF_STAGES,
     "additive": {
         "a table chosen twice": (twice(1, 2), OPTIONS),
         "a table that is none": (chosen(1, 10**6), OPTIONS),
@@ -353,10 +406,11 @@ READ = {
     },
     "labels": {
         "another cut": cuts(lambda found: found[0].__setitem__(1, [1])),
-        "another label": lambda data: choices(data)[-1].update(
-            chosen=[*choices(data)[-1]["chosen"][:-1], 1 - choices(data)[-1]["chosen"][-1]]
-        ),
+        "another label": other_label,
     },
+    "multinomial": {"another label": other_label, "disjoint records": plan(disjoint=True)},
+    "two stages": {"weight votes": plan(voting="weight"), "another share": plan(share=0.5)},
+    "two stages, all": {"another family": plan(method="given")},
     "pool": {"other records of the whole and of both": both(n_records=2999)},
     "pool of residuals": {"other records of the whole and of both": both(n_records=2999)},
     "auto": {

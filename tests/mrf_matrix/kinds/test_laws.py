@@ -7,6 +7,7 @@ import zipfile
 from fractions import Fraction
 from functools import cache
 from inspect import signature
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 
@@ -70,12 +71,10 @@ KINDS = {
 }
 OF_RECORDS = ("additive", "two_stage, all", "two_stage, coins", "multinomial")
 """Kinds that need every record by itself."""
-WITHOUT_FILES = ("two_stage, all", "two_stage, coins")
 BY_COINS = ("two_stage, coins",)
 """Kinds that deal each record to one of two steps, so that a fit that failed does not go on."""
 AT_ONCE = ("multinomial",)
 """Kinds of one step, after which nothing can fail."""
-WITH_FILES = [one for one in KINDS if one not in WITHOUT_FILES]
 
 RESEARCH = {"noise": "research", "noise_state": 7}
 
@@ -263,7 +262,7 @@ def test_nothing_goes_on_where_nothing_was_left(kind):
 # Files -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", WITH_FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_says_the_same_and_is_written_again_the_same(kind, tmp_path):
     model, codes, _ = fitted(kind)
     model.save(tmp_path / "one.mrf", allow_nonprivate=True)
@@ -285,18 +284,51 @@ def rewritten(kind, folder, change, *, rehash=True):
     """Return a model of a file that somebody changed, with a digest that fits again."""
     model = fitted(kind)[0]
     model.save(folder / "before.mrf", allow_nonprivate=True)
+    arrays = arrays_of(folder / "before.mrf")
     with zipfile.ZipFile(folder / "before.mrf") as file:
         data = json.loads(file.read("model.json"))
-        with file.open("answers.npy") as array:
-            answers = np.lib.format.read_array(array)
+    answers = arrays.pop("answers")
     found = change(data, answers)
     answers = answers if found is None else found
     data["n_answers"] = len(answers)
     if rehash:
         record = Recorded(data["noise"], data["outcomes"], answers, None)
-        data["digest"] = record.digest(data["plan"])
-    write_container(Path(folder / "after.mrf"), "model", data, {"answers": answers.astype("<i8")})
+        data["digest"] = record.digest(data["plan"], arrays)
+    arrays["answers"] = answers.astype("<i8")
+    write_container(Path(folder / "after.mrf"), "model", data, arrays)
     return load_model(folder / "after.mrf")
+
+
+def arrays_of(path):
+    """Return the arrays of a file, by name."""
+    with zipfile.ZipFile(path) as file:
+        names = [one for one in file.namelist() if one.endswith(".npy")]
+        read = np.lib.format.read_array
+        return {one.removesuffix(".npy"): read(BytesIO(file.read(one))) for one in names}
+
+
+def test_a_slip_in_a_strategy_is_found_and_another_strategy_is_measured_by_its_own_sensitivity(
+    tmp_path,
+):
+    model = fitted("two_stage, all")[0]
+    model.save(tmp_path / "one.mrf", allow_nonprivate=True)
+    arrays = arrays_of(tmp_path / "one.mrf")
+    with zipfile.ZipFile(tmp_path / "one.mrf") as file:
+        data = json.loads(file.read("model.json"))
+
+    def loaded(**changed):
+        write_container(Path(tmp_path / "two.mrf"), "model", data, arrays | changed)
+        return load_model(tmp_path / "two.mrf")
+
+    loaded()  # the control: unchanged it is read
+    (name,) = set(arrays) - {"answers"}
+    for changed in (
+        {name: arrays[name][::-1].copy()},
+        {name: np.zeros_like(arrays[name])},
+        {"more": arrays[name]},
+    ):
+        with pytest.raises(ModelFileError):
+            loaded(**changed)
 
 
 def first_choice(data):
@@ -322,7 +354,7 @@ WITHOUT_CHOICES = ("tables", "naive_bayes")
 WITHOUT_ANSWERS = ("labels", "multinomial")
 
 
-@pytest.mark.parametrize("kind", WITH_FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_tampered_files_are_refused(kind, tmp_path):
     rewritten(kind, tmp_path, lambda data, answers: None)  # the control: unchanged it is read
     for what, change in TAMPERED.items():
@@ -339,14 +371,14 @@ def test_tampered_files_are_refused(kind, tmp_path):
         pytest.fail(f"{kind}: not refused: {what}")
 
 
-@pytest.mark.parametrize("kind", WITH_FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_research_noise_that_is_called_exact_claims_nothing(kind, tmp_path):
     again = rewritten(kind, tmp_path, lambda data, answers: data.update(noise="exact"))
     assert not again.privacy_report_.is_private
     assert "NOT A PRIVATE RELEASE" in repr(again)
 
 
-@pytest.mark.parametrize("kind", WITH_FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_slip_is_found_by_the_digest(kind, tmp_path):
     def slip(data, answers):
         data["outcomes"].reverse()
