@@ -35,7 +35,7 @@ NOT_TAKEN = {"naive_bayes": ("random_state",)}
 """Those that some take not: nothing of it is drawn."""
 
 ABOUT = (
-    "auto: every kind is planned without data, and one is taken by a planning score; records "
+    "auto: the kind that a table of rules names by public numbers; records "
     "are kept in memory where it needs them. matrix: random trees over a strategy for all of "
     "them. posterior: tables of few blocks of attributes, chosen without data, labelled by "
     "their posterior under the known noise. residual: tables measured one after another, each "

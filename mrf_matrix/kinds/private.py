@@ -36,7 +36,7 @@ from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
 from mrf_matrix.planning.private.balance import Rarity
 from mrf_matrix.planning.private.kept_blocks import blocks_of
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
-from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
+from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.private.screening import Attribute, Enough, Screening
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
@@ -70,7 +70,7 @@ class PrivateSteps:
     forest : plan or None
         None where an earlier choice picks it.
     why : PrivatePlan or None
-        The forecasts that led to it; not in files.
+        The rule that led to it; not in files.
     random_state : int, RandomState or None
         Seed of the public structure of what follows.
     followed : plan or None
@@ -309,7 +309,7 @@ def private_steps(
 ) -> PrivateSteps:
     """Return the steps of a private plan; of one that follows a choice, with the budget left."""
     first = plan.balance is not None
-    screening = None if first else plan.chosen.screening
+    screening = None if first else plan.screening
     known = not first and screening is None
     return PrivateSteps(
         plan.domain,
@@ -347,7 +347,7 @@ def forest_plan(
     provenance: Provenance = NOTHING,
 ) -> Any:
     """Return the plan of the forest that a private plan takes, over attributes that were kept."""
-    structure, measured = structure_generator(random_state), plan.chosen.measured
+    structure, measured = structure_generator(random_state), plan.measured
     known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
     if measured == "labels":
         return label_plan(plan.domain, plan.rest, structure, **known)

@@ -25,14 +25,14 @@ OF_TWO: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no trees of labels": NO_TREES,
     "pools of fewer records, too": {"FEW_RECORDS": 0},
-    "pools to 3000 alone": {"POOLED": {"l1": (200, 3000), "l2": (300, 1500)}},
+    "pools to 3000 alone": {"LATE_POOL_OF_TWO": {"l1": 0, "l2": 0}},
 }
 OF_SEVERAL: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no trees of labels": NO_TREES,
-    "labels to 1500 at any budget": {"SIGNAL_A_RECORD": 1000},
+    "labels to 1500 at any budget": {"A_RECORD": 1000},
 }
-OF_GAUSS: dict[str, dict[str, Any]] = {"pools at any budget": {"CLEAR_OF_GAUSS": 1000}}
+OF_GAUSS: dict[str, dict[str, Any]] = {"pools at any budget": {"A_RECORD_OF_GAUSS": 1000}}
 """More changes, of what is under (ε, δ) alone."""
 
 

@@ -1,13 +1,12 @@
-"""The private forest beside the kinds it chooses from, its forecasts, and what constants bring.
+"""The private forest beside the kinds it chooses from, and what constants bring.
 
 Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: prints the tables of
 docs/private/ in Markdown, test accuracy at every ε with research noise, number of records public.
-``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
-of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
-by N ε / d (residuals) and N ε (screening); ``--few`` prints leads over the majority class at small
-N ε, and what constants of few choices are worth there, without trees of labels; ``--labels`` prints
-what trees of labels bring at small N ε, alone and beside tables, and what their constants are
-worth. Two classes: `binary_sets`; several: `rival_held_out` and others.
+``--ablations`` prints what constants of screening and rules are worth; ``--gates`` prints leads
+over the posterior forest by N ε / d (residuals) and N ε (screening); ``--few`` prints leads over
+the majority class at small N ε, and what constants of few choices are worth there, without trees of
+labels; ``--labels`` prints what trees of labels bring at small N ε, alone and beside tables, and
+what their constants are worth. Two classes: `binary_sets`; several: `rival_held_out` and others.
 """
 
 import argparse
@@ -24,11 +23,9 @@ from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
 from mrf_matrix.labels import plan as label_depths
-from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.planning import private_plan
-from mrf_matrix.planning.private import choosing, one_scale, pooled_plan, screening, trees
+from mrf_matrix.planning.private import pooled_plan, rules, screening
 from mrf_matrix.posterior import pooled
-from mrf_matrix.residual import residual_signal, settings
+from mrf_matrix.residual import settings
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 MOST_RECORDS = 20_000
@@ -67,13 +64,14 @@ CHANGES: dict[str, dict[str, Any]] = {
     "residuals beside wide tables": {"WIDE": 1.0},
 }
 NO_TREES: dict[str, Any] = {
-    "LABELS_UP_TO": 0,
-    "LABELS_OF_SEVERAL": 0,
+    "LABELS_OF_TWO": {"l1": 0, "l2": 0},
+    "LABELS_OF_SEVERAL": (0, 0),
     "LABELS_OF_MANY": 0,
-    "SEVERAL_POOLED_UP_TO": {"l1": 0, "l2": 0},
-    "POOLED": {"l1": (0, 0), "l2": (0, 0)},
+    "POOL_OF_TWO": {"l1": 0, "l2": 0},
+    "LATE_POOL_OF_TWO": {"l1": 0, "l2": 0},
+    "POOL_OF_SEVERAL": {"l1": 0, "l2": 0},
 }
-NO_POOLS: dict[str, Any] = {"POOLED": {"l1": (10_000, 0), "l2": (10_000, 0)}}
+NO_POOLS: dict[str, Any] = {"LABELS_OF_TWO": {"l1": 10_000, "l2": 10_000}}
 FEW_CHANGES: dict[str, dict[str, Any]] = {
     "no trees of labels": {},
     "20 % for few choices": {"LARGEST_OF_FEW": Fraction(20, 100)},
@@ -81,7 +79,6 @@ FEW_CHANGES: dict[str, dict[str, Any]] = {
     "half as many kept": {"KEPT": 0.09},
     "twice as many kept": {"KEPT": 0.37},
     "a gate from 130": {"GATED_FROM": 130, "GATED_SIGNAL": 0},
-    "few choices .01 behind": {"LAG_OF_FEW": 0.01},
     "screening from 100": {"LEAST_SIGNAL": 100},
 }
 
@@ -131,7 +128,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, one_scale, trees, pooled_plan, settings, label_depths, pooled)
+    places = (screening, rules, pooled_plan, settings, label_depths, pooled)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():
@@ -163,32 +160,8 @@ def print_accuracies(sets: list[RivalData], splits: int) -> None:
     print(f"| **mean** | {' | '.join(average)} |")
 
 
-def print_forecasts(sets: list[RivalData], splits: int) -> None:
-    """Print leads of residual over posterior forests, measured and forecast, by signal."""
-    rows = []
-    for data in sets:
-        n = min(MOST_RECORDS, len(data.labels) * 4 // 5)
-        leads = np.subtract(
-            *(means(k, data, splits) for k in ("residual forest", "posterior forest"))
-        )
-        for epsilon, lead in zip(EPSILONS, leads, strict=True):
-            plan = private_plan(data.domain, [PureDP(epsilon)], n_records=n)
-            known = {one.name: one.accuracy for one in plan.forecasts}
-            if "residual forest" in known:
-                forecast = known["residual forest"] - known["posterior forest"]
-                signal = residual_signal(n, PureDP(epsilon), data.domain.n_attributes)
-                rows.append((signal, lead, forecast))
-    print("| N ε / d | cells | measured | forecast |\n|---|---|---|---|")
-    for low, high in ((0, 40), (40, 150), (150, 500), (500, 1500), (1500, np.inf)):
-        here = np.array([row for row in rows if low <= row[0] < high])
-        if len(here):
-            told = shown(here[:, 1:].mean(axis=0), signed=True).split()
-            print(f"| {low} to {high:g} | {len(here)} | {told[0]} | {told[1]} |")
-
-
 def print_gates(sets: list[RivalData], splits: int) -> None:
     """Print leads over the posterior forest by signal: of residuals, and of screening."""
-    forced = {"SCREENING_LAG": 1.0, "LAG_OF_FEW": 1.0, "RESIDUALS_LEAD": 9.0}
     for kind, most, levels in (
         ("residual forest", 3000, SIGNALS),
         ("private forest", 1200, COUNTS),
@@ -199,7 +172,7 @@ def print_gates(sets: list[RivalData], splits: int) -> None:
             times = data.domain.n_attributes if kind == "residual forest" else 1
             found = []
             for level in levels:
-                with changed(forced):
+                with changed(NO_TREES):
                     leads = [
                         accuracy(kind, data, level * times / n, seed, n)
                         - accuracy("posterior forest", data, level * times / n, seed, n)
@@ -309,28 +282,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--forecasts", action="store_true")
     parser.add_argument("--ablations", action="store_true")
     parser.add_argument("--gates", action="store_true")
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--labels", action="store_true")
     asked = parser.parse_args()
     two = [binary(name) for name in asked.names or LARGE + SMALL if name in LARGE + SMALL]
-    several = (
-        []
-        if asked.forecasts
-        else [
-            load_held_out(name)
-            for name in asked.names or SEVERAL
-            if name in SEVERAL and name not in (asked.names and LARGE + SMALL)
-        ]
-    )
+    several = [
+        load_held_out(name)
+        for name in asked.names or SEVERAL
+        if name in SEVERAL and name not in (asked.names and LARGE + SMALL)
+    ]
     if asked.few or asked.labels:
         others = [load_held_out(name) for name in OTHERS_OF_TWO if not asked.names]
         printed = print_few if asked.few else print_labels
         printed(two + others + several[:8], asked.splits)
-    elif asked.forecasts:
-        print_forecasts(two, asked.splits)
     elif asked.gates:
         print_gates(two, asked.splits)
     elif asked.ablations:

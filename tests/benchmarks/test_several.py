@@ -28,7 +28,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no trees of labels": NO_TREES,
     "no second round": {"GROWN_FROM": float("inf")},
-    "no pools": {"SEVERAL_POOLED_UP_TO": {"l1": 0, "l2": 0}},
+    "no pools": {"POOL_OF_SEVERAL": {"l1": 0, "l2": 0}},
     "labels up to 500": {"LABELS_OF_MANY": 500},
     "a pool's tree is clear from 500": {"CLEAR_OF_SEVERAL": 500},
 }

@@ -90,8 +90,8 @@ OF_FORESTS = (
 @budget_options()
 @delta_option()
 @mode_option(
-    "What is released. private, or auto: the kind that `mrf-matrix fit` takes, every other kind's "
-    "forecast, and each step.",
+    "What is released. private, or auto: the kind that `mrf-matrix fit` takes, by which rule, and "
+    "each step.",
     (*MODES, "naive_bayes", *OF_PRIVATE),
 )
 @n_records_option()

@@ -27,7 +27,7 @@ EVEN = (
 def show_private(
     schema: "Domain", label: str, settings: Mapping[str, Any], file: Path, *, as_json: bool
 ) -> "Verdict":
-    """Plan every kind of forest, print, and write the record; return what noise leaves."""
+    """Plan the forest, print, and write the record; return what noise leaves."""
     from mrf_matrix.estimators import PrivateForestClassifier
     from mrf_matrix.estimators.private.announced import announced
 
@@ -40,7 +40,7 @@ def show_private(
         click.echo(record)
     else:
         screen = console()
-        screen.print(forecast_table(figures), "", share_table(figures))
+        screen.print(kind_table(figures), figures["reason"], "", share_table(figures), sep="\n")
         if made.plan.balance is not None:
             screen.print(EVEN)
         screen.print(f"Signal and noise: {made.verdict}.")
@@ -50,15 +50,17 @@ def show_private(
     return made.verdict
 
 
-def forecast_table(figures: Mapping[str, Any]) -> Table:
-    """List what is expected of every kind, the one that is taken first, and why below."""
-    title = f"Kinds of forest for {figures['domain']}, before any data"
-    made = table(title, "kind", "planning score", "")
-    for number, one in enumerate(figures["forecasts"]):
-        taken = "taken" if number == 0 else ""
-        made.add_row(one["kind"], f"{one['planning_score']:.3f}", taken)
+def kind_table(figures: Mapping[str, Any]) -> Table:
+    """Show the kind that is taken between those of less and of more signal."""
+    made = table(f"Kinds of forest for {figures['domain']}, before any data", "kind", "signal", "")
+    below, above = figures["below"], figures["above"]
+    if below is not None:
+        made.add_row(below["kind"], f"up to {below['up_to']:,.0f}", "")
+    signal = figures["signal"]
+    made.add_row(figures["kind"], "" if signal is None else f"{signal:,.0f}", "taken")
+    if above is not None:
+        made.add_row(above["kind"], f"from {above['from']:,.0f}", "")
     made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
-    made.caption = figures["reason"]
     return made
 
 

@@ -1,1 +1,1 @@
-"""The classifier to reach for: it plans every kind of forest without data, and takes the best."""
+"""The classifier to reach for: a table of rules names the kind of forest, without data."""

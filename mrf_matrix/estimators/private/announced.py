@@ -11,6 +11,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.verdict import Verdict
 from mrf_matrix.planning.private import PrivatePlan, planned_for
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.rules import FORESTS
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import CHOICES, ResidualStep
@@ -111,12 +112,12 @@ def announced(model: PrivateForestClassifier) -> Announcement:
 
 def _steps_of_forest(forest: ForestPlan, plan: PrivatePlan) -> list[AnnouncedStep]:
     """Return the steps of the forest; one for all where attributes are chosen first."""
-    screening = plan.chosen.screening
+    screening = plan.screening
     if screening is None:
         return _steps_of(forest)
     what = f"tables of the {len(screening.choices)} attributes that are kept"
     if screening.enough is not None:
-        what += f", or a {plan.chosen.name.partition(', else ')[2]} of all"
+        what += f", or a {FORESTS[plan.measured]} of all"
     return [AnnouncedStep(what, plan.rest)]
 
 

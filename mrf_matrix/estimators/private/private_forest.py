@@ -1,4 +1,4 @@
-"""The forest to reach for: every kind is planned without data, and one is taken by their scores."""
+"""The forest to reach for: one table of rules says which kind suits the claim."""
 
 from typing import Any, ClassVar
 
@@ -21,15 +21,14 @@ from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan
 
 @parameters
 class PrivateForestClassifier(SeedParameters, FitsByPlan):
-    r"""Private forest of the kind that is expected to be right most often, planned without data.
+    r"""Private forest of the kind that one table of rules names for the claim, without data.
 
-    A posterior forest, a residual forest, attributes that are screened first, a tree of labels, and
-    such a tree beside tables or residuals are forecast from domain, budget and public number of
-    records, on one scale: the expected share of right labels under a public prior. The best is
-    taken; ``plan_.reason`` says why, and what the next one would have had. Of two classes and a
-    public number of records one thing is asked first where N ε is 1000 or more, privately and for
-    1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The whole
-    budget is charged once, before the first release.
+    A posterior forest, a residual forest, attributes that are screened first, a tree of labels, or
+    such a tree beside tables or residuals: domain, budget and public number of records decide.
+    ``plan_.reason`` names the rule, what it was worth, and where other kinds begin. Of two classes
+    and a public number of records one thing is asked first where N ε is 1000 or more, privately and
+    for 1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The
+    whole budget is charged once, before the first release.
 
     Neighbouring codes of long ordered attributes are counted as one, see `Domain.coarser`: bins
     that are finer tell less of noisy counts than they cost. ``domain_`` has the bins.
@@ -38,7 +37,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     ----------
     delta : float
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Laplace noise or by Gaussian noise under the
-        zCDP budget that implies it, whichever is expected to serve better.
+        zCDP budget that implies it: of one table for each attribute the smaller.
     n_records : int
         The number of records, where it is public. It says which kind pays; never read off the
         records.
@@ -46,8 +45,8 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     Attributes
     ----------
     plan_ : PrivatePlan
-        The forecasts of all kinds, and why the first was taken. ``plan_.announced`` is the plan
-        before the classes were asked for, as `plan` gives it.
+        The kind, and the rule that took it. ``plan_.announced`` is the plan before the classes
+        were asked for, as `plan` gives it.
     forest_plan_ : Plan, ResidualPlan, PooledPlan or LabelPlan
         Of the forest that labels.
     screened_ : tuple of int or None
@@ -59,7 +58,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
 
     Notes
     -----
-    See :doc:`/private` for the scale, what it was checked against, and the measured ranks.
+    See :doc:`/private` for the rules, and the measured ranks.
 
     Examples
     --------
@@ -68,7 +67,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     >>> car = load_dataset("car")
     >>> model = PrivateForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
     >>> print(model.plan())
-    posterior forest: planning score ...
+    posterior forest, by row 13 of the rules (no row above holds)...
     >>> model.fit(car.X, car.y).predict(car.X).shape
     (1728,)
     """
@@ -77,7 +76,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     _kind: ClassVar[Kind] = PRIVATE
 
     def plan(self) -> PrivatePlan:
-        """Return the forecasts of all kinds, and the one that `fit` would take, without data.
+        """Return the kind that `fit` would take, and the rule that takes it, without data.
 
         Where ``plan().balance`` stands first, that is what it would take of even classes.
 
@@ -91,7 +90,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
 
     def _plan(self, domain: Domain, serving: Serving = ALL) -> PrivatePlan:
         domain.required_target()
-        tell("Planning every kind of forest")
+        tell("Planning the forest")
         known = public_records(self.n_records)
         return private_plan(
             domain,
@@ -105,7 +104,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
 
     @property
     def plan_(self) -> PrivatePlan:
-        """The forecasts of all kinds, and why the first was taken."""
+        """The kind, and the rule that took it."""
         why: PrivatePlan = self._last.why
         return why
 

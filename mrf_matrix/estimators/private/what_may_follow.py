@@ -17,7 +17,7 @@ from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.private import PrivatePlan
 from mrf_matrix.planning.private.kept_blocks import single_attributes, tables_of
-from mrf_matrix.planning.private.private_plan import OF_RESIDUALS, POOLS
+from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation
 
@@ -34,21 +34,21 @@ def check_what_may_follow(
     domain = most.domain
     widest = int(np.argmax(domain.sizes))
     check_block(domain, (widest,), domain.n_classes)  # the least that may be kept
-    screening = most.chosen.screening
+    screening = most.screening
     if screening is not None and screening.enough is not None:
         shape = (screening.most_cells, domain.n_classes)
         check_allocation("the joint table of attributes that are chosen first", shape)
     if announced.balance is not None:  # tables follow, whatever they are for even classes
         alone = single_attributes(most, range(domain.n_attributes))
         check_cost(tables_of(announced, announced.after_balance, alone))
-    of_records = [plan for plan in (most, announced) if plan.chosen.measured in OF_RESIDUALS]
+    of_records = [plan for plan in (most, announced) if plan.measured in OF_RESIDUALS]
     if of_records:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
         check_cost(forest_plan(of_records[0], None, random_state))
-    if most.chosen.measured == "tables":
+    if most.measured == "tables":
         check_before_release(tables_of(most, most.rest, None))
-    if most.chosen.measured in POOLS:
+    if most.measured in POOLS:
         pool = forest_plan(most, None, random_state)
         check_before_release(pool)
         check_first_draw(pool.tree, data)

@@ -1,12 +1,18 @@
-"""Which kind of forest is the best to expect, decided without data."""
+"""Which kind of forest suits a claim: one table of rules, by public numbers alone."""
 
-from mrf_matrix.planning.private.choosing import planned_for, private_plan, records_after
-from mrf_matrix.planning.private.private_plan import Forecast, PrivatePlan
+from mrf_matrix.planning.private.private_plan import (
+    PrivatePlan,
+    planned_for,
+    private_plan,
+    records_after,
+)
+from mrf_matrix.planning.private.rules import RULES, Rule
 from mrf_matrix.planning.private.screening import Screening
 
 __all__ = [
-    "Forecast",
+    "RULES",
     "PrivatePlan",
+    "Rule",
     "Screening",
     "planned_for",
     "private_plan",

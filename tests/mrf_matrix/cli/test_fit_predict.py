@@ -156,13 +156,13 @@ def test_voting_can_be_changed_when_predicting(files):
     ]
 
 
-def test_by_default_the_best_expected_forest_is_fitted_saved_and_predicts(files, numbers_told):
+def test_by_default_the_forest_of_the_rules_is_fitted_saved_and_predicts(files, numbers_told):
     done = run(
         "fit", files / "records.csv", "--domain", files / "domain.json", "--n-records", 500,
         "--random-state", 0, "--output", files / "model.mrf",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "expected accuracy" in " ".join(done.output.split())
+    assert "of the rules" in " ".join(done.output.split())
     assert str(len(DATA.y)) not in numbers_told(done.output)
     model = load_model(files / "model.mrf")
     assert model.released_by == "PrivateForestClassifier"
@@ -432,7 +432,7 @@ def test_a_set_by_name_has_its_published_number_and_a_folder_of_that_name_has_no
     monkeypatch.chdir(files)
     named = run("fit", "monks_1", "--epsilon", "0.05", "--output", "named.mrf", "--json")
     assert named.exit_code == 0, named.output
-    assert f"public number of {len(DATA.y)}" in named.output or "labels of 4 cells" in named.output
+    assert f"public number of {len(DATA.y)}" in named.output or "tree of labels" in named.output
     (files / "monks_1").mkdir()
     (files / "records.csv").rename(files / "monks_1" / "records.csv")
     words = ("fit", "monks_1", "--domain", "domain.json", "--epsilon", "0.05", "--json")

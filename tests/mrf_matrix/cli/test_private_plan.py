@@ -51,10 +51,9 @@ def test_it_prints_what_the_classifier_plans(tmp_path, mode, data, options, clai
     done = run(tmp_path, data, "--mode", mode, *options)
     assert done.exit_code == 0, done.output
     shown = words_of(done.output)
-    for one in planned.forecasts:
-        assert words_of(one.name) in shown
-        assert f"{one.accuracy:.3f}" in shown
-    for text in ("taken", "expected accuracy", "share", "no record read", "Signal and noise"):
+    for near in (planned.below, planned.above):
+        assert near is None or (near[1] in shown and f"{near[0]:,.0f}" in shown)
+    for text in ("taken", "by row", "worth", "share", "no record read", "Signal and noise"):
         assert text in shown
     assert words_of(planned.reason) in shown
     stored = json.loads((tmp_path / "plan.json").read_text())
@@ -75,8 +74,9 @@ def test_choices_and_the_rest_of_the_budget_are_steps(tmp_path):
     record = json.loads(run(tmp_path, *arguments, "--json").stdout)
     assert record["mode"] == "private"
     assert sum(step["share"] for step in record["steps"]) == pytest.approx(1)
-    assert record["runner_up"] == record["forecasts"][1]["kind"]
-    assert record["forecasts"][0]["screened"]
+    assert record["screened"]
+    assert record["rule"]["kind"] == record["kind"]
+    assert record["below"]["up_to"] < record["signal"]
 
 
 def test_without_a_number_of_records_it_says_so(tmp_path):

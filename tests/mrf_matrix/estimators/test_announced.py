@@ -43,9 +43,8 @@ def test_the_steps_add_up_to_the_whole_budget(case):
         assert found.steps[0].measured == found.plan.balance.measured
     record = found.to_dict()
     assert json.loads(json.dumps(record)) == record
-    kinds = [one.name for one in found.plan.forecasts]
-    assert [one["kind"] for one in record["forecasts"]] == kinds
-    assert [record["kind"], record["runner_up"]] == [*kinds, None][:2]
+    assert (record["kind"], record["measured"]) == (found.plan.name, found.plan.measured)
+    assert record["rule"]["worth"] == found.plan.rule.worth
 
 
 @pytest.mark.parametrize(

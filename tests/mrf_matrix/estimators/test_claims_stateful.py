@@ -656,7 +656,7 @@ def test_the_accountant_catches_screening_that_is_too_dear_under_pure_privacy(ma
     monkeypatch.setattr(trees, "labels_up_to", lambda *public: 0)  # labels would take its place
     model = put(machine, PrivateForestClassifier, domain=FOUR, n_records=SCREENED, epsilon=1)
     machine.no_claim_is_less_than_the_loss()
-    account, screening = machine.at(0)[1], model.plan_.chosen.screening
+    account, screening = machine.at(0)[1], model.plan_.screening
     assert len(account.choices) == len(screening.steps) > 1
     assert 0.99 <= account.loss("add_remove")[1] <= 1
     account.choices += account.choices[:1]

@@ -165,7 +165,7 @@ def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
     """Residuals are announced; where one class is rare, tables follow, which take more."""
     domain, ledger = Domain.from_sizes([4] * 60, 2), PrivacyLedger(epsilon=1)
     model = PrivateForestClassifier(domain, epsilon=1, n_records=200_000, ledger=ledger)
-    assert model.plan().chosen.name == "residual forest"
+    assert model.plan().name == "residual forest"
     with memory_cap(50_000), pytest.raises(MemoryCapError, match="paths"):
         model.fit(np.zeros((4, 60), dtype=int), np.zeros(4, dtype=int))
     assert ledger.spent == 0
@@ -176,10 +176,10 @@ def test_what_a_choice_may_lead_to_is_refused_before_the_charge():
     domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
     model = PrivateForestClassifier(domain, epsilon=0.032, n_records=140_000, ledger=ledger)
     made = model.plan()
-    assert made.chosen.screening.enough is not None
+    assert made.screening.enough is not None
     named, said = ("joint table", "codes and scores|occupied cells"), []
     tables = peak_bytes(plan(domain, "posterior", epsilon=1, n_records=140_000))
-    for cap in (8 * 2 * made.chosen.screening.most_cells - 1, tables // 2):
+    for cap in (8 * 2 * made.screening.most_cells - 1, tables // 2):
         with memory_cap(cap), pytest.raises(MemoryCapError) as error:
             model.fit(np.zeros((4, 12), dtype=int), np.zeros(4, dtype=int))
         said.append(str(error.value))

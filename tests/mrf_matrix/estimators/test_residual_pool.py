@@ -195,8 +195,8 @@ CLASSES = (GENERATOR.random(4000) < np.where(CODES[:, 0] + CODES[:, 1] > 2, 0.8,
 def test_the_private_forest_takes_it_and_says_why():
     common = {"epsilon": 1, "n_records": 4000, "noise": "research", "random_state": 0}
     model = PrivateForestClassifier(WIDE, noise_state=0, **common).fit(CODES, CLASSES)
-    assert model.plan_.chosen.measured == "residual pool"
-    assert "cells beside residuals" in model.plan_.reason
+    assert model.plan_.measured == "residual pool"
+    assert "tree beside residuals" in model.plan_.reason
     assert isinstance(model.forest_plan_, PooledPlan)
     assert isinstance(model.forest_plan_.tables, ResidualPlan)
     asked = model.plan_.announced.balance
@@ -222,7 +222,7 @@ def test_so_does_the_ledger_of_a_private_forest(n, measured):
     wide, own = Domain.from_sizes([4] * 12, n_classes=2), PrivacyLedger(epsilon=1)
     codes, labels = GENERATOR.integers(0, 4, (n, 12)), GENERATOR.integers(0, 2, n)
     model = PrivateForestClassifier(wide, epsilon=1, n_records=n, ledger=own, random_state=0)
-    assert model.plan().chosen.measured == measured
+    assert model.plan().measured == measured
     assert model.plan().balance is not None, "the pool waits while that is asked"
     with privacy_ledger(epsilon=0.1) as around:
         model.fit(codes, labels)

@@ -136,7 +136,7 @@ def test_a_screened_forest_is_charged_once():
     with privacy_ledger(epsilon=1) as ledger:
         model = PrivateForestClassifier(wide, epsilon=0.004, n_records=140_000)
         model.fit(rng.integers(3, size=(400, 40)), rng.integers(4, size=400))
-    assert model.plan_.chosen.screening is not None, "the case is a screened one"
+    assert model.plan_.screening is not None, "the case is a screened one"
     assert len(ledger.charges) == 1
 
 

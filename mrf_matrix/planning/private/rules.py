@@ -1,0 +1,414 @@
+r"""Which kind of forest suits a claim: one table, read from the top, by public numbers alone.
+
+The *signal* is :math:`N\varepsilon`: how far all N records move the log probability of a choice.
+It is half of that under replace-one neighbours, and :math:`N\sqrt{8\rho}/0.4` under zCDP, which is
+nearly Nε again where ρ implies (ε, 10⁻⁶).
+
+Each row was set on public sets, by fits of its kind and of the runner-up at the same claim. Its
+worth is the mean lead in points of accuracy, with the standard error over sets.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import inf, prod
+from typing import Literal
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
+from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
+from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
+from mrf_matrix.planning.blocks.block_design import MOST_CELLS, choose_blocks
+from mrf_matrix.planning.private.screening import (
+    AMPLE,
+    GATED_FROM,
+    GATED_RECORDS,
+    GATED_SIGNAL,
+    KEPT,
+    LEAST_OF_CLASS,
+    LEAST_SIGNAL,
+    Screening,
+    planned_screening,
+)
+from mrf_matrix.residual.sequence import most_codes
+from mrf_matrix.residual.settings import (
+    ASSUMED_RECORDS,
+    RESIDUAL_SIGNAL,
+    Budget,
+    residual_signal,
+)
+
+Measured = Literal["tables", "residuals", "labels", "pool", "residual pool"]
+"""What is measured: tables at once, tables of residuals, a tree of labels, or such a tree beside
+either."""
+
+OF_RESIDUALS: tuple[Measured, ...] = ("residuals", "residual pool")
+"""Kinds that need every record by itself."""
+
+POOLS: tuple[Measured, ...] = ("pool", "residual pool")
+
+FORESTS: dict[Measured, str] = {
+    "labels": "tree of labels",
+    "pool": "tree beside tables",
+    "residual pool": "tree beside residuals",
+    "residuals": "residual forest",
+    "tables": "posterior forest",
+}
+
+# Signals up to which rows hold, by the norm of the noise -----------------------------------------
+
+LABELS_OF_TWO = {"l1": 200, "l2": 300}
+LABELS_OF_SEVERAL, LABELS_A_CLASS = (300, 500), 100
+LABELS_AN_ATTRIBUTE = 50
+LABELS_OF_MANY = 1500
+POOL_OF_TWO = {"l1": 3000, "l2": 1500}
+LATE_POOL_OF_TWO = {"l1": 6000, "l2": 5000}
+POOL_OF_SEVERAL = {"l1": 6000, "l2": 2000}
+
+MANY = 10
+"""Attributes from which several classes have labels for longer, and then pools."""
+
+A_RECORD, A_RECORD_OF_GAUSS, FEW_RECORDS = 2, 3, 500
+"""Signal a record above which noise hardly blurs what is measured. There labels of many attributes
+end, as do pools of two classes and fewer records than the last; from the second on all pools under
+Gaussian noise."""
+
+WIDE, LEAST_BESIDE_WIDE = 0.35, 500
+"""Part of the attributes in one table from which it sees what sums of single attributes do not, and
+the `residual_signal` from which residuals are measured even so."""
+
+UNDER_ZCDP = 0.4
+"""Part of a signal under zCDP that counts as all of it: tables have the smaller noise there for the
+same rate of choices."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The public numbers that rules ask for.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+        Of the noise of tables.
+    choosing : PureDP or ZCDP
+        The law of the same claim whose choices have the largest rate.
+    n_records : int or None
+    neighboring : {"add_remove", "replace_one"}
+    records, tables : bool
+        Whether the records themselves, and tables of whatever attributes, will be there.
+    trees : bool
+        Whether trees of labels are considered.
+    times : Fraction
+        Of the budget, but for the width of tables: to see which rows are near.
+    """
+
+    domain: Domain
+    budget: Budget
+    choosing: Budget
+    n_records: int | None
+    neighboring: str
+    records: bool = True
+    tables: bool = True
+    trees: bool = True
+    times: Fraction = Fraction(1)
+
+    @property
+    def two(self) -> bool:
+        """Whether there are two classes."""
+        return self.domain.n_classes == 2
+
+    @property
+    def many(self) -> bool:
+        """Whether there are many attributes."""
+        return self.domain.n_attributes >= MANY
+
+    @property
+    def signal(self) -> float:
+        """N ε, or what counts as much."""
+        found = label_signal(self.budget, self.n_records, self.neighboring)
+        part = 1 if isinstance(self.budget, PureDP) else UNDER_ZCDP
+        return float(self.times) * found / part
+
+    @property
+    def one_table(self) -> bool:
+        """Whether the tables would be one, of all attributes."""
+        return self._holds(sum(size > 1 for size in self.domain.sizes))
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether a tree of labels suits the domain, and can be drawn of so many records."""
+        if not (self.trees and self.tables) or self.budget.is_infinite or self.n_records is None:
+            return False
+        most = min(MOST_RECORDS, MOST_ENTRIES // self.domain.n_classes)
+        return self.n_records <= most and why_no_labels(self.domain) is None
+
+    @property
+    def suits_residuals(self) -> bool:
+        """Whether records outweigh the noise of residuals, and tables see no more than these."""
+        domain, budget, known = self.domain, self.budget, self.n_records
+        d, k = domain.n_attributes, domain.n_classes
+        if not self.records or max(domain.sizes) > most_codes(k):
+            return False
+        if not budget.is_infinite and choice_epsilon(budget) >= LARGEST_RATE:
+            return False
+        if known is None or not (self.two or budget.norm == "l2"):
+            return False
+        signal = float(self.times) * residual_signal(known, budget, d, k)
+        if signal < RESIDUAL_SIGNAL[budget.norm]:
+            return False
+        wide = int(WIDE * sum(size > 1 for size in domain.sizes)) + 1
+        return signal >= LEAST_BESIDE_WIDE or not self._holds(wide)
+
+    @cached_property
+    def screening(self) -> Screening | None:
+        """How attributes would be chosen first; None where all are kept.
+
+        Where all may be kept and Gaussian noise is at hand, all are: a choice under zCDP has a
+        small rate, and tables of all attributes cost no more than a root of each.
+        """
+        if not self.tables:
+            return None
+        budget = self.choosing if self.choosing.is_infinite else self.choosing * self.times
+        known, relation = self.n_records, self.neighboring
+        found = planned_screening(self.domain, budget, n_records=known, neighboring=relation)
+        laws = self.budget.norm, self.choosing.norm
+        if found is None or (found.enough is not None and "l2" in laws):
+            return None
+        return found
+
+    @property
+    def asks(self) -> bool:
+        """Whether attributes would be chosen, and then whether these are enough."""
+        return self.screening is not None and self.screening.enough is not None
+
+    def _holds(self, count: int) -> bool:
+        """Tell whether one table of a posterior forest would hold so many attributes."""
+        sizes = tuple(self.domain.sizes)
+        if count > 1 and prod(sorted(size for size in sizes if size > 1)[:count]) > MOST_CELLS:
+            return False
+        known, relation = self.n_records or ASSUMED_RECORDS, self.neighboring
+        return _widest(sizes, self.domain.n_classes, self.budget, known, relation) >= count
+
+
+@lru_cache(maxsize=32)
+def _widest(
+    sizes: tuple[int, ...], n_classes: int, budget: Budget, n_records: int, neighboring: str
+) -> int:
+    """Return how many attributes the widest table of a posterior forest holds."""
+    factor = squared_factor(neighboring, budget.norm, nonnegative=True)
+    structure = np.random.default_rng(0)
+    design = choose_blocks(sizes, n_classes, budget, n_records, structure, squared_factor=factor)
+    return max(map(len, design.blocks))
+
+
+# The table ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table.
+
+    Attributes
+    ----------
+    measured : {"tables", "residuals", "labels", "pool", "residual pool"}
+    screened : {"no", "few", "first"}
+        Whether all attributes are kept, few, or few if they are found to be enough.
+    classes, attributes, signal, where : str
+        When it holds, in words.
+    worth : str
+        Its lead over the runner-up, and where it was set.
+    holds : callable of Facts
+        Whether it holds, where no row above does.
+    """
+
+    measured: Measured
+    screened: Literal["no", "few", "first"]
+    classes: str
+    attributes: str
+    signal: str
+    where: str
+    worth: str
+    holds: Callable[[Facts], bool]
+
+    @property
+    def name(self) -> str:
+        """The kind of forest."""
+        forest = FORESTS[self.measured]
+        if self.screened == "few":
+            return f"few screened attributes, {forest}"
+        return (
+            f"few screened attributes, else all, {forest}" if self.screened == "first" else forest
+        )
+
+    @property
+    def condition(self) -> str:
+        """When it holds, in a line."""
+        words = {"classes": "{} classes", "attributes": "{} attributes", "signal": "signal {}"}
+        told = [
+            form.format(getattr(self, name)) for name, form in words.items() if getattr(self, name)
+        ]
+        return "; ".join((*told, *([self.where] if self.where else [])))
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the row as plain values, ready for JSON."""
+        words = ("classes", "attributes", "signal", "where", "worth")
+        return {"kind": self.name, **{name: getattr(self, name) for name in words}}
+
+
+def labels_up_to(facts: Facts) -> float:
+    """Return the signal up to which a tree of labels is taken."""
+    d, k = facts.domain.n_attributes, facts.domain.n_classes
+    if facts.two:
+        most = LABELS_AN_ATTRIBUTE * d if facts.one_table else inf
+        return min(LABELS_OF_TWO[facts.budget.norm], most)
+    least, most = LABELS_OF_SEVERAL
+    found = min(max(least, LABELS_A_CLASS * k), most, LABELS_AN_ATTRIBUTE * d)
+    if not facts.many:
+        return found
+    return max(found, min(LABELS_OF_MANY, A_RECORD * (facts.n_records or 0)))
+
+
+def _is_labelled(facts: Facts) -> bool:
+    return facts.has_trees and facts.signal <= labels_up_to(facts)
+
+
+def _is_pooled(facts: Facts, most: dict[str, int]) -> bool:
+    """Tell whether a tree stands beside tables up to such signals."""
+    known, norm = facts.n_records or 0, facts.budget.norm
+    few = facts.two and known < FEW_RECORDS
+    a_record = A_RECORD if few else {"l1": inf, "l2": A_RECORD_OF_GAUSS}[norm]
+    return facts.has_trees and facts.signal <= min(most[norm], a_record * known)
+
+
+def _by_norm(most: dict[str, int]) -> str:
+    return f"up to {most['l1']} (Gaussian: {most['l2']})"
+
+
+A_RECORD_WORDS = (
+    f"at most {A_RECORD} a record of fewer than {FEW_RECORDS} records "
+    f"(Gaussian: {A_RECORD_OF_GAUSS} of any)"
+)
+AGAINST_NO_TREE = "against kinds without a tree"
+AGAINST_TABLES = "against a posterior forest"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "labels", "no", "two", "", _by_norm(LABELS_OF_TWO),
+        f"at most {LABELS_AN_ATTRIBUTE} an attribute where one table would hold all",
+        f"+2.8 to +8.8 ± 1, 19 sets, {AGAINST_NO_TREE}",
+        lambda facts: facts.two and _is_labelled(facts),
+    ),
+    Rule(
+        "labels", "no", "several", f"fewer than {MANY}",
+        f"up to {LABELS_A_CLASS} a class, {LABELS_OF_SEVERAL[0]} to {LABELS_OF_SEVERAL[1]}",
+        f"at most {LABELS_AN_ATTRIBUTE} an attribute",
+        f"+1.7 to +11.8 ± 1, 8 sets, {AGAINST_NO_TREE}",
+        lambda facts: not facts.two and not facts.many and _is_labelled(facts),
+    ),
+    Rule(
+        "labels", "no", "several", f"{MANY} or more", f"up to {LABELS_OF_MANY}",
+        f"beyond the row above at most {A_RECORD} a record",
+        f"+3.9 to +5.5 ± 1, 28 sets, {AGAINST_NO_TREE}",
+        lambda facts: not facts.two and facts.many and _is_labelled(facts),
+    ),
+    Rule(
+        "tables", "no", "", "", "", "one table would hold all attributes",
+        "+4 to +25, five made-up sets, against a tree beside it",
+        lambda facts: facts.one_table,
+    ),
+    Rule(
+        "pool", "no", "two", "", _by_norm(POOL_OF_TWO), A_RECORD_WORDS,
+        f"+.2 to +1.8 ± .7, 38 sets, {AGAINST_TABLES}; +2 against screening",
+        lambda facts: facts.two and _is_pooled(facts, POOL_OF_TWO),
+    ),
+    Rule(
+        "residual pool", "no", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        "the residual row would hold; at most so much a record as above",
+        "+.3 ± .5 to +2.6 ± 1.0, 14 sets, against residuals or screening",
+        lambda facts: facts.two and facts.suits_residuals and _is_pooled(facts, LATE_POOL_OF_TWO),
+    ),
+    Rule(
+        "pool", "no", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        "no row with a last question would hold; at most so much a record as above",
+        f"+2.5 to -.1, 7 sets, {AGAINST_TABLES}",
+        lambda facts: facts.two and not facts.asks and _is_pooled(facts, LATE_POOL_OF_TWO),
+    ),
+    Rule(
+        "pool", "no", "several", f"{MANY} or more", _by_norm(POOL_OF_SEVERAL),
+        f"Gaussian: at most {A_RECORD_OF_GAUSS} a record",
+        f"+.5 to +1.7 ± 1, 28 sets, {AGAINST_TABLES}",
+        lambda facts: not facts.two and facts.many and _is_pooled(facts, POOL_OF_SEVERAL),
+    ),
+    Rule(
+        "tables", "first", "two", "4 or more",
+        f"from {GATED_FROM}, and {GATED_SIGNAL} an attribute, up to {2 * AMPLE**2} d²",
+        f"Laplace noise, {GATED_RECORDS} records; a last question: are few enough?",
+        f"-.5 to +.9, up to +10, 14 sets, {AGAINST_TABLES}",
+        lambda facts: facts.asks and not facts.suits_residuals,
+    ),
+    Rule(
+        "residuals", "first", "two", "4 or more", "as above",
+        "as above, and the residual row would hold", "as above",
+        lambda facts: facts.asks,
+    ),
+    Rule(
+        "residuals", "no", "two (Gaussian: any)", "",
+        f"from {RESIDUAL_SIGNAL['l1']} (Gaussian: {RESIDUAL_SIGNAL['l2']}) an attribute",
+        f"no table would hold over {WIDE:g} of the attributes, or from {LEAST_BESIDE_WIDE}",
+        f"+1.7 to +2.9, 13 sets of two classes; +1.5 ± .7, several; {AGAINST_TABLES}",
+        lambda facts: facts.suits_residuals,
+    ),
+    Rule(
+        "tables", "few", "", "4 or more (8 of several classes)",
+        f"from {LEAST_SIGNAL}, and {LEAST_OF_CLASS} a class",
+        f"{KEPT:g} √signal attributes are much fewer than there are",
+        f"+1.1 to +3.6, up to +18, 14 sets, {AGAINST_TABLES}",
+        lambda facts: facts.screening is not None,
+    ),
+    Rule(
+        "tables", "no", "", "", "", "no row above holds",
+        "0: the others are measured against it",
+        lambda facts: True,
+    ),
+)  # fmt: skip
+"""First come, first served. An attribute's signal is that of `residual_signal`."""
+
+
+def row_for(facts: Facts) -> int:
+    """Return the place of the first row that holds."""
+    return next(row for row, rule in enumerate(RULES) if rule.holds(facts))
+
+
+FARTHEST, STEP = 64, Fraction(5, 4)
+"""Of the budget, how far rows are looked for, and by which factor at a time."""
+
+
+def neighbour(facts: Facts, *, above: bool) -> tuple[float, str] | None:
+    """Return the signal at which another kind begins, and its name; None where none is near.
+
+    All else stays as it is, the width of tables too.
+    """
+    if facts.budget.is_infinite or facts.n_records is None:
+        return None
+    here, step = _kind_at(facts), STEP if above else 1 / STEP
+    inside = outside = facts
+    while _kind_at(outside) == here:
+        if not 1 / FARTHEST < outside.times < FARTHEST:
+            return None
+        inside, outside = outside, replace(outside, times=outside.times * step)
+    for _ in range(12):
+        middle = replace(facts, times=(inside.times + outside.times) / 2)
+        if _kind_at(middle) == here:
+            inside = middle
+        else:
+            outside = middle
+    return outside.signal, _kind_at(outside)
+
+
+def _kind_at(facts: Facts) -> str:
+    return RULES[row_for(facts)].name
