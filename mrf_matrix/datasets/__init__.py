@@ -5,11 +5,8 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.datasets.adult import load_a9a as load_a9a
-    from mrf_matrix.datasets.adult import load_adult as load_adult
     from mrf_matrix.datasets.dataset import Dataset as Dataset
     from mrf_matrix.datasets.dataset import DatasetInfo as DatasetInfo
-    from mrf_matrix.datasets.heart import load_heart as load_heart
     from mrf_matrix.datasets.registry import list_datasets as list_datasets
     from mrf_matrix.datasets.registry import load_dataset as load_dataset
 

@@ -17,28 +17,10 @@ if TYPE_CHECKING:
         MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
     )
     from mrf_matrix.estimators.grown.named_forests import (
-        BernoulliForestClassifier as BernoulliForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
-        BreimanForestClassifier as BreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
-        ComparisonForestClassifier as ComparisonForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
-        DenilForestClassifier as DenilForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
-        ObliqueForestClassifier as ObliqueForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
         PureForestClassifier as PureForestClassifier,
     )
     from mrf_matrix.estimators.grown.named_forests import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.smooth_sensitivity_forest import (
-        SmoothSensitivityForestClassifier as SmoothSensitivityForestClassifier,
     )
     from mrf_matrix.estimators.labelled.label_tree import (
         LabelTreeClassifier as LabelTreeClassifier,

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.forest import LearnedStructureError as LearnedStructureError
     from mrf_matrix.forests.forest import check_structure_is_public as check_structure_is_public
     from mrf_matrix.forests.growth.grow import Grown as Grown
-    from mrf_matrix.forests.learned.bernoulli import BernoulliTrees as BernoulliTrees
     from mrf_matrix.forests.learned.breiman import BreimanTrees as BreimanTrees
-    from mrf_matrix.forests.learned.comparison_trees import ComparisonForest as ComparisonForest
-    from mrf_matrix.forests.learned.comparison_trees import ComparisonTrees as ComparisonTrees
-    from mrf_matrix.forests.learned.denil import DenilTrees as DenilTrees
     from mrf_matrix.forests.learned.grown_trees import GrownTrees as GrownTrees
     from mrf_matrix.forests.learned.multinomial import MultinomialTrees as MultinomialTrees
     from mrf_matrix.forests.learned.private_multinomial import PrivateGrown as PrivateGrown
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
         SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
     from mrf_matrix.forests.nodes import ForestError as ForestError
-    from mrf_matrix.forests.oblique.oblique_forest import ObliqueForest as ObliqueForest
-    from mrf_matrix.forests.oblique.oblique_trees import ObliqueTrees as ObliqueTrees
     from mrf_matrix.forests.partition import decision_paths as decision_paths
     from mrf_matrix.forests.partition import leaf_masks as leaf_masks
     from mrf_matrix.forests.sources.block_trees import BlockTrees as BlockTrees

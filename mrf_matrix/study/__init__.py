@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from mrf_matrix.study.federated_systems import compare_systems as compare_systems
     from mrf_matrix.study.private_evaluation import PrivateEvaluation as PrivateEvaluation
     from mrf_matrix.study.private_evaluation import evaluate as evaluate
-    from mrf_matrix.study.ranks import PairedRanks as PairedRanks
-    from mrf_matrix.study.ranks import paired_ranks as paired_ranks
     from mrf_matrix.study.study import compare as compare
-    from mrf_matrix.study.tuned import TunedScores as TunedScores
-    from mrf_matrix.study.tuned import tuned_scores as tuned_scores
 
 __getattr__, __dir__, __all__ = front_door(__name__)

@@ -9,9 +9,9 @@ from time import perf_counter, process_time
 import numpy as np
 import polars as pl
 import pytest
+from cluster_cost import cluster_cost, measure_throughput
 
 from mrf_matrix import Domain, PosteriorForestClassifier, count_dask, count_stream
-from mrf_matrix.streams import cluster_cost, measure_throughput
 
 SIZES, K, N = (4, 4, 4, 3, 3, 3, 5, 6), 4, 5_000_000
 DOMAIN = Domain.from_sizes(SIZES, n_classes=K)

@@ -9,11 +9,12 @@ from time import process_time
 import numpy as np
 import pandas as pd
 import pytest
+from rivals.classifiers import ObliqueForestClassifier
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from mrf_matrix.datasets import load_dataset
-from mrf_matrix.estimators import MultinomialForestClassifier, ObliqueForestClassifier
+from mrf_matrix.estimators import MultinomialForestClassifier
 
 
 def best(call, runs):

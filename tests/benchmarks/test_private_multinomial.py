@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rivals.smooth_sensitivity_forest import SmoothSensitivityForestClassifier
 
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators import (
     MatrixForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
-    SmoothSensitivityForestClassifier,
 )
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -10,7 +10,7 @@ from mrf_matrix.base.arrays import Array, Codes, Longs, plain_array
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
+from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.federated.systems import (

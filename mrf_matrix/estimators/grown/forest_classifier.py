@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from inspect import signature
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import DomainOrPath
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.grown.tree_sources import (
-    NumericForest,
     TreeSource,
     grown_from,
     text_attributes,
@@ -67,7 +65,7 @@ class TreesClassifier(BaseForestClassifier):
 
     domain: DomainOrPath = None
     random_state: RandomState
-    forest_: Forest | NumericForest
+    forest_: Forest
     _learned = "forest_"
     _needs_domain: ClassVar[bool] = False
     _coding: ValueCoding | None = None
@@ -107,9 +105,7 @@ class TreesClassifier(BaseForestClassifier):
         """
         one_word("voting", self._voting(), VOTINGS)
         generator = structure_generator(self.random_state)
-        source = self._source(())  # refuses wrong parameters before any work
-        if "X" in signature(source.grow).parameters:
-            return self._fit_numbers(source, X, y, generator)
+        self._source(())  # refuses wrong parameters before any work
         codes, labels = self._encode_training(X, y)
         given = {
             "domain": self.domain_,
@@ -125,22 +121,9 @@ class TreesClassifier(BaseForestClassifier):
             self._keep(grown)
             self.leaf_values_ = counts[:, sorted_classes(self.domain_)[1]].astype(np.float64)
             return self
-        learned: Grown = grown  # type: ignore[assignment]
+        learned: Grown = grown
         drawn = public_labels(learned.parent_counts, self._label_sharpness(), generator)
         self._keep(learned.forest, drawn)
-        return self
-
-    def _fit_numbers(
-        self, source: TreeSource, X: Records, y: ArrayLike | None, generator: np.random.Generator
-    ) -> Self:
-        """Grow trees that split raw numbers, and so are no forest over a domain."""
-        values, classes = validated_training(self, X, y, dtype=np.float64)
-        self.classes_, labels = np.unique(classes, return_inverse=True)
-        given = {"X": values, "labels": labels, "n_classes": len(self.classes_)}
-        grown = grown_from(source, given | {"random_state": generator})
-        numeric: NumericForest = grown  # type: ignore[assignment]
-        self.forest_ = numeric
-        self.leaf_labels_ = public_labels(numeric.counts, self._label_sharpness(), generator)
         return self
 
     def _encode_training(self, X: Records, y: ArrayLike | None) -> tuple[Codes, Codes]:
@@ -195,10 +178,10 @@ class TreesClassifier(BaseForestClassifier):
         Examples
         --------
         >>> from sklearn.datasets import load_iris
-        >>> from mrf_matrix.estimators import BreimanForestClassifier
+        >>> from mrf_matrix.estimators import ForestClassifier
         >>> X, y = load_iris(return_X_y=True)
-        >>> BreimanForestClassifier(n_trees=3, random_state=0).fit(X, y).tree_scores(X, y).shape
-        (3,)
+        >>> ForestClassifier(random_state=0).fit(X, y).tree_scores(X, y).shape
+        (100,)
         """
         check_is_fitted(self, self._learned)
         leaves = self._leaves(X)
@@ -212,26 +195,50 @@ class TreesClassifier(BaseForestClassifier):
 
     def _leaves(self, X: Records) -> Longs | Codes:
         """Return the leaf that each record reaches in each tree, (b, n_trees)."""
-        if isinstance(self.forest_, Forest):
-            return self.forest_.apply(self._codes(X))
-        return self.forest_.apply(
-            validated_queries(self, X, dtype=np.float64).astype(np.float64, copy=False)
-        )
+        return self.forest_.apply(self._codes(X))
 
     def _votes(self, X: Records) -> Array:
         check_is_fitted(self, self._learned)
-        if isinstance(self.forest_, Forest):
-            return forest_votes(self.forest_, self._codes(X), self._leaf_votes())
-        leaves = self._leaves(X)
-        place = self.leaf_labels_[leaves] + len(self.classes_) * np.arange(len(leaves))[:, None]
-        votes = np.bincount(place.ravel(), minlength=len(leaves) * len(self.classes_))
-        return votes.reshape(len(leaves), -1).astype(np.float64)
+        return forest_votes(self.forest_, self._codes(X), self._leaf_votes())
 
     def _leaf_votes(self) -> Array:
         """Return what each leaf adds to the votes of a record, shape (o, k)."""
         if hasattr(self, "leaf_labels_"):
             return np.eye(len(self.classes_))[self.leaf_labels_]
         return leaf_votes(self.leaf_values_, one_word("voting", self._voting(), VOTINGS))
+
+
+@parameters
+class LearnedForestClassifier(PublicParameters, TreesClassifier):
+    """A forest whose trees learn cuts from records, and label their leaves; subclasses say which.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+    criterion : {"gini", "entropy"}
+        Impurity that cuts decrease.
+    min_points : int
+        Minimum leaf size k.
+    max_depth : int
+        Splits on a path; no limit by default.
+    nominal : "text" or sequence of (str or int)
+        Attributes without an order, cut as "this code or not"; "text": those of texts.
+    n_jobs : int
+        Threads that grow trees.
+    random_state : int, RandomState or None
+        Seed of growing.
+    """
+
+    n_trees: int = 100
+    criterion: str = "gini"
+    min_points: int | None = 5
+    max_depth: int | None = None
+    nominal: str | Sequence[str | int] = "text"
+    n_jobs: int | None = None
+
+    def _nominal(self) -> str | Sequence[str | int]:
+        return self.nominal
 
 
 @parameters

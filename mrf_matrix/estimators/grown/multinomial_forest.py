@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
-from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
+from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters

@@ -5,22 +5,10 @@ from dataclasses import fields
 from inspect import signature
 from typing import Protocol, TypeVar
 
-from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, Grown
 
 Trees = TypeVar("Trees")
-
-
-class NumericForest(Protocol):
-    """Trees that split raw numbers, and so are no forest over a domain."""
-
-    @property
-    def counts(self) -> Longs:
-        """Class counts of every node, shape (nodes, k)."""
-
-    def apply(self, X: Array) -> Longs:
-        """Return the leaf (node number) that each record reaches in each tree, (b, n_trees)."""
 
 
 class TreeSource(Protocol):
@@ -31,7 +19,7 @@ class TreeSource(Protocol):
     """
 
     @property
-    def grow(self) -> Callable[..., Forest | Grown | NumericForest]:
+    def grow(self) -> Callable[..., Forest | Grown]:
         """Grow a forest, or one with the class counts of its leaves."""
 
 
@@ -42,7 +30,7 @@ def source_of(estimator: object, source: type[Trees], **others: object) -> Trees
     return source(**named | others)
 
 
-def grown_from(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown | NumericForest:
+def grown_from(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown:
     """Return the trees that a source grows from what it asks for."""
     asked = signature(source.grow).parameters
     return source.grow(**{name: value for name, value in given.items() if name in asked})

@@ -7,8 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.shown import shown
-from mrf_matrix.forests.growth.parameters import check_probability, check_sharpness
+from mrf_matrix.forests.growth.parameters import check_sharpness
 
 
 class AttributeRule(Protocol):
@@ -50,40 +49,6 @@ class RandomAttributes:
 
 
 @dataclass(frozen=True)
-class PoissonAttributes:
-    """``min(1 + Poisson(mean), d)`` attributes (Denil, Matheson and de Freitas, 2014)."""
-
-    mean: float = 10.0
-
-    def __post_init__(self) -> None:
-        number = isinstance(self.mean, int | float | np.number) and not isinstance(self.mean, bool)
-        if not number or not 0 <= self.mean < np.inf:
-            raise ValueError(f"mean_features={shown(self.mean)}: expected a number of at least 0.")
-
-    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
-        """Return a random subset of random size for each node."""
-        count = np.minimum(1 + generator.poisson(self.mean, n_nodes), n_attributes)
-        return random_subsets(count, n_attributes, generator)
-
-
-@dataclass(frozen=True)
-class BernoulliAttributes:
-    """One random attribute with probability p, otherwise `count` of them (Wang et al., 2017)."""
-
-    probability: float = 0.05
-    count: int | Literal["sqrt"] = "sqrt"
-
-    def __post_init__(self) -> None:
-        check_probability("probability", self.probability)
-
-    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
-        """Return a random subset for each node."""
-        few = generator.random(n_nodes) < self.probability
-        count = np.where(few, 1, subset_size(self.count, n_attributes))
-        return random_subsets(count, n_attributes, generator)
-
-
-@dataclass(frozen=True)
 class Softmax:
     """softmax(B₁ Î/2) over attributes, then softmax(B₂ Î⁽ʲ⁾/2) over cuts (Bai et al., 2021)."""
 
@@ -98,21 +63,6 @@ class Softmax:
     def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
         """Return the same pair for every node."""
         return np.full(n_nodes, float(self.b1)), np.full(n_nodes, float(self.b2))
-
-
-@dataclass(frozen=True)
-class BernoulliCut:
-    """A random cut with probability p, otherwise the best one (Wang et al., 2017)."""
-
-    probability: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_probability("probability", self.probability)
-
-    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Return 0 or infinity for each node, by its own coin."""
-        b = np.where(generator.random(n_nodes) < self.probability, 0.0, np.inf)
-        return b, b
 
 
 GREEDY = Softmax(float("inf"), float("inf"))  # the best cut of all; ties at random

@@ -1,23 +1,16 @@
-"""Breiman's random forest, and the two variants that stand between it and the multinomial one."""
+"""Breiman's random forest, which federated forests grow."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.points import Bootstrap, Partition, Points
+from mrf_matrix.forests.growth.points import Bootstrap
 from mrf_matrix.forests.growth.split_rules import (
     GREEDY,
-    AllAttributes,
-    AttributeRule,
-    CutRule,
     RandomAttributes,
-    Softmax,
 )
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
-
-Variant = Literal["", "SE", "M"]
 
 
 @dataclass(frozen=True)
@@ -31,41 +24,22 @@ class BreimanTrees(GrownTrees):
     max_features : int or "sqrt", default="sqrt"
         Attributes that a node looks at. Where none of them can be cut, more are drawn until one
         can.
-    variant : {"", "SE", "M"}, default=""
-        "SE": structure and estimation points instead of a bootstrap ("Breiman+SE").
-        "M": the two softmax rules over all attributes instead of the best cut ("Breiman+M").
-    b1, b2 : float, default=10
-        Sharpness of the two softmax rules, for "M".
 
     References
     ----------
-    Breiman: Random forests. Machine Learning 45 (2001); Bai et al. (2022), section 5.1.
+    Breiman: Random forests. Machine Learning 45 (2001).
     """
 
     max_features: int | Literal["sqrt"] = "sqrt"
-    variant: Variant = ""
-    b1: float = 10.0
-    b2: float = 10.0
-
-    def __post_init__(self) -> None:
-        if self.variant not in ("", "SE", "M"):
-            raise ValueError(f"variant={shown(self.variant)}: expected '', 'SE' or 'M'.")
-        super().__post_init__()
 
     @property
     def growth(self) -> Growth:
         """How this forest grows."""
-        points: Points = Partition() if self.variant == "SE" else Bootstrap()
-        attributes: AttributeRule = RandomAttributes(self.max_features)
-        cut: CutRule = GREEDY
-        if self.variant == "M":
-            attributes, cut = AllAttributes(), Softmax(self.b1, self.b2)
-        rule: Literal["node", "sides"] = "node" if self.variant == "SE" else "sides"
         return Growth(
-            points=points,
-            attributes=attributes,
-            cut=cut,
-            stopping=Stopping(self.min_points, rule, self.max_depth),
+            points=Bootstrap(),
+            attributes=RandomAttributes(self.max_features),
+            cut=GREEDY,
+            stopping=Stopping(self.min_points, "sides", self.max_depth),
             impurity=Impurity(self.criterion),
-            source=f"Breiman{'+' if self.variant else ''}{self.variant} trees",
+            source="Breiman trees",
         )

@@ -89,7 +89,7 @@ def test_every_classifier_with_epsilon_takes_delta():
     spending = {name for name, held in found.items() if "epsilon" in held}
     assert all("delta" in found[name] for name in spending)
     known = {kind.__name__ for kind, _ in (MADE | CHOOSING).values()}
-    assert spending - known == {"SmoothSensitivityForestClassifier"}
+    assert spending == known
 
 
 @pytest.mark.parametrize("name", CHOOSING)
@@ -108,10 +108,6 @@ def test_choices_claim_what_is_asked_and_charge_it(name):
 
 
 def test_a_delta_that_nothing_is_claimed_of_is_refused_by_name():
-    for rule in ("count", "smooth"):
-        model = estimators.SmoothSensitivityForestClassifier(DOMAIN, delta=DELTA, label_rule=rule)
-        with pytest.raises(BudgetError, match=r"delta=1e-06: expected 0.* one choice a record"):
-            model.fit(X, Y)
     with pytest.raises(BudgetError, match="epsilon=None, which claims nothing"):
         estimators.MultinomialForestClassifier(DOMAIN, delta=DELTA).fit(X, Y)
     strategy = strategies.evaluate(np.eye(48), np.eye(48), norm="l1")

@@ -22,7 +22,6 @@ from mrf_matrix.estimators import (
     PooledForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    SmoothSensitivityForestClassifier,
 )
 
 TARGET = Attribute("income", categories=["<=50K", ">50K"])
@@ -48,7 +47,6 @@ CLASSIFIERS = {
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
     "multinomial": (MultinomialForestClassifier, SMALL | {"epsilon": 1}),
     "two stages": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),
-    "labels by counts": (SmoothSensitivityForestClassifier, SMALL | {"label_rule": "count"}),
 }
 RECORDS = {
     "a missing value": (X.assign(age=X["age"].where(X.index != 3)), "'age' has missing values"),

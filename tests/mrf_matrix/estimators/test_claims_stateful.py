@@ -42,10 +42,8 @@ from mrf_matrix.estimators import (
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
-    SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators.grown import smooth_sensitivity_forest
 from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
@@ -183,7 +181,7 @@ class Watch:
         self.now = Account()
         self.trees = 1
         measure, label = mechanisms.measure, subsample.leaf_labels
-        grow, smooth = PrivateMultinomialTrees.grow, smooth_sensitivity_forest.draw_smooth_labels
+        grow = PrivateMultinomialTrees.grow
 
         def measuring(*args, **keywords):
             release = measure(*args, **keywords)
@@ -202,16 +200,11 @@ class Watch:
             self.now.structure.append([rates.attribute, rates.cut] * levels)
             return grow(trees, *args, **keywords)
 
-        def published(*args):
-            self.now.labels.append([INFINITE])
-            return smooth(*args)
-
         for name, module in list(sys.modules.items()):
             if name.startswith("mrf_matrix") and vars(module).get("measure") is measure:
                 monkeypatch.setattr(module, "measure", measuring)
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
-        monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
         few = questions.FewOptions
         monkeypatch.setattr(few, "draw", self._asking(few.draw))
         choosing = self._choosing_a_place(questions.chosen_place)
@@ -220,9 +213,8 @@ class Watch:
         monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
         for module in (private_prediction, given_data):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
-        for module, name in ((multinomial, "trees"), (smooth_sensitivity_forest, None)):
-            choosing = self._choosing(module.private_labels, name)
-            monkeypatch.setattr(module, "private_labels", choosing)
+        choosing = self._choosing(multinomial.private_labels, "trees")
+        monkeypatch.setattr(multinomial, "private_labels", choosing)
 
     def _throwing(self, throw):
         def throwing(noise, budget, seed):
@@ -310,7 +302,6 @@ KINDS = {
     PrivateNaiveBayesClassifier: {},
     MultinomialForestClassifier: TREES | {"epsilon": 1},
     MultinomialMatrixForestClassifier: IDENTITY,
-    SmoothSensitivityForestClassifier: TREES,
     ResidualForestClassifier: {"random_state": 0},
     PrivateForestClassifier: {"random_state": 0, "n_records": POOLED},
     LabelTreeClassifier: {"random_state": 0, "n_records": 100},
@@ -566,7 +557,7 @@ def test_the_accountant_finds_the_choice_of_how_rare_a_class_is(relation, machin
         machine.no_claim_is_less_than_the_loss()
 
 
-APPROXIMATE_KINDS = [k for k in KINDS if k not in (*ON_WIDE, SmoothSensitivityForestClassifier)]
+APPROXIMATE_KINDS = [k for k in KINDS if k not in ON_WIDE]
 """Those that compose under zCDP where a δ is given and there is something to compose."""
 
 

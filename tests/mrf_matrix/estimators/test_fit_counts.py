@@ -20,7 +20,7 @@ from mrf_matrix import (
     count_stream,
     load_dataset,
 )
-from mrf_matrix.estimators import ComparisonForestClassifier, PrivateNaiveBayesClassifier
+from mrf_matrix.estimators import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import BudgetError, count_cells
@@ -95,7 +95,6 @@ REFUSING = {
     "multinomial": MultinomialForestClassifier(DOMAIN),
     "two stages": MultinomialMatrixForestClassifier(DOMAIN),
     "pure": PureForestClassifier(DOMAIN),
-    "comparison": ComparisonForestClassifier(),
 }
 
 

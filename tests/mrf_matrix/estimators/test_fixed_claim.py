@@ -33,9 +33,6 @@ from mrf_matrix import (
 from mrf_matrix.base.provenance import join
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
-    BernoulliForestClassifier,
-    BreimanForestClassifier,
-    DenilForestClassifier,
     FederatedForestClassifier,
     ForestClassifier,
     LabelTreeClassifier,
@@ -48,7 +45,6 @@ from mrf_matrix.estimators import (
     ReleasedClassifier,
     ReleasedForestClassifier,
     SimplifiedBreimanForestClassifier,
-    SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.estimators.shared.model_face import FitsByPlan, ModelVotes
@@ -83,13 +79,9 @@ MADE = {
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
-    "label choices": lambda: SmoothSensitivityForestClassifier(DOMAIN, label_rule="count", **TREES),
     "pure": lambda: PureForestClassifier(DOMAIN, n_leaves=2, **GROWN),
     "midpoints": lambda: SimplifiedBreimanForestClassifier(DOMAIN, n_leaves=2, **GROWN),
     "any source": lambda: ForestClassifier(DOMAIN, random_state=0),
-    "Breiman": lambda: BreimanForestClassifier(DOMAIN, **GROWN),
-    "Denil": lambda: DenilForestClassifier(DOMAIN, **GROWN),
-    "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
     "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
 NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}

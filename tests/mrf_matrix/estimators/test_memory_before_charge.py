@@ -18,7 +18,6 @@ from mrf_matrix.estimators import (
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
-    SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.mechanisms import PrivacyLedger
@@ -42,7 +41,6 @@ SPENDERS = {
     "two stages": (MultinomialMatrixForestClassifier, FEW | {"strategy": "identity"}),
     "tree of labels": (LabelTreeClassifier, {}),
     "pooled": (PooledForestClassifier, {}),
-    "labels by counts": (SmoothSensitivityForestClassifier, FEW | {"label_rule": "count"}),
 }
 CLASSES = 400
 CAP = 20_000

@@ -103,8 +103,6 @@ def made(name, **changes):
     kind = getattr(estimators, name)
     known = inspect.signature(kind).parameters
     wanted = SETTINGS | ({"epsilon": 1} if "epsilon" in known else {}) | changes
-    if name.startswith("SmoothSensitivity"):
-        wanted |= {"label_rule": "count"}
     return kind(**{key: value for key, value in wanted.items() if key in known})
 
 

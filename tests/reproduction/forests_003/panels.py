@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from data_sets import beside
+from loaders.adult import load_a9a, load_adult
+from loaders.heart import load_heart
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix import Attribute, Domain, load_dataset
-from mrf_matrix.datasets import Dataset, load_a9a, load_adult, load_heart
+from mrf_matrix.datasets import Dataset
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 RESEARCH = (

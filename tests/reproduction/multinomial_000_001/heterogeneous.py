@@ -14,12 +14,12 @@ from multinomial_000_001.folds import (
     raw_records,
 )
 from multinomial_000_001.tuned import p_values
+from rivals.classifiers import ObliqueForestClassifier
+from rivals.oblique import heterogeneous_cuts
 from scipy.stats import rankdata
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix import MultinomialForestClassifier
-from mrf_matrix.estimators import ObliqueForestClassifier
-from mrf_matrix.forests.oblique import heterogeneous_cuts
 from mrf_matrix.plotting.style import load_pyplot
 
 PAPER = {

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from item import Figure, Item, Run, Table, row_of_means
 from multinomial_000_001.folds import OWN, PARTLY, in_reach, numeric_records
+from rivals.smooth_sensitivity_forest import SmoothSensitivityForestClassifier
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix import Domain, load_dataset
@@ -12,7 +13,6 @@ from mrf_matrix.estimators import (
     MatrixForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
-    SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.plotting.style import load_pyplot
 

@@ -5,9 +5,10 @@ from functools import cache
 import numpy as np
 from item import Figure, Item, Run, Table, row_of_means
 from multinomial_000_001.tables import BREIMAN, TABLE_2
+from scenes.aerial_scene import aerial_scene
+from scenes.pixel_features import FEATURES, pixel_features
 
 from mrf_matrix import Attribute, Domain, PosteriorForestClassifier, privacy_ledger
-from mrf_matrix.datasets.images import FEATURES, aerial_scene, pixel_features
 from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
 
 PRIVATE = "posterior forest, ε = 1 (ours, private)"

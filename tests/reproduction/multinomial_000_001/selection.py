@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
+from rivals.bernoulli import BernoulliTrees
+from rivals.denil import DenilTrees
 
 from mrf_matrix import load_dataset
 from mrf_matrix.datasets import Dataset
 from mrf_matrix.forests import (
-    BernoulliTrees,
     BreimanTrees,
-    DenilTrees,
     Forest,
     MultinomialTrees,
 )

@@ -3,9 +3,9 @@
 import numpy as np
 from item import Figure, Item, Run, Table, row_of_means
 from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, raw_records
+from rivals.classifiers import BreimanForestClassifier
 
 from mrf_matrix import MultinomialForestClassifier
-from mrf_matrix.estimators import BreimanForestClassifier
 from mrf_matrix.plotting.style import load_pyplot
 
 NOT_PRIVATE = (

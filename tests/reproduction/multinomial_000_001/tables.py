@@ -4,15 +4,17 @@ import numpy as np
 from item import Figure, Item, Run, Table, by_cell, row_of_means
 from multinomial_000_001.folds import FOLDS, fold_scores, in_reach, numeric_records, raw_records
 from multinomial_000_001.tuned import p_values
-from scipy.stats import rankdata
-
-from mrf_matrix.estimators import (
+from rivals.classifiers import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
     ComparisonForestClassifier,
     DenilForestClassifier,
-    MultinomialForestClassifier,
     ObliqueForestClassifier,
+)
+from scipy.stats import rankdata
+
+from mrf_matrix.estimators import (
+    MultinomialForestClassifier,
 )
 
 BREIMAN = {

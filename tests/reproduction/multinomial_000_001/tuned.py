@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from item import Figure, Item, Run, Table, by_cell, row_of_means
 from multinomial_000_001.folds import PARTLY, in_reach, numeric_records, raw_records
+from multinomial_000_001.ranks import paired_ranks
+from multinomial_000_001.tuned_scores import tuned_scores
 from numpy.typing import ArrayLike
-
-from mrf_matrix import MultinomialForestClassifier
-from mrf_matrix.cli.screen import progress_bar
-from mrf_matrix.estimators import (
+from rivals.classifiers import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
     ComparisonForestClassifier,
     DenilForestClassifier,
     ObliqueForestClassifier,
 )
-from mrf_matrix.study import paired_ranks, tuned_scores
+
+from mrf_matrix import MultinomialForestClassifier
+from mrf_matrix.cli.screen import progress_bar
 
 KEPT = Path(__file__).resolve().parents[1] / "folds"
 """Where full runs keep every fold, so that they resume within a part."""

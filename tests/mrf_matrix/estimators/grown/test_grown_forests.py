@@ -13,29 +13,17 @@ from sklearn.utils.estimator_checks import check_estimator
 from mrf_matrix.base.checks import readable
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators import (
-    BernoulliForestClassifier,
-    BreimanForestClassifier,
-    ComparisonForestClassifier,
-    DenilForestClassifier,
+    ForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
-    ObliqueForestClassifier,
-    SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.grown.value_coding import code_values, ready_to_encode
+from mrf_matrix.forests import BreimanTrees
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 
 PUBLIC = [
     MultinomialForestClassifier(n_trees=30, random_state=0),
-    BreimanForestClassifier(n_trees=30, random_state=0),
-    BreimanForestClassifier(n_trees=30, variant="SE", random_state=0),
-    BreimanForestClassifier(n_trees=30, variant="M", random_state=0),
-    DenilForestClassifier(n_trees=30, random_state=0),
-    BernoulliForestClassifier(n_trees=30, random_state=0),
-    ComparisonForestClassifier(n_trees=30, random_state=0),
-    ComparisonForestClassifier(n_trees=30, supervised=True, random_state=0),
-    ObliqueForestClassifier(n_trees=30, random_state=0),
-    ObliqueForestClassifier(n_trees=30, split="mpsvm_p", random_state=0),
+    ForestClassifier(trees=BreimanTrees(30), random_state=0),
 ]
 SIZES = (3, 4, 2)
 
@@ -81,8 +69,7 @@ def test_iris_is_learned_from_raw_values(classifier, iris):
 @pytest.mark.parametrize(
     "classifier",
     [
-        BreimanForestClassifier(n_trees=10, min_points=2, random_state=0),
-        ComparisonForestClassifier(n_trees=10, supervised=True, random_state=0),
+        ForestClassifier(trees=BreimanTrees(10, min_points=2), random_state=0),
     ],
     ids=lambda classifier: type(classifier).__name__,
 )
@@ -97,14 +84,14 @@ def test_scikit_learn_accepts_them(classifier):
     assert not failed
 
 
-@pytest.mark.parametrize("classifier", PUBLIC[:6], ids=repr)
+@pytest.mark.parametrize("classifier", PUBLIC, ids=repr)
 def test_names_and_texts_in_a_frame(classifier):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"colour": rng.choice(["red", "green", "blue"], 300), "size": rng.normal(size=300)}
     )
     y = np.where((frame["colour"] == "green") ^ (frame["size"] > 0), "yes", "no")
-    forest = clone(classifier).set_params(n_trees=40).fit(frame, y)
+    forest = clone(classifier).fit(frame, y)
     assert forest.score(frame, y) > 0.8
     assert forest.predict(pd.DataFrame({"colour": ["mauve"], "size": [0.1]}))[0] in {"yes", "no"}
     assert forest.classes_.tolist() == ["no", "yes"]
@@ -251,18 +238,6 @@ def test_the_plan_adds_up():
         planned("half")
 
 
-@pytest.mark.parametrize("rule", ["smooth", "count"])
-def test_smooth_sensitivity_forest(coded, rule):
-    domain, codes, y = coded
-    forest = SmoothSensitivityForestClassifier(
-        domain, epsilon=4, n_trees=5, max_depth=3, label_rule=rule, random_state=0
-    ).fit(codes, y)
-    assert forest.score(codes, y) > 0.7
-    assert ("NOT PRIVATE" in forest.statement_) == (rule == "smooth")
-    with pytest.raises(ValueError, match="label_rule='odd'"):
-        SmoothSensitivityForestClassifier(domain, label_rule="odd").fit(codes, y)
-
-
 # estimator -> the ledger's words
 CHARGED = {
     "multinomial": (MultinomialForestClassifier, {}),
@@ -271,7 +246,6 @@ CHARGED = {
         MultinomialMatrixForestClassifier,
         {"strategy": "identity", "parts": "all"},
     ),
-    "labels by counts": (SmoothSensitivityForestClassifier, {"label_rule": "count"}),
 }
 
 
@@ -302,7 +276,6 @@ WRONG_OF = {
         {"strategy": "best"}, {"voting": "loud"}, {"structure_share": 2}, {"parts": "half"},
         {"structure_score": "odd"},
     ],
-    "labels by counts": [{"splits": "ternary"}, {"label_rule": "odd"}],
 }  # fmt: skip
 
 
@@ -326,8 +299,6 @@ def test_what_is_not_private_takes_no_ledger(coded):
     ledger = PrivacyLedger(epsilon=1)
     with pytest.raises(ValueError, match=r"ledger was given, but epsilon=None"):
         MultinomialForestClassifier(domain, ledger=ledger).fit(codes, y)
-    with pytest.raises(ValueError, match=r"ledger was given, but label_rule='smooth' is not"):
-        SmoothSensitivityForestClassifier(domain, ledger=ledger).fit(codes, y)
 
 
 @pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")

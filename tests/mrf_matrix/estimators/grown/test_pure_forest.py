@@ -5,12 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, load_dataset
 from mrf_matrix.estimators import (
-    BreimanForestClassifier,
-    ComparisonForestClassifier,
     ForestClassifier,
     MultinomialForestClassifier,
     PureForestClassifier,
@@ -19,7 +16,6 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.grown.named_forests import CountingForestClassifier
 from mrf_matrix.forests import (
     BreimanTrees,
-    ComparisonTrees,
     MultinomialTrees,
     PureTrees,
     RandomTrees,
@@ -139,8 +135,8 @@ class Stumps:
         (PureTrees(9, 25), PureForestClassifier(n_trees=9, n_leaves=25)),
         (SimplifiedBreimanTrees(9, 25), SimplifiedBreimanForestClassifier(n_trees=9, n_leaves=25)),
         (MultinomialTrees(9, b1=5), MultinomialForestClassifier(n_trees=9, b1=5)),
-        (BreimanTrees(9, max_depth=3), BreimanForestClassifier(n_trees=9, max_depth=3)),
-        (None, BreimanForestClassifier()),
+        (BreimanTrees(9, max_depth=3), None),
+        (None, ForestClassifier(trees=BreimanTrees())),
         (Stumps(), None),
     ],
     ids=lambda one: type(one).__name__,
@@ -155,10 +151,6 @@ def test_a_source_of_trees_is_a_value(car, trees, named):
         np.testing.assert_array_equal(made.predict_proba(car.X), shares)
 
 
-def test_trees_of_comparisons_are_a_source_too():
-    X, y = load_iris(return_X_y=True)
-    made = ForestClassifier(trees=ComparisonTrees(20, supervised=True), random_state=0).fit(X, y)
-    named = ComparisonForestClassifier(n_trees=20, supervised=True, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(made.predict_proba(X), named.predict_proba(X))
+def test_what_grows_no_trees_is_refused(car):
     with pytest.raises(TypeError, match="trees is of type int: expected a source"):
-        ForestClassifier(trees=7).fit(X, y)
+        ForestClassifier(trees=7).fit(car.X, car.y)

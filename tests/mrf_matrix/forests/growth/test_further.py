@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import (
-    BernoulliTrees,
     BreimanTrees,
-    DenilTrees,
     MultinomialTrees,
     RandomTrees,
 )
@@ -24,10 +22,8 @@ from mrf_matrix.mechanisms import PureDP
 SIZES = (5, 3, 7, 2)
 SOURCES = [
     BreimanTrees(9, "entropy", 1),
-    BreimanTrees(9, variant="SE", nominal=("x1",)),
+    BreimanTrees(9, nominal=("x1",)),
     MultinomialTrees(9, max_depth=2, nominal=(0, 3)),
-    DenilTrees(9),
-    BernoulliTrees(9, p_attribute=0.5, p_cut=0.5),
 ]
 GREEDY = BreimanTrees(6, "entropy", 1, max_features=4)
 

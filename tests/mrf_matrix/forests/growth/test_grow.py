@@ -5,7 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import BernoulliTrees, BreimanTrees, DenilTrees, MultinomialTrees
+from mrf_matrix.forests import BreimanTrees, MultinomialTrees
 from mrf_matrix.forests.growth import grow as grow_module
 from mrf_matrix.forests.growth import level as level_module
 from mrf_matrix.forests.growth.grow import grow_forest
@@ -22,11 +22,7 @@ SOURCES = [
     MultinomialTrees(12, b1=0, b2=0, split_pure=True),
     MultinomialTrees(12, b1=float("inf"), b2=float("inf"), partition_rate=2.0),
     BreimanTrees(12),
-    BreimanTrees(12, variant="SE", nominal=("x1",)),
-    BreimanTrees(12, variant="M", criterion="entropy"),
-    DenilTrees(12),
-    DenilTrees(12, mean_features=1.0, range_points=20, nominal=(2,)),
-    BernoulliTrees(12, p_attribute=0.5, p_cut=0.5),
+    BreimanTrees(12, "entropy", nominal=("x1",)),
     MultinomialTrees(12, max_depth=2),
 ]
 
@@ -194,9 +190,6 @@ def test_one_class_or_one_record_makes_single_leaves():
         (lambda: MultinomialTrees(b1=-1), "b1=-1"),
         (lambda: MultinomialTrees(partition_rate=0), "partition_rate=0"),
         (lambda: MultinomialTrees(criterion="mse"), "criterion='mse'"),
-        (lambda: BreimanTrees(variant="X"), "variant='X'"),
-        (lambda: BernoulliTrees(p_cut=1.5), "probability=1.5"),
-        (lambda: DenilTrees(range_points=1), "range_points=1"),
         (lambda: Stopping(rule="leaf"), "rule='leaf'"),
     ],
 )

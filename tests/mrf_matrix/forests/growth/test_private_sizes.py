@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators import MultinomialForestClassifier, SmoothSensitivityForestClassifier
+from mrf_matrix.estimators import MultinomialForestClassifier
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private import private_sizes
 from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
@@ -102,13 +102,3 @@ def test_what_could_not_be_grown_is_refused_before_the_charge(name, n):
     assert ledger.spent == 0
     assert f"{n} " not in str(error.value)
     assert isinstance(error.value, MemoryCapError) == (cap is not None)
-
-
-def test_a_rate_that_cannot_be_drawn_at_is_refused_before_the_charge():
-    ledger = PrivacyLedger(epsilon=10**12)
-    forest = SmoothSensitivityForestClassifier(
-        DOMAIN, epsilon=10**9, n_trees=1, label_rule="count", ledger=ledger
-    )
-    with pytest.raises(ValueError, match="rate="):
-        forest.fit(*records(30))
-    assert ledger.spent == 0

@@ -2,9 +2,9 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scenes.texture import co_occurrence_features, local_binary_patterns
 
 from mrf_matrix.base.arrays import Array, plain_array
-from mrf_matrix.datasets.images.texture import co_occurrence_features, local_binary_patterns
 
 FEATURES = (
     "red",

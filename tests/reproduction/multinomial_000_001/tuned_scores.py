@@ -96,8 +96,7 @@ def tuned_scores(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mrf_matrix.estimators import BreimanForestClassifier
-    >>> found = tuned_scores(
+    >>>     >>> found = tuned_scores(
     ...     BreimanForestClassifier(n_trees=5, random_state=0),
     ...     {"min_points": [2, 40]},
     ...     *load_iris(return_X_y=True),

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from mrf_matrix.study import paired_ranks
-from mrf_matrix.study.ranks import signed_ranks
+from multinomial_000_001.ranks import paired_ranks, signed_ranks
 
 
 @given(st.lists(st.integers(1, 30), min_size=3, max_size=9, unique=True), st.data())

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+from rivals.oblique.axis_cuts import Level, side_purity
+from rivals.oblique.hyperclasses import class_distances, hyperclasses
+from rivals.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
+from rivals.oblique.moments import ClassMoments
+from rivals.oblique.oblique_forest import Cuts
+from rivals.oblique.projections import axis_cuts
 from scipy.stats import rankdata
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
-from mrf_matrix.forests.oblique.axis_cuts import Level, side_purity
-from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasses
-from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
-from mrf_matrix.forests.oblique.moments import ClassMoments
-from mrf_matrix.forests.oblique.oblique_forest import Cuts
-from mrf_matrix.forests.oblique.projections import axis_cuts
 
 FEW = 4  # classes up to which every one is parted from the rest, unranked
 

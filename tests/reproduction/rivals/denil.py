@@ -2,16 +2,37 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.split_rules import (
     GREEDY,
     AttributeRule,
-    PoissonAttributes,
     RandomAttributes,
+    random_subsets,
 )
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
+
+
+@dataclass(frozen=True)
+class PoissonAttributes:
+    """``min(1 + Poisson(mean), d)`` attributes (Denil, Matheson and de Freitas, 2014)."""
+
+    mean: float = 10.0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.mean, int | float | np.number) and not isinstance(self.mean, bool)
+        if not number or not 0 <= self.mean < np.inf:
+            raise ValueError(f"mean_features={shown(self.mean)}: expected a number of at least 0.")
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return a random subset of random size for each node."""
+        count = np.minimum(1 + generator.poisson(self.mean, n_nodes), n_attributes)
+        return random_subsets(count, n_attributes, generator)
 
 
 @dataclass(frozen=True)

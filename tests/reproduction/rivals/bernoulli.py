@@ -1,12 +1,49 @@
 """Bernoulli random forests (Wang, Xia, Tang, Wu and Zhu, 2018)."""
 
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
+from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.points import Partition
-from mrf_matrix.forests.growth.split_rules import BernoulliAttributes, BernoulliCut
+from mrf_matrix.forests.growth.split_rules import random_subsets, subset_size
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
+
+
+@dataclass(frozen=True)
+class BernoulliAttributes:
+    """One random attribute with probability p, otherwise `count` of them (Wang et al., 2017)."""
+
+    probability: float = 0.05
+    count: int | Literal["sqrt"] = "sqrt"
+
+    def __post_init__(self) -> None:
+        check_probability("probability", self.probability)
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return a random subset for each node."""
+        few = generator.random(n_nodes) < self.probability
+        count = np.where(few, 1, subset_size(self.count, n_attributes))
+        return random_subsets(count, n_attributes, generator)
+
+
+@dataclass(frozen=True)
+class BernoulliCut:
+    """A random cut with probability p, otherwise the best one (Wang et al., 2017)."""
+
+    probability: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_probability("probability", self.probability)
+
+    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Return 0 or infinity for each node, by its own coin."""
+        b = np.where(generator.random(n_nodes) < self.probability, 0.0, np.inf)
+        return b, b
 
 
 @dataclass(frozen=True)

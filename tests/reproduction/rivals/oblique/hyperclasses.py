@@ -2,9 +2,9 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from rivals.oblique.moments import ClassMoments, is_singular
 
 from mrf_matrix.base.arrays import Array, Bools
-from mrf_matrix.forests.oblique.moments import ClassMoments, is_singular
 
 Places = NDArray[np.intp]
 PAIRS = 1 << 16

@@ -3,13 +3,13 @@
 from typing import Literal
 
 import numpy as np
+from rivals.oblique.axis_cuts import Level, side_purity
+from rivals.oblique.hyperclasses import hyperclasses
+from rivals.oblique.moments import ClassMoments, inverse_roots, is_singular
+from rivals.oblique.oblique_forest import Cuts
+from rivals.oblique.projections import axis_cuts
 
 from mrf_matrix.base.arrays import Array, Bools
-from mrf_matrix.forests.oblique.axis_cuts import Level, side_purity
-from mrf_matrix.forests.oblique.hyperclasses import hyperclasses
-from mrf_matrix.forests.oblique.moments import ClassMoments, inverse_roots, is_singular
-from mrf_matrix.forests.oblique.oblique_forest import Cuts
-from mrf_matrix.forests.oblique.projections import axis_cuts
 
 TIKHONOV = 0.01  # what is added to the diagonal of singular matrices
 

@@ -3,11 +3,11 @@
 from typing import Literal
 
 import numpy as np
+from rivals.oblique.axis_cuts import Level, best_coordinate
+from rivals.oblique.moments import ClassMoments, inverse_roots
+from rivals.oblique.oblique_forest import Cuts
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.forests.oblique.axis_cuts import Level, best_coordinate
-from mrf_matrix.forests.oblique.moments import ClassMoments, inverse_roots
-from mrf_matrix.forests.oblique.oblique_forest import Cuts
 
 RIDGE = 1e-9  # share of the mean variance within classes that keeps discriminants defined
 

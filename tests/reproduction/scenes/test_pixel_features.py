@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-
-from mrf_matrix.datasets.images import FEATURES, aerial_scene, pixel_features, texture
-from mrf_matrix.datasets.images.texture import co_occurrence_features, local_binary_patterns
+from scenes import texture
+from scenes.aerial_scene import aerial_scene
+from scenes.pixel_features import FEATURES, pixel_features
+from scenes.texture import co_occurrence_features, local_binary_patterns
 
 
 def by_matrices(grey):

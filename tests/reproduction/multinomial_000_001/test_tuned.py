@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 from joblib import parallel_config
+from multinomial_000_001.ranks import paired_ranks
+from multinomial_000_001.tuned_scores import tuned_scores
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.neighbors import KNeighborsClassifier
-
-from mrf_matrix.study import paired_ranks, tuned_scores
 
 X, Y = load_iris(return_X_y=True)
 FEW = {"n_repeats": 2, "n_folds": 3, "n_inner": 2}

@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from rivals.smooth_sensitivity import draw_smooth_labels
 
 from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import structure_generator
@@ -17,7 +18,6 @@ from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, paid
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
-from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
@@ -32,7 +32,7 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
     """Random structure, each record in one tree, one private label a leaf.
 
     ``label_rule="smooth"`` draws labels as published. **That is not ε-DP** (see
-    `mrf_matrix.forests.learned.smooth_sensitivity`): use it to compare with the literature, never
+    `rivals.smooth_sensitivity`): use it to compare with the literature, never
     to release. ``label_rule="count"`` keeps everything else and draws labels by the exponential
     mechanism on class counts, exactly: that is ε-DP.
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from loaders.adult import A9A, ADULT, load_a9a, load_adult
+from loaders.heart import HEART, load_heart
 
-from mrf_matrix.datasets import load_a9a, load_adult, load_heart
-from mrf_matrix.datasets.adult import A9A, ADULT
-from mrf_matrix.datasets.heart import HEART
 from mrf_matrix.domain import DomainError
 
 NAMES = ["age", "sex", "cp", "trestbps", "chol", "fbs", "restecg"]

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from rivals.oblique.axis_cuts import Level
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.base.shown import PrivateValue
-from mrf_matrix.forests.oblique.axis_cuts import Level
 
 
 @dataclass(frozen=True, eq=False, repr=False)

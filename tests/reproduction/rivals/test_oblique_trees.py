@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rivals.oblique import oblique_trees
+from rivals.oblique.axis_cuts import Level, best_threshold
+from rivals.oblique.heterogeneous_cuts import candidate_partitions, ranked_partitions
+from rivals.oblique.hyperclasses import class_distances, hyperclasses
+from rivals.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
+from rivals.oblique.moments import ClassMoments
+from rivals.oblique.oblique_trees import CUTS
+from rivals.oblique.projections import projected_cuts
+from rivals.oblique.proximal_planes import _nearest_plane
 from scipy import linalg
 from scipy.stats import rankdata
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
 
 from mrf_matrix.forests import ObliqueTrees
-from mrf_matrix.forests.oblique import oblique_trees
-from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
-from mrf_matrix.forests.oblique.heterogeneous_cuts import candidate_partitions, ranked_partitions
-from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasses
-from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
-from mrf_matrix.forests.oblique.moments import ClassMoments
-from mrf_matrix.forests.oblique.oblique_trees import CUTS
-from mrf_matrix.forests.oblique.projections import projected_cuts
-from mrf_matrix.forests.oblique.proximal_planes import _nearest_plane
 
 
 def a_level(seed=0, nodes=4, m=3, k=3, least=6, most=20, min_leaf=2, digits=1):

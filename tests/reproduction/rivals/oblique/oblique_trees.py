@@ -7,23 +7,23 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
-from mrf_matrix.base.checks import check_integer
-from mrf_matrix.base.shown import shown
-from mrf_matrix.forests.growth.points import Bootstrap
-from mrf_matrix.forests.growth.split_rules import random_subsets
-from mrf_matrix.forests.oblique.axis_cuts import Level
-from mrf_matrix.forests.oblique.heterogeneous_cuts import heterogeneous_cuts
-from mrf_matrix.forests.oblique.oblique_forest import (
+from rivals.oblique.axis_cuts import Level
+from rivals.oblique.heterogeneous_cuts import heterogeneous_cuts
+from rivals.oblique.oblique_forest import (
     Cuts,
     ObliqueForest,
     in_units,
     is_right,
     joined,
 )
-from mrf_matrix.forests.oblique.projections import axis_cuts, projected_cuts
-from mrf_matrix.forests.oblique.proximal_planes import TIKHONOV, proximal_cuts
+from rivals.oblique.projections import axis_cuts, projected_cuts
+from rivals.oblique.proximal_planes import TIKHONOV, proximal_cuts
+
+from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
+from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.shown import shown
+from mrf_matrix.forests.growth.points import Bootstrap
+from mrf_matrix.forests.growth.split_rules import random_subsets
 from mrf_matrix.forests.sources.source import RandomState
 
 MOST_PROBLEMS = 32

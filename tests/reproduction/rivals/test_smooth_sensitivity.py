@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy import stats
-
-from mrf_matrix.forests.growth.private.labels import label_gaps, label_rate
-from mrf_matrix.forests.learned.smooth_sensitivity import (
+from rivals.smooth_sensitivity import (
     draw_smooth_labels,
     smooth_label_probabilities,
     worst_log_ratio,
 )
+from scipy import stats
+
+from mrf_matrix.forests.growth.private.labels import label_gaps, label_rate
 from mrf_matrix.mechanisms.selection.exponential import probabilities
 
 

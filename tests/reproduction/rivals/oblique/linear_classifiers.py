@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import sklearn
+from rivals.oblique.axis_cuts import Level, best_threshold
+from rivals.oblique.moments import ClassMoments
+from rivals.oblique.proximal_planes import between_groups
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from mrf_matrix.base.arrays import Array, Bools
-from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
-from mrf_matrix.forests.oblique.moments import ClassMoments
-from mrf_matrix.forests.oblique.proximal_planes import between_groups
 
 Planes = tuple[Array, Array]  # weights (problems, m) and thresholds (problems,)
 

@@ -1,1 +1,0 @@
-"""Trees whose nodes are cut by hyperplanes: no paths, no matrix, not private."""
