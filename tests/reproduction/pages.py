@@ -40,7 +40,7 @@ SHOWN_BY_TESTS = {
         "tests/mrf_matrix/forests/growth/private/test_privacy.py"
     ),
     "000: SmoothRF, its rival, is not ε-DP as published": (
-        "tests/mrf_matrix/forests/learned/test_smooth_sensitivity.py"
+        "tests/reproduction/rivals/test_smooth_sensitivity.py"
     ),
     "000: Lemma 4's central cuts fail where values crowd at an end": (
         "tests/mrf_matrix/forests/theory/test_cells.py"

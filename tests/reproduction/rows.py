@@ -26,17 +26,17 @@ estimators/prediction/test_batch_prediction mechanisms/test_privacy
 18 | 003 | Figures 3a, 3b, 4 |
 19 | 003 | Figure 2, six data sets |
 20 | 003 | Table 1, seconds |
-21 | 003 | Adult (123 binary columns) and Heart | datasets/test_heart_and_adult
+21 | 003 | Adult (123 binary columns) and Heart | tests/reproduction/loaders/test_heart_and_adult
 22 | 000 | partition, Gini and entropy, Algorithm 1, B₁ B₂ B₃ | \
 forests/growth/test_grow forests/growth/test_split_rules
 23 | 000 | labels of leaves M(ψ) | estimators/grown/test_grown_forests
 24 | 000 | majority vote, random ties | estimators/grown/test_grown_forests
 25 | 000 | Definition 2, Lemmas 5-7, Theorem 2 (private) | forests/growth/private/test_privacy
 26 | 000 | private structure, leaves by matrix mechanism | estimators/test_two_stages
-27 | 000 | Breiman, +SE, +M | estimators/grown/test_grown_forests
+27 | 000 | Breiman, +SE, +M | tests/reproduction/rivals/test_grown
 28 | 000 | Denil14, BRF | estimators/grown/test_grown_forests
-29 | 000 | CompRF-C, -I | forests/learned/test_comparison_trees
-30 | 000 | SmoothRF | forests/learned/test_smooth_sensitivity
+29 | 000 | CompRF-C, -I | tests/reproduction/rivals/test_comparison_trees
+30 | 000 | SmoothRF | tests/reproduction/rivals/test_smooth_sensitivity
 31 | 000 | Theorem 1, consistency |
 32 | 000 | Lemmas 3, 4, (C.3): P₁, P₂, shrinking sides | forests/theory/test_cells
 33 | 001 | B = 0 random, B = ∞ greedy | forests/growth/test_split_rules

@@ -84,9 +84,6 @@ MADE = {
     "any source": lambda: ForestClassifier(DOMAIN, random_state=0),
     "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
-NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
-"""Neither domain nor budget: nothing is claimed."""
-
 CHANGES = {
     "beside": "residuals",
     "n_records": 90,
@@ -163,7 +160,7 @@ def test_every_classifier_is_in_the_table():
     classes = {one for one in named if isinstance(one, type) and issubclass(one, BaseEstimator)}
     tested = {type(make()) for make in MADE.values()}
     tested |= {ReleasedClassifier, ReleasedForestClassifier}
-    assert {one.__name__ for one in classes - tested} == NO_CLAIM
+    assert classes <= tested
 
 
 @pytest.mark.parametrize(
@@ -306,7 +303,7 @@ def test_a_failed_fit_leaves_the_claim_that_stands():
     assert model.set_params(epsilon=None).privacy_report_.budget == "PureDP(epsilon=1)"
 
 
-@pytest.mark.parametrize("name", ["multinomial", "Breiman", "label choices", "midpoints"])
+@pytest.mark.parametrize("name", ["multinomial", "midpoints"])
 def test_a_fit_that_failed_before_it_paid_leaves_nothing(name):
     model = MADE[name]().set_params(n_trees=0)
     before = set(vars(model))

@@ -96,7 +96,8 @@ def tuned_scores(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>>     >>> found = tuned_scores(
+    >>> from rivals.classifiers import BreimanForestClassifier
+    >>> found = tuned_scores(
     ...     BreimanForestClassifier(n_trees=5, random_state=0),
     ...     {"min_points": [2, 40]},
     ...     *load_iris(return_X_y=True),

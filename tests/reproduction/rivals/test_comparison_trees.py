@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-
-from mrf_matrix.forests import ComparisonTrees
-from mrf_matrix.forests.learned import comparison_trees as module
+from rivals import comparison_trees as module
+from rivals.comparison_trees import ComparisonTrees
 
 
 @pytest.fixture(scope="module")

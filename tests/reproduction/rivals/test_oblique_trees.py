@@ -10,15 +10,13 @@ from rivals.oblique.heterogeneous_cuts import candidate_partitions, ranked_parti
 from rivals.oblique.hyperclasses import class_distances, hyperclasses
 from rivals.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
 from rivals.oblique.moments import ClassMoments
-from rivals.oblique.oblique_trees import CUTS
+from rivals.oblique.oblique_trees import CUTS, ObliqueTrees
 from rivals.oblique.projections import projected_cuts
 from rivals.oblique.proximal_planes import _nearest_plane
 from scipy import linalg
 from scipy.stats import rankdata
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
-
-from mrf_matrix.forests import ObliqueTrees
 
 
 def a_level(seed=0, nodes=4, m=3, k=3, least=6, most=20, min_leaf=2, digits=1):
