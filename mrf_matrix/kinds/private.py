@@ -33,11 +33,10 @@ from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES, tables_plan
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
-from mrf_matrix.planning.private.balance import Rarity
-from mrf_matrix.planning.private.kept_blocks import blocks_of
+from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity, Screening
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.private_plan import blocks_of
 from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
-from mrf_matrix.planning.private.screening import Attribute, Enough, Screening
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Deferred, Plan

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
+    from mrf_matrix.planning.private.choices import Screening as Screening
     from mrf_matrix.planning.private.private_plan import PrivatePlan as PrivatePlan
     from mrf_matrix.planning.private.private_plan import private_plan as private_plan
     from mrf_matrix.planning.private.rules import RULES as RULES
     from mrf_matrix.planning.private.rules import Rule as Rule
-    from mrf_matrix.planning.private.screening import Screening as Screening
     from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.planning.search.objectives import ExpectedLoss as ExpectedLoss
     from mrf_matrix.planning.search.objectives import FlipProbability as FlipProbability

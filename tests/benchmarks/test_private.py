@@ -23,7 +23,7 @@ from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
 from mrf_matrix.labels import plan as label_depths
-from mrf_matrix.planning.private import pooled_plan, rules, screening
+from mrf_matrix.planning.private import choices, pooled_plan, rules
 from mrf_matrix.posterior import pooled
 from mrf_matrix.residual import settings
 
@@ -128,7 +128,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, rules, pooled_plan, settings, label_depths, pooled)
+    places = (choices, rules, pooled_plan, settings, label_depths, pooled)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

@@ -18,7 +18,7 @@ from scipy.special import expit
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
-from mrf_matrix.planning.private import balance
+from mrf_matrix.planning.private import choices
 
 EPSILONS = (0.5, 1.0, 2.0)
 SHARES = (0.02, 0.06, 0.15, 0.3)
@@ -101,12 +101,12 @@ def thinned(name: str, seed: int, share: float = 0.05) -> RivalData:
 @contextmanager
 def asking(allowed: bool):
     """Let plans ask how rare the rarer class is, or not."""
-    before = balance.LEAST_SIGNAL
-    balance.LEAST_SIGNAL = before if allowed else float("inf")
+    before = choices.BALANCE_FROM
+    choices.BALANCE_FROM = before if allowed else float("inf")
     try:
         yield
     finally:
-        balance.LEAST_SIGNAL = before
+        choices.BALANCE_FROM = before
 
 
 def figures(kind: str, data: RivalData, epsilon: float, seed: int) -> list[float]:

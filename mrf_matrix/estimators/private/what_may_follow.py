@@ -16,7 +16,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.private import PrivatePlan
-from mrf_matrix.planning.private.kept_blocks import single_attributes, tables_of
+from mrf_matrix.planning.private.private_plan import single_attributes, tables_of
 from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation

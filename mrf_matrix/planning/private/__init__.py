@@ -1,5 +1,6 @@
 """Which kind of forest suits a claim: one table of rules, by public numbers alone."""
 
+from mrf_matrix.planning.private.choices import Screening
 from mrf_matrix.planning.private.private_plan import (
     PrivatePlan,
     planned_for,
@@ -7,7 +8,6 @@ from mrf_matrix.planning.private.private_plan import (
     records_after,
 )
 from mrf_matrix.planning.private.rules import RULES, Rule
-from mrf_matrix.planning.private.screening import Screening
 
 __all__ = [
     "RULES",

@@ -1,21 +1,38 @@
-"""The plan of a `PrivateForestClassifier`: the row of the table that applies, and what it hangs on.
+"""The plan of a `PrivateForestClassifier`: the row of the table that holds, and what it hangs on.
 
-Planned again once a private choice has said how rare the rarer of two classes is.
+It is planned again once a private choice has said how rare the rarer of two classes is; and tables
+of attributes that were kept have blocks of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.coarser import MOST_BINS
 from mrf_matrix.domain.errors import name_few
+from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms.budgets.claim import (
     checked_neighboring,
     choice_epsilon,
     squared_factor,
 )
+from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
+from mrf_matrix.planning.blocks.block_part import check_block
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
-from mrf_matrix.planning.private.balance import ONE_IN, even_records, planned_balance
+from mrf_matrix.planning.private.choices import (
+    ONE_IN,
+    Screening,
+    even_records,
+    planned_balance,
+    screening_share,
+)
 from mrf_matrix.planning.private.rules import (
     OF_RESIDUALS,
     POOLS,
@@ -26,9 +43,9 @@ from mrf_matrix.planning.private.rules import (
     neighbour,
     row_for,
 )
-from mrf_matrix.planning.private.screening import Screening, screening_share
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
+from strategies.operators import MemoryCapError
 
 UNEVEN_BESIDE_TREES = 12
 """Up to one in so many have the rarer class where a tree stays beside tables. On 25 public sets of
@@ -374,3 +391,49 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         )  # fmt: skip
         follows = replace(_planned(facts, plan.delta), left_out=plan.left_out)
     return replace(follows, balance=None, announced=plan, even_records=even, coarser=plan.coarser)
+
+
+# Tables of the attributes that choices kept ------------------------------------------------------
+
+
+def tables_of(plan: PrivatePlan, budget: Budget, blocks: list[Block] | None) -> Plan:
+    """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
+    return plan_of(
+        kind_of("posterior"),
+        plan.domain,
+        BlockChoice("auto", blocks),
+        Measuring(budget, plan.neighboring),
+        np.random.default_rng(0),
+        n_records=plan.n_records,
+    )
+
+
+def blocks_of(
+    plan: PrivatePlan, chosen: tuple[int, ...], structure: np.random.Generator
+) -> list[Block]:
+    """Return the blocks of chosen attributes: decided by public numbers and the choices.
+
+    Attributes stand alone, as was checked before, where a design for few records does not fit.
+    """
+    domain, budget = plan.domain, plan.rest
+    design = choose_blocks(
+        [domain.sizes[i] for i in chosen],
+        domain.n_classes,
+        budget,
+        plan.even_records or plan.n_records,
+        structure,
+        squared_factor=squared_factor(plan.neighboring, budget.norm, nonnegative=True),
+    )
+    blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
+    try:
+        for block in blocks:
+            check_block(domain, block, domain.n_classes)
+        check_cost(tables_of(plan, budget, blocks))
+    except MemoryCapError:
+        return single_attributes(plan, chosen)
+    return blocks
+
+
+def single_attributes(plan: PrivatePlan, attributes: Iterable[int]) -> list[Block]:
+    """Return a block for each attribute of more than one code."""
+    return [(i,) for i in attributes if plan.domain.sizes[i] > 1]

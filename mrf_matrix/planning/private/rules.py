@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
 from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
 from mrf_matrix.planning.blocks.block_design import MOST_CELLS, choose_blocks
-from mrf_matrix.planning.private.screening import (
+from mrf_matrix.planning.private.choices import (
     AMPLE,
     GATED_FROM,
     GATED_RECORDS,

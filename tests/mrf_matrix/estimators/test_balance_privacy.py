@@ -13,7 +13,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private import planned_for, private_plan, records_after
-from mrf_matrix.planning.private.balance import ONE_IN, Rarity, balance_scores, even_records
+from mrf_matrix.planning.private.choices import ONE_IN, Rarity, balance_scores, even_records
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.residual.step import ResidualStep
 

@@ -56,8 +56,7 @@ from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import trees
-from mrf_matrix.planning.private.balance import Rarity
-from mrf_matrix.planning.private.screening import Attribute, Enough
+from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
 from mrf_matrix.release import curator, questions
 from mrf_matrix.release.plan import PlanError
 from mrf_matrix.residual.questions import Interaction, Scale

@@ -12,7 +12,7 @@ from mrf_matrix import Domain
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.private.screening import (
+from mrf_matrix.planning.private.choices import (
     Attribute,
     Enough,
     Screening,
