@@ -55,7 +55,7 @@ from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
-from mrf_matrix.planning.private import trees
+from mrf_matrix.planning.private import rules
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
 from mrf_matrix.release import curator, questions
 from mrf_matrix.release.plan import PlanError
@@ -630,7 +630,7 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, ch
     machine.no_claim_is_less_than_the_loss()
     model, account = machine.at(0)
     if kind is PrivateForestClassifier:
-        taken = model.plan_.chosen
+        taken = model.plan_
         assert (taken.screening is not None) == (chosen == "screened"), "the case is as it says"
         assert (taken.measured == "pool") == (chosen == "pool")
         assert bool(account.choices) == (chosen != "neither")
@@ -643,7 +643,7 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, ch
 
 
 def test_the_accountant_catches_screening_that_is_too_dear_under_pure_privacy(machine, monkeypatch):
-    monkeypatch.setattr(trees, "labels_up_to", lambda *public: 0)  # labels would take its place
+    monkeypatch.setattr(rules, "labels_up_to", lambda *public: 0)  # labels would take its place
     model = put(machine, PrivateForestClassifier, domain=FOUR, n_records=SCREENED, epsilon=1)
     machine.no_claim_is_less_than_the_loss()
     account, screening = machine.at(0)[1], model.plan_.screening
