@@ -4,7 +4,7 @@ All choices of all nodes are one step. What is left of the budget is deferred to
 leaves of the forest that was chosen: its decision-path matrix is the workload.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,7 +21,6 @@ from mrf_matrix.base.fields import (
     number_of,
     object_of,
 )
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
@@ -44,7 +43,7 @@ from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.planning.plans.strategy_choice import given_matrix
+from mrf_matrix.planning.plans.strategy_choice import given_matrix, one_strategy_each
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Deferred
 from mrf_matrix.release.questions import Cells
@@ -136,8 +135,7 @@ class TwoStagePlan:
     @cached_property
     def steps(self) -> tuple[GrowthStep, Deferred]:
         """All choices, and the share for what they pick."""
-        _, counts = shares_of(self.budget, self.parts, self.structure_share)
-        grown = GrowthStep(words_of(self.trees), self.trees)
+        grown, counts = GrowthStep(words_of(self.trees), self.trees), self.measuring.budget
         return grown, Deferred("the leaf counts of these trees", counts, self.neighboring)
 
     def __repr__(self) -> str:
@@ -365,7 +363,7 @@ def check_given_strategy(plan: TwoStagePlan) -> None:
     Raises TypeError, ValueError if it is no matrix over the domain's cells, selected for the other
     norm, or (a `RowSpaceError`) does not determine those tables.
     """
-    (one,), domain = _single(plan.measuring.strategy), plan.domain
+    (one,), domain = one_strategy_each(plan.measuring.strategy, 1), plan.domain
     if isinstance(one, str):
         return
     if isinstance(one, Strategy) and one.norm != plan.counts.norm:
@@ -401,12 +399,3 @@ def tables_of_every_structure(sizes: tuple[int, ...], max_depth: int) -> Margina
     sets = list(combinations(splittable, h))
     tables = Marginals(sizes, sets, [1] * len(sets))
     return tables if fits(tables.shape[:1], 64) else None
-
-
-def _single(strategy: object) -> Sequence[Any]:
-    given = strategy if isinstance(strategy, list | tuple) else [strategy]
-    if len(given) != 1:
-        raise ValueError(
-            f"strategy={shown(strategy)} holds {len(given)}: expected one, for there is one forest."
-        )
-    return given

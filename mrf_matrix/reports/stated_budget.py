@@ -3,18 +3,11 @@
 import re
 from fractions import Fraction
 
-from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
 BUDGET = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e+-]+|inf)\)")
 KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"PureDP": PureDP, "ZCDP": ZCDP}
-
-
-def spent_by(report: RowDisplay) -> PureDP | ZCDP:
-    """Return what a report says was spent; reports on batches say of how much."""
-    text = str(getattr(report, "budget", ""))
-    return stated_budget(text.partition(" of ")[0])
 
 
 def stated_budget(text: str) -> PureDP | ZCDP:

@@ -35,8 +35,7 @@ from mrf_matrix.kinds.model import Kind, Model, learn
 from mrf_matrix.kinds.private import PrivateSteps
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import LabelPosterior
-from mrf_matrix.release.curator import DEALT_ONCE, Live, PartyReleases
-from mrf_matrix.release.plan import partition_share
+from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.transcript import Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
@@ -187,14 +186,6 @@ class FailedFit:
     rests_on: ClaimRecord
     _taken: list[bool] = field(default_factory=list, repr=False)
 
-    def check(self) -> None:
-        """Refuse to go on where records were dealt to two steps.
-
-        Raises ValueError.
-        """
-        if partition_share(self.plan) is not None:
-            raise ValueError(f"the fit before is not gone on with: {DEALT_ONCE}")
-
     def take(self) -> None:
         """Let the steps that are left be taken, once: drawn twice they would cost twice.
 
@@ -308,7 +299,6 @@ class FitsByPlan(NoiseParameters, BudgetParameters, FitsFromCounts, ModelVotes):
         failed.rests_on.check(self)
         given, told = GivenRecords.of(self, X, y), failed.transcript
         stream, choosing = self._streams(bill_of(self, failed.plan.budget).noise_state)
-        failed.check()
         curator = Live(
             failed.plan, self._asked(given, failed.plan), partial(parts_of, failed.spending),
             self.noise, stream, choosing=choosing, provenance=told.provenance, before=told,

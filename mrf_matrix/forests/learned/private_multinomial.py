@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, Seed, plain_array
 from mrf_matrix.base.checks import check_integer
-from mrf_matrix.base.fields import FieldError
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, threshold_pattern
+from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
 from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.private.private import (
-    Boxes,
     Candidates,
     Level,
     PrivateGrowth,
+    chosen_levels,
     joined_levels,
     private_levels,
 )
@@ -208,25 +207,7 @@ class PrivateMultinomialTrees:
 
         Raises FieldError if no growing could have chosen them.
         """
-        candidates, boxes = Candidates.of(domain.sizes), Boxes.whole(domain.sizes, self.n_trees)
-        left, levels = np.asarray(choices, dtype=np.int64), []
-        for _ in range(self.max_depth if len(candidates.cut) else 0):
-            split = np.flatnonzero((boxes.high - boxes.low > 1).any(axis=1))
-            chosen, left = left[: len(split)], left[len(split) :]
-            if len(chosen) < len(split) or bool((chosen >= len(candidates.cut)).any()):
-                raise FieldError("choices: expected a candidate for every node that can be split.")
-            attribute, cut = candidates.attribute[chosen], candidates.cut[chosen]
-            low, high = boxes.low[split, attribute], boxes.high[split, attribute]
-            if not bool(((low < cut) & (cut < high)).all()):
-                raise FieldError("choices: a candidate does not cut its node.")
-            kinds, cuts = np.full(len(boxes.low), -1, dtype=np.int32), np.ones(len(boxes.low), int)
-            kinds[split], cuts[split] = attribute, cut
-            levels.append((kinds, threshold_pattern(domain.sizes, cuts)))
-            boxes = boxes.halves(split, attribute, cut)
-        if len(left):
-            raise FieldError("choices: there are more than nodes that can be split.")
-        leaves = np.full(len(boxes.low), -1, dtype=np.int32)
-        levels.append((leaves, np.zeros_like(leaves)))
+        levels = chosen_levels(domain.sizes, self.n_trees, self.max_depth, choices)
         return self._forest(domain, levels, provenance, noise)
 
     @property

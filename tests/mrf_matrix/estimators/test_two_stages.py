@@ -35,7 +35,7 @@ UNFIT = {
     "a listed matrix": ([np.ones((1, 24))], RowSpaceError, "Nothing was spent"),
     "columns": (np.eye(23), ValueError, "expected 24"),
     "norm": (select(np.eye(24), "l2", "identity"), ValueError, "norm='l1'"),
-    "two": (["identity", "identity"], ValueError, "expected one"),
+    "two": (["identity", "identity"], ValueError, "strategy holds 2"),
     "name": ("best", ValueError, "strategy='best'"),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ the domain and on earlier choices only: the codes that remain of each attribute 
 No record decides whether a node is split, so empty nodes are split too, at random.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
+from mrf_matrix.base.fields import FieldError
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import threshold_pattern
 from mrf_matrix.forests.growth.private.scores import PrivateScore
@@ -133,6 +134,30 @@ def candidate_scores(
     return np.concatenate(rows)
 
 
+def box_levels(
+    sizes: tuple[int, ...], boxes: Boxes, max_depth: int, choose: Callable[[Boxes], Longs]
+) -> list[Level]:
+    """Return the levels of trees whose nodes are split by the candidates that are chosen.
+
+    `boxes`: of the roots; `choose`: returns the candidate of each node of a level, -1 for leaves.
+
+    They come as `forest_from_levels` takes them: each level's nodes in the order of their parents.
+    """
+    candidates = Candidates.of(sizes)
+    levels: list[Level] = []
+    for _ in range(max_depth if len(candidates.cut) else 0):
+        if not len(boxes.low):
+            break
+        chosen = choose(boxes)
+        split = np.flatnonzero(chosen >= 0)
+        attribute, cut = candidates.attribute[chosen], candidates.cut[chosen]
+        kinds = np.where(chosen >= 0, attribute, -1).astype(np.int32)
+        levels.append((kinds, threshold_pattern(sizes, cut)))
+        boxes = boxes.halves(split, attribute[split], cut[split])
+    leaves = np.full(len(boxes.low), -1, dtype=np.int32)
+    return [*levels, (leaves, np.zeros_like(leaves))]
+
+
 def private_levels(
     domain: Domain,
     codes: NDArray[Any],
@@ -150,30 +175,52 @@ def private_levels(
 
     Every level of a tree spends ``attribute + cut`` once, for its nodes hold different records.
     Memory: about 40 bytes a point, 16 bytes a node and attribute, and tables of `TABLE` numbers.
-
-    They come as `forest_from_levels` takes them: each level's nodes in the order of their parents.
     """
     candidates = Candidates.of(domain.sizes)
-    boxes = boxes or Boxes.whole(domain.sizes, n_trees)
     node = np.asarray(tree, dtype=np.int64)
-    levels: list[Level] = []
-    for _ in range(growth.max_depth if len(candidates.cut) else 0):
-        if not len(boxes.low):
-            break
+
+    def choose(boxes: Boxes) -> Longs:
+        nonlocal node, record
         chosen = _choose_level(domain, codes, labels, node, record, boxes, candidates, growth, bits)
-        split = np.flatnonzero(chosen >= 0)
-        attribute, cut = candidates.attribute[chosen], candidates.cut[chosen]
-        kinds = np.where(chosen >= 0, attribute, -1).astype(np.int32)
-        levels.append((kinds, threshold_pattern(domain.sizes, cut)))
-        boxes = boxes.halves(split, attribute[split], cut[split])
         kept = np.flatnonzero(chosen[node] >= 0)
         node, record = node[kept], record[kept]
-        right = codes[record, attribute[node]] >= cut[node]
-        node = 2 * (np.cumsum(chosen >= 0) - 1)[node] + right
+        attribute, cut = candidates.attribute[chosen[node]], candidates.cut[chosen[node]]
+        node = 2 * (np.cumsum(chosen >= 0) - 1)[node] + (codes[record, attribute] >= cut)
         order = np.argsort(node, kind="stable")
         node, record = node[order], record[order]
-    leaves = np.full(len(boxes.low), -1, dtype=np.int32)
-    return [*levels, (leaves, np.zeros_like(leaves))]
+        return chosen
+
+    roots = boxes or Boxes.whole(domain.sizes, n_trees)
+    return box_levels(domain.sizes, roots, growth.max_depth, choose)
+
+
+def chosen_levels(
+    sizes: tuple[int, ...], n_trees: int, max_depth: int, choices: Sequence[int]
+) -> list[Level]:
+    """Return the levels of trees from the candidate of each node that is split, level by level.
+
+    Raises FieldError if no growing could have chosen them.
+    """
+    candidates, left = Candidates.of(sizes), np.asarray(choices, dtype=np.int64)
+
+    def choose(boxes: Boxes) -> Longs:
+        nonlocal left
+        found = np.full(len(boxes.low), -1, dtype=np.int64)
+        split = np.flatnonzero((boxes.high - boxes.low > 1).any(axis=1))
+        mine, left = left[: len(split)], left[len(split) :]
+        if len(mine) < len(split) or bool((mine >= len(candidates.cut)).any()):
+            raise FieldError("choices: expected a candidate for every node that can be split.")
+        attribute, cut = candidates.attribute[mine], candidates.cut[mine]
+        low, high = boxes.low[split, attribute], boxes.high[split, attribute]
+        if not bool(((low < cut) & (cut < high)).all()):
+            raise FieldError("choices: a candidate does not cut its node.")
+        found[split] = mine
+        return found
+
+    levels = box_levels(sizes, Boxes.whole(sizes, n_trees), max_depth, choose)
+    if len(left):
+        raise FieldError("choices: there are more than nodes that can be split.")
+    return levels
 
 
 def joined_levels(parts: Sequence[list[Level]]) -> list[Level]:

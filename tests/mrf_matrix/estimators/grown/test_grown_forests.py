@@ -208,17 +208,6 @@ def test_two_stages(coded, parts):
     assert total == len(y) if parts == "all" else 500 < total < 750
 
 
-def test_two_stages_are_repeatable_in_research(coded):
-    domain, codes, y = coded
-    both = [
-        MultinomialMatrixForestClassifier(
-            domain, strategy="identity", noise="research", noise_state=3, random_state=0
-        ).fit(codes, y)
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(both[0].leaf_values_, both[1].leaf_values_)
-
-
 def test_the_plan_adds_up():
     domain = Domain.from_sizes([3, 2], 2)
 
