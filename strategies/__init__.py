@@ -19,7 +19,6 @@ from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family, Search
 from strategies.methods.free_entries import free_entries
 from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
-from strategies.methods.kronecker_p_identity import kronecker_p_identity
 from strategies.methods.kronecker_selections import kronecker, kronecker_selections
 from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
 from strategies.methods.marginals.marginals import marginals, residual_marginals
@@ -69,7 +68,6 @@ __all__ = [
     "identity",
     "joint_tables",
     "kronecker",
-    "kronecker_p_identity",
     "kronecker_selections",
     "leaves",
     "levels",

@@ -7,7 +7,6 @@ from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family
 from strategies.methods.free_entries import free_entries
 from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
-from strategies.methods.kronecker_p_identity import kronecker_p_identity
 from strategies.methods.kronecker_selections import kronecker_selections
 from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
 from strategies.methods.marginals.marginals import marginals, residual_marginals
@@ -35,7 +34,6 @@ FAMILIES: tuple[Family, ...] = (
     path_optimal(),
     marginals(),
     workload_itself(),
-    kronecker_p_identity(),
     common_refinement(),
     row_space(),
     p_identity(),

@@ -3,6 +3,7 @@
 import numpy as np
 from data_sets import beside
 from forests_003.panels import SETTINGS, records
+from forests_003.published_products import PairLoss, alternate
 from item import Figure, Item, Run
 from scipy.optimize import minimize
 
@@ -15,7 +16,6 @@ from mrf_matrix import (
 )
 from strategies import select
 from strategies.bounds.path_bounds import distinct_paths
-from strategies.methods.kronecker_p_identity import PairLoss, alternate
 from strategies.operators import Operator
 from strategies.operators.masks.components import mask_rows
 

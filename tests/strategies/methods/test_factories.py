@@ -68,15 +68,6 @@ def test_options_serve_alone_and_in_a_sequence() -> None:
         select(PREFIX(4), method=("identity", strategies.identity()))
 
 
-def test_rows_of_a_kronecker_p_identity_are_counted() -> None:
-    prefixes = [np.tril(np.ones((n, n), dtype=bool)) for n in (32, 16)]
-    masks = [np.repeat(prefixes[0], 16, axis=0), np.tile(prefixes[1], (32, 1))]
-    workload = RowKronecker.from_masks(masks)
-    family = strategies.kronecker_p_identity(p=2)
-    found = select(workload, method=family, random_state=0, time_limit=0.2)
-    assert [factor.shape[0] for factor in found.matrix.factors] == [34, 18]
-
-
 def test_options_are_what_they_were_when_given() -> None:
     """What a caller does to a list afterwards changes no family."""
     weights, sets = [1.0, 2.0], [[0, 1]]
@@ -177,7 +168,7 @@ def test_a_factor_of_a_gram_is_served_too() -> None:
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "no rows": (lambda: strategies.p_identity(p=0), ValueError, "p=0: expected an integer"),
     "no integer": (lambda: strategies.p_identity(p=2.0), ValueError, "p=2.0"),
-    "a truth": (lambda: strategies.kronecker_p_identity(p=True), ValueError, "p=True"),
+    "a truth": (lambda: strategies.p_identity(p=True), ValueError, "p=True"),
     "one child": (lambda: strategies.tree(branching=1), ValueError, "branching=1: expected"),
     "a word": (lambda: strategies.tree(weighted="no"), ValueError, "weighted='no'"),
     "wavelet": (lambda: strategies.wavelet(weighted=1), ValueError, "weighted=1"),

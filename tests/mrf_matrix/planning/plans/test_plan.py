@@ -49,8 +49,8 @@ def released(part, rng, releases=RELEASES):
     return reconstruct(release, part.workload) - truth
 
 
-LAPLACE_ONLY = {"kronecker_p_identity", "p_identity", "free_entries", "row_space"}
-ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals"}
+LAPLACE_ONLY = {"p_identity", "free_entries", "row_space"}
+ATTRIBUTES_ONLY = {"common_refinement", "marginals"}
 """Families that do not serve a table of leaves, which has no attributes."""
 SELDOM = {
     "boxes": {("training", "epsilon"), ("training", "rho")},
