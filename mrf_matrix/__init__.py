@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mrf_matrix.base.provenance import Provenance as Provenance
     from mrf_matrix.compilation.path_matrix import path_matrix as path_matrix
     from mrf_matrix.compilation.path_matrix import path_matrix_from_codes as path_matrix_from_codes
+    from mrf_matrix.compilation.queries import prediction_workload as prediction_workload
     from mrf_matrix.compilation.queries import query_matrix as query_matrix
-    from mrf_matrix.compilation.workloads import prediction_workload as prediction_workload
     from mrf_matrix.datasets.dataset import Dataset as Dataset
     from mrf_matrix.datasets.registry import list_datasets as list_datasets
     from mrf_matrix.datasets.registry import load_dataset as load_dataset

@@ -60,9 +60,9 @@ def note(line: str) -> None:
 
 def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
     """Print advice on wide columns to standard error."""
-    from mrf_matrix.domain.writing.advice import wide_columns
+    from mrf_matrix.domain.readable import wide_columns
 
-    for line in wide_columns(domain, n_records, noise):
+    for line in wide_columns(domain.attributes, n_records, noise):
         note(f"Note: {line}")
 
 

@@ -1,9 +1,12 @@
 """Forest -> T; records -> Q; T and Q -> workload W; records and forest -> C = T D."""
 
-from mrf_matrix.compilation.leaf_counts import leaf_counts
-from mrf_matrix.compilation.path_matrix import path_matrix, path_matrix_from_codes
-from mrf_matrix.compilation.queries import query_codes, query_matrix
-from mrf_matrix.compilation.workloads import leaf_incidence, prediction_workload
+from mrf_matrix.compilation.path_matrix import leaf_counts, path_matrix, path_matrix_from_codes
+from mrf_matrix.compilation.queries import (
+    leaf_incidence,
+    prediction_workload,
+    query_codes,
+    query_matrix,
+)
 
 __all__ = [
     "leaf_counts",

@@ -1,4 +1,4 @@
-"""A CSV or Parquet file with a domain file."""
+"""A CSV or Parquet file with a domain file, and the values of its columns of text."""
 
 import csv
 import gzip
@@ -14,18 +14,19 @@ from typing import IO, BinaryIO, Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
-from mrf_matrix.base.file_format import (
-    IN_WORDS,
-    PLAIN,
-    TAB_ENDINGS,
-    FileFormat,
-    separator_hint,
-)
+from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat, separator_hint
 from mrf_matrix.base.files import opened_regular
-from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
-from mrf_matrix.domain import Domain, DomainError
+from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
+from mrf_matrix.domain.encoding import numbers, value_array
 from mrf_matrix.domain.errors import name_some
+from mrf_matrix.domain.texts import (
+    MISSING_MARKS,
+    number_in_text,
+    positions_of,
+    read_column,
+    text_column,
+)
 
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz", *TAB_ENDINGS), (".parquet", ".pq")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
@@ -380,3 +381,36 @@ def columns_of_rows(
         )
     columns = list(zip(*filter(None, rows), strict=True)) or [()] * len(header)
     return dict(zip(header, columns, strict=True))
+
+
+def typed_column(attribute: Attribute, texts: Sequence[str], decimal: str = ".") -> Values:
+    """Return the values of a text column in the types of an attribute, missing ones None or NaN.
+
+    Texts without a meaning stay as they are, so that encoding judges them.
+
+    Raises DomainError if bins of numbers meet a text that is no number.
+    """
+    column = read_column(attribute, text_column(attribute, texts, decimal))
+    if attribute.is_numeric:
+        values = numbers(attribute, column).astype(np.float64)
+        return values if column.missing is None else np.where(column.missing, np.nan, values)
+    return np.asarray(value_array(column.levels or ())[column.values])
+
+
+def guessed_column(texts: Sequence[str], decimal: str = ".") -> Values:
+    """Return a column as numbers if every text is one, else as text: for a domain from data."""
+    positions, distinct = positions_of(texts)
+    present = [text.strip() for text in distinct]
+    marked = [None if text in MISSING_MARKS else text for text in present]
+    numbers = [None if text is None else number_in_text(text, decimal) for text in marked]
+    numeric = all(
+        n is not None for n, text in zip(numbers, marked, strict=True) if text is not None
+    )
+    return np.asarray(value_array(numbers if numeric else marked)[positions])
+
+
+def concatenated_parts(parts: list[Values]) -> Values:
+    """Concatenate parts of one column; where their types differ, values keep their own."""
+    if len({part.dtype.kind for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=object)

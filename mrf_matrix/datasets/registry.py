@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Literal
 
 from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
-from mrf_matrix.datasets.car import CAR_EVALUATION
+from mrf_matrix.datasets.built_in import (
+    BALANCE_SCALE,
+    CAR_EVALUATION,
+    MONKS,
+    NURSERY,
+    SCIKIT_SETS,
+    TIC_TAC_TOE,
+    RuleSet,
+    ScikitSet,
+)
 from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
 from mrf_matrix.datasets.files import is_data_file, read_file
-from mrf_matrix.datasets.nursery import NURSERY
-from mrf_matrix.datasets.openml import PREFIX, fetch_columns
-from mrf_matrix.datasets.rules import RuleSet
-from mrf_matrix.datasets.scikit import SCIKIT_SETS, ScikitSet
-from mrf_matrix.datasets.small_rules import BALANCE_SCALE, MONKS
-from mrf_matrix.datasets.tables import Table, resolve_domain, table_of
-from mrf_matrix.datasets.tic_tac_toe import TIC_TAC_TOE
+from mrf_matrix.datasets.tables import PREFIX, Table, fetch_columns, resolve_domain, table_of
 from mrf_matrix.domain import Domain, DomainError
 
 RULE_SETS = (CAR_EVALUATION, NURSERY, BALANCE_SCALE, TIC_TAC_TOE, *MONKS)

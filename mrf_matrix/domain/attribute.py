@@ -7,20 +7,24 @@ from datetime import date
 from itertools import pairwise
 from typing import Literal, cast
 
+import numpy as np
+
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.base.provenance import DOMAIN, Provenance
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain.attribute_checks import (
+from mrf_matrix.domain.attribute_parts import (
     MAX_SIZE,
+    Groups,
     Scalar,
     check_name,
     check_one_kind,
     checked_categories,
     checked_edges,
+    checked_groups,
     checked_missing_values,
     checked_size,
+    day_of,
 )
-from mrf_matrix.domain.code_groups import Groups, checked_groups
-from mrf_matrix.domain.dates import day_of
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
 READ_OFF = Provenance.from_records("domain")
@@ -292,3 +296,52 @@ def interval_texts(edges: Sequence[str], *, is_open: bool) -> tuple[str, ...]:
     if is_open:
         return (f"({texts[0][1:]}", *texts[1:])
     return (*texts[:-1], f"{texts[-1][:-1]}]")
+
+
+MOST_BINS = 16
+"""Of an ordered attribute, in private forests. On public sets whose numbers were cut into a hundred
+codes, 8 to 24 bins were one to three points of accuracy ahead of all codes at ε = 1 and 4."""
+
+Numbers = Sequence[int | float]
+
+
+def coarser_attribute(attribute: Attribute, most: int) -> Attribute:
+    """Return an attribute of at most so many bins of equally many neighbouring codes.
+
+    The first one may have fewer. The last one holds both its ends.
+
+    `most`: bins, beside the code of missing values, which stays.
+
+    It is the attribute itself where codes are few or have no order, or values that are not listed
+    have a code of their own.
+    """
+    if attribute.n_known <= most or not attribute.is_ordered or attribute.unknown == "other":
+        return attribute
+    width = -(-attribute.n_known // most)
+    later = range((attribute.n_known - 1) % width + 1, attribute.n_known, width)  # first codes
+    if attribute.edges is None:
+        values = cast(Numbers, attribute.categories)
+        return Attribute(
+            attribute.name,
+            edges=[values[0], *(values[code] for code in later), values[-1]],
+            missing=attribute.missing,
+            missing_values=attribute.missing_values,
+            _provenance=attribute.provenance,
+        )
+    edges = attribute.edges
+    if attribute.outside == "open":  # whose first bin ends at the first edge
+        return replace(attribute, edges=tuple(edges[code - 1] for code in later))
+    return replace(attribute, edges=(edges[0], *(edges[code] for code in later), edges[-1]))
+
+
+def coarser_codes(
+    attributes: Sequence[Attribute], coarser: Sequence[Attribute], codes: AnyInts
+) -> Codes:
+    """Return the codes over coarser attributes of records that are codes already, shape (N, d)."""
+    found = codes.astype(np.int32)
+    for i, (fine, coarse) in enumerate(zip(attributes, coarser, strict=True)):
+        if fine != coarse:
+            width = -(-fine.n_known // coarse.n_known)  # the least that makes so few bins
+            from_last = (fine.n_known - 1 - found[:, i]) // width  # -1 of missing values
+            found[:, i] = coarse.n_known - 1 - from_last
+    return found

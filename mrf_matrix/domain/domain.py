@@ -16,9 +16,8 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance, join
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.attribute_checks import Scalar
-from mrf_matrix.domain.coarser import MOST_BINS, coarser_attribute
+from mrf_matrix.domain.attribute import MOST_BINS, Attribute, coarser_attribute
+from mrf_matrix.domain.attribute_parts import Scalar
 from mrf_matrix.domain.columns import Outside
 from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError, name_few, name_some

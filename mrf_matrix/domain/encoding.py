@@ -10,10 +10,16 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values, plain_array
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.attribute_checks import Scalar, match_key
-from mrf_matrix.domain.code_groups import GroupOfCode, Groups
+from mrf_matrix.domain.attribute_parts import (
+    GroupOfCode,
+    Groups,
+    Scalar,
+    dates_of_days,
+    day_or_none,
+    days_of_times,
+    match_key,
+)
 from mrf_matrix.domain.columns import Column, as_any_column, read_columns
-from mrf_matrix.domain.dates import dates_of_days, day_or_none, days_of_times
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 

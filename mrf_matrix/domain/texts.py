@@ -19,9 +19,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.code_groups import GroupOfCode
+from mrf_matrix.domain.attribute_parts import GroupOfCode, day_or_none
 from mrf_matrix.domain.columns import Column
-from mrf_matrix.domain.dates import day_or_none
 from mrf_matrix.domain.errors import DomainError, name_some
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})

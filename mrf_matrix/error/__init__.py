@@ -1,6 +1,10 @@
 """Expected errors, flips and their coefficients: numbers known without data."""
 
-from mrf_matrix.error.expected_error import ExpectedError, direct_error, expected_error
-from mrf_matrix.error.release_budget import smallest_release_budget
+from mrf_matrix.error.expected_error import (
+    ExpectedError,
+    direct_error,
+    expected_error,
+    smallest_release_budget,
+)
 
 __all__ = ["ExpectedError", "direct_error", "expected_error", "smallest_release_budget"]

@@ -26,7 +26,7 @@ from mrf_matrix.release.plan import LARGEST_DELTA, Budget, Plan, is_plan, record
 from mrf_matrix.release.transcript import Announced, Outcome, Transcript
 from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
 from mrf_matrix.voting.intervals import Margins
-from mrf_matrix.voting.voting import log_odds_of, once_a_cell
+from mrf_matrix.voting.voting import log_odds_of, per_distinct_row
 
 COMMON = frozenset({"budget", "delta", "neighboring", "n_records"})
 Sizes = tuple[int, ...]
@@ -69,7 +69,7 @@ class Kind(ABC):
 
     def probabilities(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
         """Return class probabilities, shape (b, k)."""
-        return once_a_cell(posterior.probabilities, codes, sizes, dear=False)
+        return per_distinct_row(posterior.probabilities, codes, sizes, expensive=False)
 
     def log_odds(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""

@@ -23,8 +23,7 @@ from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.questions import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
-from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
-from mrf_matrix.voting.naive_bayes import naive_bayes_leaf_logs, posterior_shares
+from mrf_matrix.voting.evidence import LEAST_TOTAL, naive_bayes_leaf_logs, posterior_shares
 from mrf_matrix.voting.voting import forest_votes, log_shares
 
 LEAST_ALPHA, LARGEST_ALPHA = 1e-100, 1e100

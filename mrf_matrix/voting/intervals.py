@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Codes, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.domain.columns import Records
+from mrf_matrix.voting.ensemble_votes import RedrawableEnsemble, agreements, checked_draws
 from mrf_matrix.voting.margin_widths import VotingEnsemble, half_widths
-from mrf_matrix.voting.redrawn_votes import RedrawableEnsemble, agreements, checked_draws
 from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
 Margins = tuple[NDArray[np.intp], Array, Array, Array]
@@ -140,7 +140,7 @@ class WeightVoteIntervals(VoteIntervals):
 
         Under weight voting without shrinkage, where the interval of the margin holds 0. Under any
         other rule the noise is drawn again, and a label is withheld that less than `level` of the
-        redrawn votes agree with; see `mrf_matrix.voting.redrawn_votes`.
+        redrawn votes agree with; see `mrf_matrix.voting.ensemble_votes`.
 
         Parameters
         ----------

@@ -1,11 +1,11 @@
-r"""Half-widths of margins of weight votes, from the law of the discrete noise behind them.
+r"""Half-widths of margins of weight votes, from the noise draws behind them and their law.
 
-The weight votes of a record have errors :math:`U_c = \sum_j c_j Z_{jc}`, independent between
-classes and of one variance v. A margin between two classes has the error :math:`U_a - U_b`, whose
-law is known to the last atom: `mrf_matrix.error.noise_sums`. Continuous laws stand for it badly
-where few coarse draws make up the vote, as in one tree at :math:`\varepsilon \ge 1`: half-widths
-between two lattice points cover no more than the smaller one does. Three widths, each at least the
-first:
+The weight
+votes of a record have errors :math:`U_c = \sum_j c_j Z_{jc}`, independent between classes and of
+one variance v. A margin between two classes has the error :math:`U_a - U_b`, whose law is known to
+the last atom: `mrf_matrix.error.noise_sums`. Continuous laws stand for it badly where few coarse
+draws make up the vote, as in one tree at :math:`\varepsilon \ge 1`: half-widths between two lattice
+points cover no more than the smaller one does. Three widths, each at least the first:
 
 continuous
     Quantile of the normal law under Gaussian noise; under Laplace noise the wider of this and of
@@ -19,7 +19,7 @@ exact
     The least width (to a fiftieth of a step) that covers enough under the exact law.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 from typing import Protocol
 
@@ -28,8 +28,55 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, combined
 from mrf_matrix.mechanisms import Release
+from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
+
+ENTRIES = 2**25  # most coefficients that are sought
+
+AT_ONCE = 2**23  # coefficients that are held at a time
+
+
+def vote_terms(
+    asked: Callable[[Codes], Operator], release: Release, codes: Codes
+) -> list[NoiseTerm] | None:
+    """Return the weighted noise draws of answers by least squares, if they can be afforded.
+
+    `asked`: from records to the workload of their votes, a row for each; `codes` (b, d).
+    None where the coefficients are too many, or memory or structure do not allow them.
+    """
+    rounded, law = release.mechanism.rounded, release.law
+    measured = rounded.matrix.shape[0]
+    simple = _measures_cells(rounded.recovery)  # else a block costs as much as all records do
+    if len(codes) * measured > (ENTRIES if simple else AT_ONCE):
+        return None
+    step = max(32, AT_ONCE // measured) if simple else len(codes)
+    terms: list[NoiseTerm] = []
+    for start in range(0, len(codes), step):
+        rows = _coefficients(asked(codes[start : start + step]), rounded.recovery)
+        if rows is None:
+            return None
+        terms += [NoiseTerm.of(row, law) for row in rows]
+    return terms
+
+
+def _measures_cells(recovery: Operator) -> bool:
+    """Say whether a strategy measures cells, or groups of them, each by itself."""
+    inner = recovery.inner if isinstance(recovery, Scaled) else recovery
+    return isinstance(inner, Grouping | Identity)
+
+
+def _coefficients(asked: Operator, recovery: Operator) -> Iterable[Array] | None:
+    """Return the coefficients of each row, those that are zero left out where that is cheap."""
+    if not _measures_cells(recovery):
+        return answer_coefficients(asked, recovery, np.arange(asked.shape[0]))
+    weight, inner = 1.0, recovery
+    if isinstance(recovery, Scaled):
+        weight, inner = recovery.weight, recovery.inner
+    rows = (over_groups(asked, inner) if isinstance(inner, Grouping) else asked).to_sparse()
+    return (part / weight for part in np.split(rows.data, rows.indptr[1:-1]))
+
 
 FINE = 20.0  # deviation of a margin, in heaviest coefficients, from which a step more is cheap
 

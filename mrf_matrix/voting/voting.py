@@ -53,19 +53,21 @@ def forest_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
     The largest temporary is the leaf numbers of one block of records (`ROUTED_AT_ONCE`).
     """
     routed = partial(_routed_votes, forest, votes_of_leaf=votes_of_leaf)
-    return once_a_cell(routed, codes, forest.domain.sizes, dear=forest.n_trees >= MANY_TREES)
+    return per_distinct_row(
+        routed, codes, forest.domain.sizes, expensive=forest.n_trees >= MANY_TREES
+    )
 
 
-def once_a_cell(
-    votes: Callable[[Codes], Array], codes: Codes, sizes: tuple[int, ...], *, dear: bool
+def per_distinct_row(
+    votes: Callable[[Codes], Array], codes: Codes, sizes: tuple[int, ...], *, expensive: bool
 ) -> Array:
     """Return the votes of every record, worked out once for a cell where many records share it.
 
     `votes`: from codes of shape (b, d) to votes of shape (b, k), row by row; `codes` (b, d);
-    `sizes`: attribute sizes of the domain; `dear`: whether a record's votes take longer than
+    `sizes`: attribute sizes of the domain; `expensive`: whether a record's votes take longer than
     sorting its cell's number.
     """
-    if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if dear else 4 * len(codes)):
+    if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if expensive else 4 * len(codes)):
         return votes(codes)
     rows, own = distinct_cells(codes, sizes)
     return (

@@ -57,7 +57,7 @@ def new(
     """
     from mrf_matrix.datasets.files import header_of
     from mrf_matrix.domain import Domain, DomainError
-    from mrf_matrix.domain.writing.words import HELP, described
+    from mrf_matrix.domain.shorthand import HELP, described
 
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
@@ -102,7 +102,7 @@ def new(
 def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
     from mrf_matrix.domain import Domain
-    from mrf_matrix.domain.writing.foreign import foreign_domain, not_kept
+    from mrf_matrix.domain.foreign import foreign_domain, not_kept
 
     check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
     try:
@@ -181,7 +181,7 @@ HEADER = ("attribute", "codes", "labels")
 @command.command(name="schema")
 def schema() -> None:
     """Print the JSON Schema of domain files, with which editors complete and check them."""
-    from mrf_matrix.domain.writing.json_schema import domain_schema
+    from mrf_matrix.domain.serialization import domain_schema
 
     click.echo(json.dumps(domain_schema(), indent=2))
 
@@ -234,7 +234,7 @@ def _asked(name: str) -> Any:
     from mrf_matrix.base.fields import FieldError
     from mrf_matrix.domain import DomainError
     from mrf_matrix.domain.serialization import attribute_from_dict
-    from mrf_matrix.domain.writing.words import described
+    from mrf_matrix.domain.shorthand import described
 
     while True:
         try:
@@ -255,7 +255,7 @@ def _keep(domain: "Domain", file: Path) -> None:
 def _parsed(schema: Path) -> object:
     from mrf_matrix.base.fields import parsed
     from mrf_matrix.base.files import content_of
-    from mrf_matrix.domain.writing.yaml_text import yaml_value
+    from mrf_matrix.domain.foreign import yaml_value
 
     content = content_of(schema)
     if schema.suffix.lower() in (".yaml", ".yml"):

@@ -16,8 +16,7 @@ from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.voting.margin_widths import half_widths
-from mrf_matrix.voting.vote_draws import vote_terms
+from mrf_matrix.voting.margin_widths import half_widths, vote_terms
 from strategies.operators import Operator
 
 

@@ -10,7 +10,7 @@ from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain import Domain, required_domain, will_be_read_off
-from mrf_matrix.domain.coarser import coarser_codes
+from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.estimators.shared.parameters import DomainParameters
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble

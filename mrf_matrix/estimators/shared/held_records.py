@@ -7,7 +7,7 @@ import numpy as np
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.coarser import coarser_codes
+from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.estimators.shared.given_counts import (
     CountedTables,
     GivenCounts,

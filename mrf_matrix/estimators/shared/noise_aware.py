@@ -15,11 +15,10 @@ from mrf_matrix.estimators.shared.parameters import Outside, Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
-from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
+from mrf_matrix.voting.ensemble_votes import ensemble_votes, fresh_leaf_noise, shares_of_votes
 from mrf_matrix.voting.intervals import WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
-from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
-from mrf_matrix.voting.vote_draws import vote_terms
+from mrf_matrix.voting.margin_widths import vote_terms
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
 from strategies import Strategy
 from strategies.operators import Operator

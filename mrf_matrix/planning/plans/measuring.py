@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.shown import shown
-from mrf_matrix.error.release_budget import checked_targets
+from mrf_matrix.error.expected_error import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budgets.claim import SHARE_RULES, checked_neighboring
 from strategies import families

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.coarser import MOST_BINS
+from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.domain.errors import name_few
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms.budgets.claim import (

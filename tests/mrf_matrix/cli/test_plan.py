@@ -7,8 +7,7 @@ from click.testing import CliRunner
 
 from mrf_matrix import Domain
 from mrf_matrix.cli.main import main
-from mrf_matrix.datasets.rules import RuleSet
-from mrf_matrix.datasets.scikit import ScikitSet
+from mrf_matrix.datasets.built_in import RuleSet, ScikitSet
 
 SMALL = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--time-limit", "0.2"]
 FEW = ["--max-depth", "1,2", "--n-trees", "4", "--strategy", "identity", "--time-limit", "0.2"]

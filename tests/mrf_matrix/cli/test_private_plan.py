@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from mrf_matrix import Domain, PrivateForestClassifier
 from mrf_matrix.cli.main import main
-from mrf_matrix.datasets.rules import RuleSet
+from mrf_matrix.datasets.built_in import RuleSet
 from mrf_matrix.planning.public_domain import public_domain
 
 

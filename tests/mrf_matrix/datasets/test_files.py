@@ -284,7 +284,7 @@ def test_openml(openml: list[dict[str, Any]], name: str, asked: dict[str, Any]) 
 def test_openml_without_pandas(
     openml: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mrf_matrix.datasets import openml as module
+    from mrf_matrix.datasets import tables as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     assert load_dataset("openml:24", domain=MUSHROOM).codes.tolist() == [[1], [0]]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix.datasets import list_datasets, load_dataset
-from mrf_matrix.datasets.tic_tac_toe import SQUARES
+from mrf_matrix.datasets.built_in import SQUARES
 
 COUNTS = {
     "car": {"unacc": 1210, "acc": 384, "good": 69, "vgood": 65},

@@ -10,7 +10,7 @@ import pytest
 from sklearn import datasets as scikit
 
 from mrf_matrix.datasets import load_dataset
-from mrf_matrix.datasets.scikit import SCIKIT_SETS
+from mrf_matrix.datasets.built_in import SCIKIT_SETS
 
 NAMES = [item.name for item in SCIKIT_SETS]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.domain.coarser import MOST_BINS, coarser_codes
+from mrf_matrix.domain.attribute import MOST_BINS, coarser_codes
 from mrf_matrix.domain.errors import DomainError
 
 

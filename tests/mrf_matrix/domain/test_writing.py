@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.domain import DomainError, as_domain, required_domain
-from mrf_matrix.domain.code_groups import GroupOfCode, checked_groups
-from mrf_matrix.domain.writing.advice import wide_columns
-from mrf_matrix.domain.writing.foreign import foreign_domain, not_kept
-from mrf_matrix.domain.writing.json_schema import domain_schema
-from mrf_matrix.domain.writing.shorthand import written_out
-from mrf_matrix.domain.writing.vocabularies import VOCABULARIES
-from mrf_matrix.domain.writing.words import described
+from mrf_matrix.domain.attribute_parts import GroupOfCode, checked_groups
+from mrf_matrix.domain.foreign import foreign_domain, not_kept
+from mrf_matrix.domain.readable import wide_columns
+from mrf_matrix.domain.serialization import domain_schema
+from mrf_matrix.domain.shorthand import VOCABULARIES, described, written_out
 
 DATES = ["2019-12-31", "2020-01-01", "2020-12-31", "2021-01-01", None]
 ADMITTED = Attribute(
@@ -324,10 +322,10 @@ def test_schemas_without_finite_values_name_all_such_columns():
 def test_wide_columns_get_advice():
     domain = Domain([Attribute("code", categories=[f"c{i}" for i in range(200)]),
                      Attribute("sex", size=2)])  # fmt: skip
-    (line,) = wide_columns(domain, 1000)
+    (line,) = wide_columns(domain.attributes, 1000)
     assert "200 codes: group them, or expect about 5 records of each" in line
-    assert not wide_columns(domain, 10**6)
-    assert "noise of 40" in wide_columns(domain, 10**4, noise=40)[0]
+    assert not wide_columns(domain.attributes, 10**6)
+    assert "noise of 40" in wide_columns(domain.attributes, 10**4, noise=40)[0]
 
 
 def test_a_domain_is_taken_by_its_path(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix.error import expected_error, smallest_release_budget
-from mrf_matrix.error.release_budget import rounded_up
+from mrf_matrix.error.expected_error import rounded_up
 from strategies import smallest_budget
 
 

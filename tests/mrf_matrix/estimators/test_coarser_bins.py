@@ -14,7 +14,7 @@ from mrf_matrix import (
     partial_counts,
     save_model,
 )
-from mrf_matrix.domain.coarser import MOST_BINS
+from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.forests.sources.block_trees import BlockTrees
 from mrf_matrix.study.effects import effect
 from strategies.operators import memory_cap

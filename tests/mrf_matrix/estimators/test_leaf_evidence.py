@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrf_matrix.voting.leaf_evidence import odds_logs
+from mrf_matrix.voting.evidence import odds_logs
 
 PRIORS = (np.array([0.5, 0.5]), np.array([0.9, 0.1]), np.array([0.2, 0.3, 0.5]))
 

@@ -26,7 +26,7 @@ from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans.cost import MASKS_HELD
-from mrf_matrix.voting.naive_bayes import naive_bayes_forest
+from mrf_matrix.voting.evidence import naive_bayes_forest
 from strategies.operators import MemoryCapError, memory_cap
 
 CLASSIFIERS = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Attribute, Domain, RandomTrees, compare, load_dataset
-from mrf_matrix.domain.coarser import coarser_codes
+from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.study.methods import METHODS, Setting
 
 

@@ -19,7 +19,8 @@ from mrf_matrix.mechanisms import (
     measure,
     row_variances,
 )
-from mrf_matrix.voting import margin_widths, vote_draws
+from mrf_matrix.voting import margin_widths
+from mrf_matrix.voting import margin_widths as vote_draws
 from mrf_matrix.voting.margin_widths import STEPS, is_fine, margin_quantile, missed_of, width_under
 from strategies.operators import Grouping, Identity, Scaled, Sparse
 

@@ -8,8 +8,8 @@ from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees, load_dataset
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import concatenate
 from mrf_matrix.study import expected_calibration_error
-from mrf_matrix.voting.ensemble_votes import ensemble_votes, what_leaves_say
-from mrf_matrix.voting.leaf_evidence import evidence_scale
+from mrf_matrix.voting.ensemble_votes import ensemble_votes, leaf_evidence
+from mrf_matrix.voting.evidence import evidence_scale
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, independent_noise
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
@@ -70,7 +70,7 @@ def test_leaves_of_noise_alone_add_nothing(rule):
     forest = RandomTrees(n_trees=8, max_depth=1).grow(domain, random_state=0)
     noise = np.random.default_rng(0).normal(scale=4.0, size=(forest.n_leaves, 2))
     leaves = NoisyLeaves(forest, np.array([30.0, 10.0]) + noise, 16.0)
-    table, _ = what_leaves_say(leaves, rule, "leaves")
+    table, _ = leaf_evidence(leaves, rule, "leaves")
     spread = max(np.ptp(table[forest.leaf_tree == t], axis=0).max() for t in range(8))
     assert spread < (0.06 if rule == "posterior" else 0.02)
     if rule == "posterior":
@@ -78,7 +78,7 @@ def test_leaves_of_noise_alone_add_nothing(rule):
     first = np.where(np.arange(forest.n_leaves) % 2, 35.0, 5.0)
     told = NoisyLeaves(forest, np.stack([first, 40 - first], axis=1) + noise, 16.0)
     # the negative control: leaves that do differ
-    assert np.ptp(what_leaves_say(told, rule, "leaves")[0], axis=0).max() > 0.5
+    assert np.ptp(leaf_evidence(told, rule, "leaves")[0], axis=0).max() > 0.5
 
 
 @pytest.mark.parametrize("voting", NOISE_AWARE_VOTINGS)

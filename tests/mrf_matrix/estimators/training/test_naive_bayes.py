@@ -13,7 +13,7 @@ from sklearn.naive_bayes import CategoricalNB
 from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
 from mrf_matrix.mechanisms import BudgetError
-from mrf_matrix.voting.naive_bayes import naive_bayes_forest, naive_bayes_leaf_logs
+from mrf_matrix.voting.evidence import naive_bayes_forest, naive_bayes_leaf_logs
 
 INFINITE = float("inf")
 

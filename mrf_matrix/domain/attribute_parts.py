@@ -1,15 +1,65 @@
-"""Checks of what an attribute is made of; each returns plain Python values or raises."""
+"""Parts of an attribute, each checked: names, categories, edges, dates and groups of codes."""
 
 import sys
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import date
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from numbers import Integral, Real
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from mrf_matrix.base import is_plain_line
+from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_few
+
+EPOCH = datetime(1970, 1, 1)
+DAY = timedelta(days=1)
+
+
+def day_of(value: object) -> float:
+    """Return the days since 1970 of a date, a time or an ISO text; NaN of what is missing.
+
+    Raises ValueError if it is no date.
+
+    >>> day_of("1970-01-03"), day_of("1970-01-03T12:00")
+    (2.0, 2.5)
+    """
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=None) - EPOCH) / DAY
+    if isinstance(value, date):
+        return float(value.toordinal() - EPOCH.toordinal())
+    if isinstance(value, np.datetime64):
+        return float(days_of_times(np.array([value]))[0])
+    raise ValueError("no date")
+
+
+def day_or_none(value: object) -> float | None:
+    """Return a value's days since 1970, None if it is no date."""
+    try:
+        return day_of(value)
+    except ValueError:
+        return None
+
+
+def days_of_times(values: Values) -> Array:
+    """Return the days since 1970 of an array of datetime64; NaN of NaT."""
+    return np.asarray((values - np.datetime64(0, "D")) / np.timedelta64(1, "D"), dtype=np.float64)
+
+
+def dates_of_days(days: ArrayLike) -> Values:
+    """Return the dates on which days lie; NaT of NaN."""
+    floored = np.floor(np.asarray(days, dtype=np.float64))
+    known = np.isfinite(floored)
+    return np.where(
+        known, np.where(known, floored, 0).astype("datetime64[D]"), np.datetime64("NaT", "D")
+    )
+
 
 Scalar = str | int | float | bool
 MAX_SIZE = 2**31 - 1  # codes are int32
@@ -177,3 +227,103 @@ def checked_edge(name: str, edge: object) -> int | float:
             "holds, or dates alone. For open-ended outer bins give outside='open'."
         )
     return int(edge) if isinstance(edge, Integral) else float(edge)
+
+
+Groups = tuple[tuple[str, tuple[str, ...]], ...]
+"""Each group's label, and the prefixes and ranges of prefixes that belong to it."""
+
+
+def checked_groups(name: str, groups: object) -> Groups:
+    """Return groups as labels with their prefixes; refuse none, or prefixes of two groups.
+
+    `groups`: a mapping of labels to prefixes, or a list of prefixes that are their own labels.
+    """
+    pairs: Iterable[object]
+    if isinstance(groups, Mapping):
+        pairs = groups.items()
+    elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
+        pairs = [(one, one) if isinstance(one, str) else one for one in groups]
+    else:
+        raise _unfit(name)
+    found = []
+    for pair in pairs:
+        if not isinstance(pair, Sequence) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise _unfit(name)
+        listed = (pair[1],) if isinstance(pair[1], str) else pair[1]
+        prefixes = tuple(listed) if isinstance(listed, Iterable) else ()
+        if not prefixes or not all(isinstance(one, str) and one.strip() for one in prefixes):
+            raise _unfit(name)
+        for one in prefixes:
+            _check_range(name, one.strip())
+        found.append((pair[0], tuple(one.strip() for one in prefixes)))
+    for (low, high, _), (following, _, _) in pairwise(intervals(found)):
+        if following[: len(high)] <= high:
+            raise DomainError(
+                f"Attribute {name!r}: codes that begin with {following!r} are in the group of "
+                f"{low!r} to {high!r} as well; expected every code in one group only."
+            )
+    return tuple(found)
+
+
+def _check_range(name: str, prefix: str) -> None:
+    """Refuse what is written as a range and is none: ``1-99``, ``E14-E10``."""
+    low, dash, high = prefix.replace("\u2013", "-").partition("-")
+    if not dash or not low or not high or "-" in high:
+        return
+    alike = low[:1].isalpha() == high[:1].isalpha() and high[-1].isdigit() and low[-1].isdigit()
+    if len(low) > len(high) and not (low[:1].isalpha() and high[:1].isalpha()):
+        return  # one code, such as 1234-5
+    if alike and (len(low) != len(high) or low > high):
+        raise DomainError(
+            f"Attribute {name!r}: {prefix!r} is no range of codes; expected two ends of one "
+            f"length, the smaller first, such as 'E10-E14' or '01-99'."
+        )
+
+
+def _unfit(name: str) -> DomainError:
+    return DomainError(
+        f"Attribute {name!r}: groups expects labels with prefixes of codes, for example "
+        "{'diabetes': ['E10-E14'], 'heart': ['I20-I25', 'I50']}."
+    )
+
+
+def intervals(groups: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[str, str, int]]:
+    """Return first prefix, last prefix and group of every range, in order.
+
+    ``E10-E14`` is a range, for its ends are equally long; ``1234-5`` is one prefix, and what looks
+    like a range and is none was refused.
+    """
+    found = []
+    for group, (_, prefixes) in enumerate(groups):
+        for prefix in prefixes:
+            low, dash, high = prefix.replace("\u2013", "-").partition("-")
+            whole = dash and len(low) == len(high) and low <= high
+            found.append((low, high, group) if whole else (prefix, prefix, group))
+    return sorted(found)
+
+
+class GroupOfCode:
+    """Finds the group of a code: its label, or the only range that its first characters are in.
+
+    >>> group = GroupOfCode((("diabetes", ("E10-E14",)), ("heart", ("I20-I25", "I50"))))
+    >>> group("E11.9"), group("I50"), group("heart"), group("J45")
+    (0, 1, 1, -1)
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        self._labels = {label: group for group, (label, _) in enumerate(groups)}
+        self._ranges = intervals(groups)
+        self._lows = [low for low, _, _ in self._ranges]
+
+    def __call__(self, value: object) -> int:
+        """Return the number of a value's group, -1 if it is in none."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        code = str(value).strip()
+        if code in self._labels:
+            return self._labels[code]
+        place = bisect_right(self._lows, code) - 1
+        if place < 0:
+            return -1
+        _, high, group = self._ranges[place]
+        return group if code[: len(high)] <= high else -1

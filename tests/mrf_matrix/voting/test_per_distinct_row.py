@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrf_matrix.voting.voting import FEW_RECORDS, once_a_cell
+from mrf_matrix.voting.voting import FEW_RECORDS, per_distinct_row
 
 
 def table_of(rows):
@@ -12,11 +12,11 @@ def table_of(rows):
 
 
 @pytest.mark.parametrize("n_records", [0, 5, FEW_RECORDS, 3 * FEW_RECORDS])
-@pytest.mark.parametrize("dear", [True, False])
-def test_equal_to_one_by_one(n_records, dear):
+@pytest.mark.parametrize("expensive", [True, False])
+def test_equal_to_one_by_one(n_records, expensive):
     rng = np.random.default_rng(0)
     codes = rng.integers([3, 4], size=(n_records, 2)).astype(np.int32)
-    got = once_a_cell(table_of, codes, (3, 4), dear=dear)
+    got = per_distinct_row(table_of, codes, (3, 4), expensive=expensive)
     np.testing.assert_array_equal(got, table_of(codes))
 
 
@@ -29,13 +29,15 @@ def test_each_cell_once():
         return table_of(rows)
 
     codes = np.random.default_rng(1).integers([3, 4], size=(2 * FEW_RECORDS, 2)).astype(np.int32)
-    once_a_cell(counted, codes, (3, 4), dear=False)
+    per_distinct_row(counted, codes, (3, 4), expensive=False)
     assert seen == [12]
 
 
 @pytest.mark.parametrize(
-    ("sizes", "dear"), [((2**32, 2**32), True), ((2**20, 2**20), False)], ids=["huge", "cheap"]
+    ("sizes", "expensive"), [((2**32, 2**32), True), ((2**20, 2**20), False)], ids=["huge", "cheap"]
 )
-def test_cells_too_many_to_sort_are_voted_on_one_by_one(sizes, dear):
+def test_cells_too_many_to_sort_are_voted_on_one_by_one(sizes, expensive):
     codes = np.random.default_rng(2).integers(5, size=(2 * FEW_RECORDS, 2)).astype(np.int32)
-    np.testing.assert_array_equal(once_a_cell(table_of, codes, sizes, dear=dear), table_of(codes))
+    np.testing.assert_array_equal(
+        per_distinct_row(table_of, codes, sizes, expensive=expensive), table_of(codes)
+    )

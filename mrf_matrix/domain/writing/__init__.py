@@ -1,1 +1,0 @@
-"""Ways to write a domain: shorthand of files, words of a terminal, schemas of other tools."""
