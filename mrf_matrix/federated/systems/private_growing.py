@@ -6,23 +6,35 @@ nobody else is trusted with anything.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Seed
-from mrf_matrix.base.provenance import Provenance, Spending, spending_of
+from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
 from mrf_matrix.forests.combine import hang
 from mrf_matrix.forests.growth.further import bare_roots
-from mrf_matrix.forests.growth.private.private import Boxes, private_levels
+from mrf_matrix.forests.growth.private.private import (
+    Boxes,
+    PrivateGrowth,
+    choices_of,
+    chosen_levels,
+    private_levels,
+)
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.partition import leaf_masks
-from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.ledger.together import charge_together
 from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.release.curator import Live
+from mrf_matrix.release.transcript import Places
 
 
 def grow_privately(
@@ -110,15 +122,107 @@ def grow_privately(
     kind = "none" if budget.is_infinite else noise
     spent = spending_of(budget, trees.neighboring, kind, "splits of trees")
     charge_together(ledgers or (), spent)
+    known = Provenance.of_spending(spent)
+    curators = {
+        party: Live(plan, parts[party], nullcontext, noise, bits.generator, provenance=known)
+        for party, plan in enumerate(party_plans(domain, trees, subsets, turns))
+        if plan.steps
+    }
     grown = []
     for n_trees, turn in zip(subsets, turns, strict=True):
         if not n_trees:
             continue
         forest = bare_roots(domain, n_trees, f"private trees of {k} parties{bits.remark}")
         for party in turn:
-            forest = _split_leaves(forest, parts[party], step, bits, spent)
+            asked, curator = LeafSplits(forest, step.growth), curators[party]
+            mine = curator.plan.steps[len(curator.transcript.choices)]
+            forest = asked.split(curator.choose(mine, asked), known)
         grown.append(forest)
     return concatenate(grown)
+
+
+def party_plans(
+    domain: Domain,
+    trees: PrivateMultinomialTrees,
+    subsets: Sequence[int],
+    turns: Sequence[Sequence[int]],
+) -> "list[PartyPlan]":
+    """Return what each party will choose, in the order of its turns."""
+    whole, most = trees.rates.budget, most_splits(subsets, turns)
+    steps: list[list[SplitStep]] = [[] for _ in subsets]
+    for n_trees, turn in zip(subsets, turns, strict=True):
+        for party in turn if n_trees else ():
+            share = whole * Fraction(n_trees, most)
+            steps[party].append(SplitStep(f"splits of {n_trees} trees", share, trees.neighboring))
+    return [PartyPlan(domain, tuple(mine)) for mine in steps]
+
+
+@dataclass(frozen=True)
+class SplitStep:
+    """One level of some trees, which one party splits."""
+
+    measured: str
+    budget: PureDP | ZCDP
+    neighboring: str
+    kind: ClassVar[str] = "splits"
+
+
+@dataclass(frozen=True, eq=False)
+class PartyPlan:
+    """All that one party chooses: a step for each level that is its turn."""
+
+    domain: Domain
+    steps: tuple[SplitStep, ...]
+    n_records: None = None
+    delta: float = 0.0
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What its steps spend; at most what every party is charged."""
+        return total_budget([one.budget for one in self.steps])
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.steps[0].neighboring
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSplits:
+    """Splits of all leaves of trees by one party's records, each of which is in a leaf a tree."""
+
+    forest: Forest
+    growth: PrivateGrowth
+    kind: ClassVar[str] = SplitStep.kind
+
+    def scores(self, data: Part) -> Part:
+        """Return what leaves are scored from: **private**."""
+        return data
+
+    def draw(self, scores: Part, step: SplitStep, bits: Bits) -> Places:
+        """Choose the candidate of every leaf that can be split."""
+        codes, labels = np.asarray(scores[0]), np.asarray(scores[1])
+        leaf = self.forest.apply(codes)
+        order = np.argsort(leaf, axis=None, kind="stable")
+        node: Longs = leaf.ravel()[order].astype(np.int64)
+        levels = private_levels(
+            self.forest.domain, codes, labels, node, order // self.forest.n_trees,
+            self.forest.n_leaves, self.growth, bits, _leaf_boxes(self.forest),
+        )  # fmt: skip
+        return choices_of(self.forest.domain.sizes, *levels[0])
+
+    def check(self, chosen: Places) -> None:
+        """Refuse what could not have been chosen."""
+        self.split(chosen, self.forest.provenance)
+
+    def split(self, chosen: Places, provenance: Provenance) -> Forest:
+        """Return the forest with its leaves split."""
+        domain, boxes = self.forest.domain, _leaf_boxes(self.forest)
+        levels = chosen_levels(domain.sizes, boxes, self.growth.max_depth, chosen)
+        attributes, patterns = zip(*levels, strict=True)
+        pool = self.forest.branches
+        below = forest_from_levels(domain, attributes, patterns, pool, provenance=provenance)
+        return hang(self.forest, below)
 
 
 def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
@@ -130,33 +234,6 @@ def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
     for n_trees, turn in zip(subsets, turns, strict=True):
         np.add.at(split, np.asarray(turn, dtype=np.int64), n_trees)
     return max(1, int(split.max()))
-
-
-def _split_leaves(
-    forest: Forest, part: Part, step: PrivateMultinomialTrees, bits: Bits, spent: Spending
-) -> Forest:
-    """Split every leaf that can be, by one party's records."""
-    codes, labels = np.asarray(part[0]), np.asarray(part[1])
-    leaf = forest.apply(codes)
-    order = np.argsort(leaf, axis=None, kind="stable")
-    node: Longs = leaf.ravel()[order].astype(np.int64)
-    levels = private_levels(
-        forest.domain,
-        codes,
-        labels,
-        node,
-        order // forest.n_trees,
-        forest.n_leaves,
-        step.growth,
-        bits,
-        _leaf_boxes(forest),
-    )
-    attributes, patterns = zip(*levels, strict=True)
-    known = Provenance.of_spending(spent)
-    below = forest_from_levels(
-        forest.domain, attributes, patterns, forest.branches, provenance=known
-    )
-    return hang(forest, below)
 
 
 def _leaf_boxes(forest: Forest) -> Boxes:

@@ -18,9 +18,10 @@ from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
 from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.private.private import (
-    Candidates,
+    Boxes,
     Level,
     PrivateGrowth,
+    choices_of,
     chosen_levels,
     joined_levels,
     private_levels,
@@ -192,11 +193,7 @@ class PrivateMultinomialTrees:
         Candidates are the thresholds of all attributes, one attribute after another; nodes stand
         level by level.
         """
-        first = Candidates.of(forest.domain.sizes).first_of_attribute
-        inner = forest.attribute >= 0
-        attribute = forest.attribute[inner]
-        cut = max(forest.domain.sizes) - forest.pattern[inner]
-        return tuple((first[attribute] + cut - 1).tolist())
+        return choices_of(forest.domain.sizes, forest.attribute, forest.pattern)
 
     def forest_of(
         self, domain: Domain, choices: Sequence[int], provenance: Provenance, noise: str
@@ -207,7 +204,8 @@ class PrivateMultinomialTrees:
 
         Raises FieldError if no growing could have chosen them.
         """
-        levels = chosen_levels(domain.sizes, self.n_trees, self.max_depth, choices)
+        boxes = Boxes.whole(domain.sizes, self.n_trees)
+        levels = chosen_levels(domain.sizes, boxes, self.max_depth, choices)
         return self._forest(domain, levels, provenance, noise)
 
     @property

@@ -194,10 +194,19 @@ def private_levels(
     return box_levels(domain.sizes, roots, growth.max_depth, choose)
 
 
+def choices_of(sizes: tuple[int, ...], attribute: Ints, pattern: Ints) -> tuple[int, ...]:
+    """Return nodes as whole numbers: the candidate of each that is split, in their order."""
+    inner = attribute >= 0
+    first = Candidates.of(sizes).first_of_attribute
+    return tuple((first[attribute[inner]] + max(sizes) - pattern[inner] - 1).tolist())
+
+
 def chosen_levels(
-    sizes: tuple[int, ...], n_trees: int, max_depth: int, choices: Sequence[int]
+    sizes: tuple[int, ...], boxes: Boxes, max_depth: int, choices: Sequence[int]
 ) -> list[Level]:
-    """Return the levels of trees from the candidate of each node that is split, level by level.
+    """Return the levels of trees from the numbers of `choices_of`, level by level.
+
+    `boxes`: of the roots.
 
     Raises FieldError if no growing could have chosen them.
     """
@@ -217,7 +226,7 @@ def chosen_levels(
         found[split] = mine
         return found
 
-    levels = box_levels(sizes, Boxes.whole(sizes, n_trees), max_depth, choose)
+    levels = box_levels(sizes, boxes, max_depth, choose)
     if len(left):
         raise FieldError("choices: there are more than nodes that can be split.")
     return levels

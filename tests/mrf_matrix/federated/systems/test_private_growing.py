@@ -10,11 +10,13 @@ from mrf_matrix import from_release, path_matrix, plan
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated import federate
 from mrf_matrix.federated.runner import run_federation
-from mrf_matrix.federated.systems import grow_privately
-from mrf_matrix.federated.systems.private_growing import most_splits
+from mrf_matrix.federated.systems import grow_privately, private_growing
+from mrf_matrix.federated.systems.private_growing import LeafSplits, most_splits, party_plans
 from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private import private as private_module
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP, count_cells
+from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.release.curator import Live
 
 K = 3
 DOMAIN = Domain.from_sizes([2] * K, 2)
@@ -169,3 +171,38 @@ def test_leaves_are_measured_by_the_federated_matrix_mechanism():
     assert model.score(*whole) >= 0.5
     with pytest.raises(LearnedStructureError, match="at the cost of"):
         plan(DOMAIN, forest=forest, epsilon=1)
+
+
+def test_records_and_noise_of_parties_meet_within_the_verbs_of_their_curators_alone(monkeypatch):
+    inside, verb, real = [], Live._chosen, private_growing.private_levels
+
+    def opened(*args):
+        inside.append(1)
+        try:
+            return verb(*args)
+        finally:
+            inside.pop()
+
+    def watched(*args):
+        assert inside, "splits outside of a curator's verb"
+        return real(*args)
+
+    monkeypatch.setattr(Live, "_chosen", opened)
+    monkeypatch.setattr(private_growing, "private_levels", watched)
+    trees = PrivateMultinomialTrees(1, n_trees=3, max_depth=2)
+    forest = grow_privately(DOMAIN, PARTS, trees)
+    with pytest.raises(AssertionError, match="outside"):  # the control
+        LeafSplits(forest, trees.growth).draw(PARTS[0], None, Bits())
+
+
+@pytest.mark.parametrize("collaborative", [False, True])
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": None, "rho": 1}])
+def test_no_party_is_announced_more_than_it_is_charged(collaborative, budget):
+    trees = PrivateMultinomialTrees(**budget, n_trees=7, max_depth=3)
+    subsets = [3, 2, 2]
+    turns = [
+        [(subset - level) % 3 if collaborative else subset for level in range(3)]
+        for subset in range(3)
+    ]
+    spent = [one.budget for one in party_plans(DOMAIN, trees, subsets, turns)]
+    assert max(spent) == trees.rates.budget
