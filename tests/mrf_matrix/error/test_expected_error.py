@@ -90,7 +90,10 @@ def simulated(strategy, workload, budget, neighboring, noise, releases=RELEASES)
 
 AMOUNTS = [{"epsilon": 0.3}, {"epsilon": 2.0}, {"rho": 0.05}, {"rho": 1.0}]
 SIMULATED = [
-    *product(["identity", "workload itself"], AMOUNTS[1:3], NEIGHBORING),
+    ("identity", AMOUNTS[1], NEIGHBORING[0]),
+    ("identity", AMOUNTS[2], NEIGHBORING[1]),
+    ("workload itself", AMOUNTS[1], NEIGHBORING[1]),
+    ("workload itself", AMOUNTS[2], NEIGHBORING[0]),
     *product(sorted(CASES.keys() - {"identity", "workload itself"}), AMOUNTS[2:3], ["add_remove"]),
     ("reals", {"rho": 0.05}, "replace_one"),
 ]

@@ -124,7 +124,7 @@ def test_the_sampler_has_this_law(most_cells):
     rows = [(0, 0, 1, 0), (0, 1, 1, 0), (1, 1, 0, 1), (1, 0, 1, 1), (1, 1, 1, 0)]
     plan, known = screening(most_cells=most_cells), encoded(rows)
     bits = Bits(np.random.default_rng(0))
-    draws = 1500
+    draws = 700
     names = [(pair, flag) for pair in permutations(range(3), 2) for flag in (True, False)]
     found = [screened(plan, known, DOMAIN.sizes, bits) for _ in range(draws)]
     seen = np.array([found.count(name) for name in names])

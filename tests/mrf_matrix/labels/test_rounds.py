@@ -30,6 +30,7 @@ from every_tree import ORDERS, Counted, drawn, exponential, plan_of, types
 BUDGETS = [PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))]
 K = 2
 TYPES = types(K)
+DRAWS = 500
 CODES = np.array([codes for codes, _ in TYPES])
 CLASSES = np.array([c for _, c in TYPES])
 SOME = np.random.default_rng(0).multinomial(6, np.full(len(TYPES), 1 / len(TYPES)), size=2)
@@ -147,7 +148,7 @@ def test_what_is_drawn_has_this_law():
     data, bits = Counted(CODES, counts), Bits(np.random.default_rng(0))
     places = {cut: place for place, cut in enumerate(plan.cuts)}
     seen: Counter[tuple[object, ...]] = Counter()
-    for _ in range(1500):
+    for _ in range(DRAWS):
         tree = drawn(plan, data, bits)
         of_cells = TreeCells(plan, tree).counts(data).counts
         expected = np.zeros_like(of_cells)
@@ -163,7 +164,7 @@ def test_what_is_drawn_has_this_law():
         for high in product(range(K), repeat=2)
     ]
     observed = np.array([seen.get(one, 0) for one in options])
-    assert observed.sum() == 1500
+    assert observed.sum() == DRAWS
     assert agreement(observed, law(plan, TABLES[-1])) > 1e-4
     other = in_rounds(PureDP(1), shares=(Fraction(4, 5), Fraction(1, 5)))
     assert agreement(observed, law(other, TABLES[-1])) < 1e-4, "the control: shares swapped"

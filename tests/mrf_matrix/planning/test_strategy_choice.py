@@ -107,9 +107,15 @@ DOMAIN = Domain.from_sizes([3, 2, 3], n_classes=2)
 CELLS = np.array(list(product(range(3), range(2), range(3))))
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 6, "rho": None}, {"epsilon": None, "rho": 8},
-                                    {"epsilon": 0.1, "rho": None}], ids=str)  # fmt: skip
-@pytest.mark.parametrize("neighboring", NEIGHBORING)
+@pytest.mark.parametrize(
+    ("budget", "neighboring"),
+    [
+        ({"epsilon": 6, "rho": None}, "add_remove"),
+        ({"epsilon": None, "rho": 8}, "replace_one"),
+        ({"epsilon": 0.1, "rho": None}, "replace_one"),
+    ],
+    ids=str,
+)
 def test_plans_and_estimators_choose_alike(budget, neighboring):
     queries = CELLS[[0, 3, 3, 8, 11, 17, 17, 17]]
     same = {**budget, **SMALL, "neighboring": neighboring}

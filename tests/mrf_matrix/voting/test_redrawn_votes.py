@@ -12,7 +12,7 @@ from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 CAR = load_dataset("car")
 DOMAIN = Domain.from_sizes(CAR.domain.sizes, n_classes=4)
 INFINITE = float("inf")
-ASKED = CAR.codes[::2]
+ASKED = CAR.codes[::4]
 RULES = [
     (voting, shrinkage)
     for voting in NOISE_AWARE_VOTINGS

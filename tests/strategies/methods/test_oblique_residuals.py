@@ -343,7 +343,7 @@ def test_odd_unions_are_served_as_the_dense_matrix_says(name: str, objective: st
     workload = Stack(EDGES[name])
     for method in ("oblique_residuals", "auto"):
         found = select(
-            workload, "l2", method=method, objective=objective, random_state=0, time_limit=0.5
+            workload, "l2", method=method, objective=objective, random_state=0, time_limit=0.1
         )
         inverse = np.linalg.pinv(found.matrix.to_dense(), rcond=1e-10)
         errors = ((workload.to_dense() @ inverse) ** 2).sum(axis=1)

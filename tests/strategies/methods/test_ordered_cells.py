@@ -182,7 +182,7 @@ def test_bounds_reach_those_of_the_dense_climb(n: int) -> None:
 
 
 @example(30, "prefix sums", "l1")  # a tree cut off is better than its closed form
-@given(st.integers(2, 200), st.sampled_from(sorted(WORKLOADS)), st.sampled_from(NORMS))
+@given(st.integers(2, 80), st.sampled_from(sorted(WORKLOADS)), st.sampled_from(NORMS))
 def test_never_above_the_floors(n: int, kind: str, norm: Norm) -> None:
     workload = WORKLOADS[kind](n)
     strategy = select(workload, norm, method="ordered_cells", random_state=0, time_limit=0.05)

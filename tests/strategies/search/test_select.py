@@ -83,13 +83,13 @@ def test_every_family_alone(family: Family, norm: str) -> None:
         with pytest.raises(ValueError, match="cannot serve"):
             select(workload, norm, method=family.name)
         return
-    strategy = select(workload, norm, method=family.name, random_state=0, time_limit=0.2)
+    strategy = select(workload, norm, method=family.name, random_state=0, time_limit=0.05)
     assert strategy.method == family.name
     assert [candidate.family for candidate in strategy.candidates] == [family.name]
     assert strategy.lower_bound <= strategy.loss
     twin = evaluate(workload.to_dense(), strategy.matrix.to_dense(), norm)
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
-    again = select(workload, norm, method=family.name, random_state=0, time_limit=0.2)
+    again = select(workload, norm, method=family.name, random_state=0, time_limit=0.05)
     assert again.loss == strategy.loss
 
 

@@ -1,5 +1,7 @@
 """Intervals of votes that are released in batches: coverage, batches, and what they cost."""
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.voting.margin_widths import margin_quantile
 
 INFINITE = float("inf")
+PURE, CONCENTRATED = {"epsilon": 3}, {"epsilon": None, "rho": 1}
 SIZES = (4, 5, 3)
 DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
 RNG = np.random.default_rng(0)
@@ -41,8 +44,14 @@ def fitted(mode, **changes):
     return make(DOMAIN, **(given | settings | changes)).fit(CODES, LABELS)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 3}, {"epsilon": None, "rho": 1}], ids=str)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "budget"),
+    [
+        *product(["cells"], [PURE, CONCENTRATED]),
+        *zip(list(MODES)[1:], cycle([PURE, CONCENTRATED])),
+    ],
+    ids=str,
+)
 def test_intervals_cover_the_margin_without_noise(mode, budget):
     level, covered, halved = 0.9, [], []
     without = fitted(mode, epsilon=1e6, noise="research", noise_state=0)  # and the same coins

@@ -161,9 +161,15 @@ def answering_workload(forest, queries):
     return prediction_workload(path_matrix(forest), query_matrix(queries, forest.domain)).to_dense()
 
 
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"epsilon": None, "rho": 0.2}])
-@pytest.mark.parametrize("changes", ENSEMBLES[:2])
+@pytest.mark.parametrize(
+    ("changes", "budget", "neighboring"),
+    [
+        (ENSEMBLES[0], {"epsilon": 0.7}, "replace_one"),
+        (ENSEMBLES[0], {"epsilon": None, "rho": 0.2}, "add_remove"),
+        (ENSEMBLES[1], {"epsilon": 0.7}, "add_remove"),
+        (ENSEMBLES[1], {"epsilon": None, "rho": 0.2}, "replace_one"),
+    ],
+)
 def test_expected_vote_error_is_the_simulated(records, queries, budget, neighboring, changes):
     model = small(**budget, neighboring=neighboring, time_limit=0.05, strategy="auto", **changes)
     before = model.plan(queries)

@@ -45,6 +45,7 @@ def test_searches_take_no_data():
         assert private.isdisjoint(inspect.signature(call).parameters)
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_the_result(found):
     parallel = tune(DOMAIN, **ASK, n_jobs=2)
     assert [t.design for t in parallel.trials] == [t.design for t in found.trials]

@@ -227,7 +227,7 @@ def test_the_whole_forest_is_private_over_every_tree_and_labelling(kind, label_s
     for records in datasets(1):
         one = forest_law(records, kind, label_score)
         assert sum(one.values()) == pytest.approx(1)
-        for extra in CELLS[::2]:
+        for extra in CELLS[:6:2]:  # the others are these with codes or classes swapped
             other = forest_law(tuple(sorted((*records, extra))), kind, label_score)
             worst = max(worst, worst_ratio(one, other))
     assert 0.1 < worst <= EPSILON * (1 + 1e-9)
