@@ -67,7 +67,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     >>> car = load_dataset("car")
     >>> model = PrivateForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
     >>> print(model.plan())
-    posterior forest, by row 13 of the rules (no row above holds)...
+    posterior forest, by row 12 of the rules (no row above holds)...
     >>> model.fit(car.X, car.y).predict(car.X).shape
     (1728,)
     """

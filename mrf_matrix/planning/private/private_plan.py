@@ -340,12 +340,13 @@ def _factor(neighboring: str, budget: Budget) -> int:
 def _planned(facts: Facts, delta: float) -> PrivatePlan:
     """Return the plan of the row that holds."""
     row = row_for(facts)
-    rule, screening = RULES[row], None
-    if rule.screened != "no":
-        screening = facts.screening
-    chooses = screening is not None or rule.measured == "labels"
-    share = facts.choosing if chooses else facts.budget
-    return PrivatePlan(facts, row, share, rule.measured, delta, screening)
+    rule, share, measured = RULES[row], facts.budget, RULES[row].measured
+    if rule.screened or rule.measured == "labels":
+        share = facts.choosing
+    screening = facts.screening if rule.screened else None
+    if screening is not None and screening.enough is not None and facts.suits_residuals:
+        measured = "residuals"
+    return PrivatePlan(facts, row, share, measured, delta, screening)
 
 
 def _differing(given: Domain, coarse: Domain) -> tuple[str, ...]:

@@ -215,35 +215,29 @@ class Rule:
 
     Attributes
     ----------
+    name : str
+        The kind of forest.
     measured : {"tables", "residuals", "labels", "pool", "residual pool"}
-    screened : {"no", "few", "first"}
-        Whether all attributes are kept, few, or few if they are found to be enough.
+        Of all attributes; for "tables" after a last question residuals where these suit.
     classes, attributes, signal, where : str
         When it holds, in words.
     worth : str
-        Its lead over the runner-up, and where it was set.
+        Its lead over the runner-up, and on how many sets it was set.
     holds : callable of Facts
         Whether it holds, where no row above does.
+    screened : bool
+        Whether attributes are chosen first.
     """
 
+    name: str
     measured: Measured
-    screened: Literal["no", "few", "first"]
     classes: str
     attributes: str
     signal: str
     where: str
     worth: str
     holds: Callable[[Facts], bool]
-
-    @property
-    def name(self) -> str:
-        """The kind of forest."""
-        forest = FORESTS[self.measured]
-        if self.screened == "few":
-            return f"few screened attributes, {forest}"
-        return (
-            f"few screened attributes, else all, {forest}" if self.screened == "first" else forest
-        )
+    screened: bool = False
 
     @property
     def condition(self) -> str:
@@ -298,80 +292,75 @@ AGAINST_TABLES = "against a posterior forest"
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        "labels", "no", "two", "", _by_norm(LABELS_OF_TWO),
+        FORESTS["labels"], "labels", "two", "", _by_norm(LABELS_OF_TWO),
         f"at most {LABELS_AN_ATTRIBUTE} an attribute where one table would hold all",
         f"+2.8 to +8.8 ± 1, 19 sets, {AGAINST_NO_TREE}",
         lambda facts: facts.two and _is_labelled(facts),
     ),
     Rule(
-        "labels", "no", "several", f"fewer than {MANY}",
+        FORESTS["labels"], "labels", "several", f"fewer than {MANY}",
         f"up to {LABELS_A_CLASS} a class, {LABELS_OF_SEVERAL[0]} to {LABELS_OF_SEVERAL[1]}",
         f"at most {LABELS_AN_ATTRIBUTE} an attribute",
         f"+1.7 to +11.8 ± 1, 8 sets, {AGAINST_NO_TREE}",
         lambda facts: not facts.two and not facts.many and _is_labelled(facts),
     ),
     Rule(
-        "labels", "no", "several", f"{MANY} or more", f"up to {LABELS_OF_MANY}",
-        f"beyond the row above at most {A_RECORD} a record",
-        f"+3.9 to +5.5 ± 1, 28 sets, {AGAINST_NO_TREE}",
+        FORESTS["labels"], "labels", "several", f"{MANY} or more", f"up to {LABELS_OF_MANY}",
+        f"beyond {LABELS_OF_SEVERAL[0]} to {LABELS_OF_SEVERAL[1]} at most {A_RECORD} a record",
+        f"+3.9 to +5.5, 28 sets, {AGAINST_NO_TREE}",
         lambda facts: not facts.two and facts.many and _is_labelled(facts),
     ),
     Rule(
-        "tables", "no", "", "", "", "one table would hold all attributes",
-        "+4 to +25, five made-up sets, against a tree beside it",
+        FORESTS["tables"], "tables", "", "", "", "one table would hold all attributes",
+        "+4 to +25, MONK's problems and a chessboard, against a tree beside it",
         lambda facts: facts.one_table,
     ),
     Rule(
-        "pool", "no", "two", "", _by_norm(POOL_OF_TWO), A_RECORD_WORDS,
-        f"+.2 to +1.8 ± .7, 38 sets, {AGAINST_TABLES}; +2 against screening",
+        FORESTS["pool"], "pool", "two", "", _by_norm(POOL_OF_TWO), A_RECORD_WORDS,
+        f"+.2 to +2.1 ± .7, 38 sets, {AGAINST_TABLES}; +2 against screening",
         lambda facts: facts.two and _is_pooled(facts, POOL_OF_TWO),
     ),
     Rule(
-        "residual pool", "no", "two", "", _by_norm(LATE_POOL_OF_TWO),
-        "the residual row would hold; at most so much a record as above",
+        FORESTS["residual pool"], "residual pool", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        f"the row of residual forests would hold; {A_RECORD_WORDS}",
         "+.3 ± .5 to +2.6 ± 1.0, 14 sets, against residuals or screening",
         lambda facts: facts.two and facts.suits_residuals and _is_pooled(facts, LATE_POOL_OF_TWO),
     ),
     Rule(
-        "pool", "no", "two", "", _by_norm(LATE_POOL_OF_TWO),
-        "no row with a last question would hold; at most so much a record as above",
+        FORESTS["pool"], "pool", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        f"no last question would be asked of screened attributes; {A_RECORD_WORDS}",
         f"+2.5 to -.1, 7 sets, {AGAINST_TABLES}",
         lambda facts: facts.two and not facts.asks and _is_pooled(facts, LATE_POOL_OF_TWO),
     ),
     Rule(
-        "pool", "no", "several", f"{MANY} or more", _by_norm(POOL_OF_SEVERAL),
+        FORESTS["pool"], "pool", "several", f"{MANY} or more", _by_norm(POOL_OF_SEVERAL),
         f"Gaussian: at most {A_RECORD_OF_GAUSS} a record",
-        f"+.5 to +1.7 ± 1, 28 sets, {AGAINST_TABLES}",
+        f"+.5 to +1.7, 28 sets, {AGAINST_TABLES}",
         lambda facts: not facts.two and facts.many and _is_pooled(facts, POOL_OF_SEVERAL),
     ),
     Rule(
-        "tables", "first", "two", "4 or more",
+        "few screened attributes, else all", "tables", "two", "4 or more",
         f"from {GATED_FROM}, and {GATED_SIGNAL} an attribute, up to {2 * AMPLE**2} d²",
         f"Laplace noise, {GATED_RECORDS} records; a last question: are few enough?",
-        f"-.5 to +.9, up to +10, 14 sets, {AGAINST_TABLES}",
-        lambda facts: facts.asks and not facts.suits_residuals,
+        f"-.5 to +.9, single sets -6 to +10, 14 sets, {AGAINST_TABLES}",
+        lambda facts: facts.asks, screened=True,
     ),
     Rule(
-        "residuals", "first", "two", "4 or more", "as above",
-        "as above, and the residual row would hold", "as above",
-        lambda facts: facts.asks,
-    ),
-    Rule(
-        "residuals", "no", "two (Gaussian: any)", "",
+        FORESTS["residuals"], "residuals", "two (Gaussian: any)", "",
         f"from {RESIDUAL_SIGNAL['l1']} (Gaussian: {RESIDUAL_SIGNAL['l2']}) an attribute",
         f"no table would hold over {WIDE:g} of the attributes, or from {LEAST_BESIDE_WIDE}",
-        f"+1.7 to +2.9, 13 sets of two classes; +1.5 ± .7, several; {AGAINST_TABLES}",
+        f"+1.7 to +2.9, 12 sets of two classes; +1.5 ± .7, several; {AGAINST_TABLES}",
         lambda facts: facts.suits_residuals,
     ),
     Rule(
-        "tables", "few", "", "4 or more (8 of several classes)",
+        "few screened attributes", "tables", "", "4 or more (8 of several classes)",
         f"from {LEAST_SIGNAL}, and {LEAST_OF_CLASS} a class",
         f"{KEPT:g} √signal attributes are much fewer than there are",
-        f"+1.1 to +3.6, up to +18, 14 sets, {AGAINST_TABLES}",
-        lambda facts: facts.screening is not None,
+        f"+1.1 to +3.6, single sets -3 to +18, 14 sets, {AGAINST_TABLES}",
+        lambda facts: facts.screening is not None, screened=True,
     ),
     Rule(
-        "tables", "no", "", "", "", "no row above holds",
+        FORESTS["tables"], "tables", "", "", "", "no row above holds",
         "0: the others are measured against it",
         lambda facts: True,
     ),
