@@ -155,11 +155,6 @@ class PrivatePlan:
         return self.even_records not in (None, self.n_records)
 
     @property
-    def is_faint(self) -> bool:
-        """Whether records times ε alone say that hardly anything can be learned."""
-        return self.verdict.is_faint
-
-    @property
     def verdict(self) -> Verdict:
         """What noise leaves: of the whole budget, whatever is chosen on the way."""
         return verdict_of(self)

@@ -83,5 +83,5 @@ def test_domains_of_more_cells_than_a_float_can_count_are_planned(k):
 )
 def test_a_plan_says_where_the_majority_class_may_be_right_more_often(n_records, epsilon, faint):
     made = private_plan(Domain.from_sizes([3] * 6, 2), [PureDP(epsilon)], n_records=n_records)
-    assert made.is_faint == faint
+    assert made.verdict.is_faint == faint
     assert ("majority class" in made.reason) == faint
