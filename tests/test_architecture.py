@@ -2,13 +2,15 @@
 
 import ast
 import importlib
+import inspect
 import re
 import subprocess
 import sys
 from collections import Counter
-from functools import cache
+from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -296,6 +298,30 @@ def test_every_public_name_loads() -> None:
         assert name in dir(mrf_matrix)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mrf_matrix.no_such_name
+
+
+def undocumented(room: ModuleType) -> list[str]:
+    """Return the names of a door, and of its classes' methods, that have no docstring."""
+    names = {f"{room.__name__}.{name}": getattr(room, name) for name in room.__all__}
+    classes = [(name, value) for name, value in names.items() if isinstance(value, type)]
+    for name, value in classes:
+        public = {one for one in vars(value) if not one.startswith("_")}
+        fields = set(getattr(value, "__dataclass_fields__", {}))
+        names |= {f"{name}.{one}": getattr(value, one) for one in public - fields}
+    described = (type, FunctionType, property, cached_property)
+    said = {name: one for name, one in names.items() if isinstance(one, described)}
+    return sorted(name for name, one in said.items() if not inspect.getdoc(one))
+
+
+@pytest.mark.parametrize("door", ["strategies", "strategies.operators"])
+def test_documented_names_say_what_they_do(door: str) -> None:
+    assert undocumented(importlib.import_module(door)) == []
+
+
+def test_a_name_without_a_docstring_is_seen() -> None:
+    room = ModuleType("room")
+    room.silent, room.__all__ = lambda: None, ["silent"]
+    assert undocumented(room) == ["room.silent"]
 
 
 STATEMENT = "mrf_matrix.mechanisms.statement"

@@ -76,6 +76,7 @@ from strategies.operators.base.validation import densified
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import Energies, products_over
+from strategies.operators.tables.table_stack import as_tables
 from strategies.problem.objective import Aim, DistinctRows
 from strategies.problem.problem import Problem
 
@@ -296,6 +297,8 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
 
 def products_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound for a product, or for a union of several as tables, else 0."""
+    if kronecker_blocks(problem.workload) is None and as_tables(problem.workload) is None:
+        return 0.0
     known = tables_bound(problem, work) or joint_bound(problem, work)
     return known or product_bound(problem, work)
 

@@ -314,9 +314,9 @@ MOST_ROWS = 700  # distinct rows of a workload that are few enough to start from
 MANY_REPEATS = 50  # rows per merged cell above which a workload's distinct rows are not looked for
 
 
-def hefty(rows: Array, heft: float) -> Array:
-    """Scale rows so that their largest column has L1 norm `heft`."""
-    return np.asarray(rows * (heft / np.abs(rows).sum(axis=0).max()))
+def scaled_rows(rows: Array, weight: float) -> Array:
+    """Scale rows so that their largest column has L1 norm `weight`."""
+    return np.asarray(rows * (weight / np.abs(rows).sum(axis=0).max()))
 
 
 def own_rows(problem: Problem) -> Array | None:
@@ -330,7 +330,7 @@ def own_rows(problem: Problem) -> Array | None:
     return rows if len(rows) <= min(MOST_ROWS, merged.shape[1]) else None
 
 
-def bumps(rows: Array, power: float = 2.0) -> Array:
+def powered_rows(rows: Array, power: float = 2.0) -> Array:
     """Return the rows' entries to a power, with their signs, every row with largest entry 1."""
     scaled = rows / np.abs(rows).max(axis=1, keepdims=True)
     return np.asarray(np.sign(scaled) * np.abs(scaled) ** power)

@@ -18,13 +18,13 @@ from strategies.methods.descents import (
     FILL,
     TOTAL,
     ErrorNorm,
-    bumps,
     descend,
     descend_columns,
     descended_rows,
-    hefty,
     own_rows,
     p_identity_matrix,
+    powered_rows,
+    scaled_rows,
     step_seconds,
 )
 from strategies.methods.family import (
@@ -43,7 +43,7 @@ from strategies.problem.problem import Problem
 
 LARGEST = 1000
 """Merged cells up to which every entry can be a variable."""
-HEFTS = (3e3, 1e4, 3e4)
+ROW_WEIGHTS = (3e3, 1e4, 3e4)
 """Weights of a low-rank start's rows in units of the identity rows beside it."""
 MOST_STARTS = 3
 ENOUGH_STEPS = 150
@@ -101,8 +101,8 @@ def from_rows(problem: Problem) -> Iterator[Array]:
     """Yield the Identity with the workload's own rows beside it, lightly and heavily."""
     own = own_rows(problem)
     if own is not None:
-        yield p_identity_matrix(hefty(bumps(own), 1.5))
-        yield p_identity_matrix(hefty(bumps(own), 6.0))
+        yield p_identity_matrix(scaled_rows(powered_rows(own), 1.5))
+        yield p_identity_matrix(scaled_rows(powered_rows(own), 6.0))
 
 
 def affordable_descents(descents: Iterator["EntryDescent"], work: float) -> list["EntryDescent"]:
@@ -133,10 +133,10 @@ class EntryDescent:
         if self.is_regular:
             return self.freed_columns(steps, generator)
         ends = []
-        for heft in HEFTS:
-            rows = hefty(self.start, heft)
+        for weight in ROW_WEIGHTS:
+            rows = scaled_rows(self.start, weight)
             for errors in rounds:
-                share = max(1, steps // len(HEFTS) // len(rounds))
+                share = max(1, steps // len(ROW_WEIGHTS) // len(rounds))
                 end = descend(self.factor, rows, share, 0.0, warmup=0, errors=errors)
                 rows = end.rows
             ends.append(end)

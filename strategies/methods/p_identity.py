@@ -16,12 +16,12 @@ from strategies.bounds.dual_ascent import update_seconds
 from strategies.methods.descents import (
     LEAST_SHARE,
     Descent,
-    bumps,
     descend,
     gaussian_rows,
-    hefty,
     own_rows,
+    powered_rows,
     random_rows,
+    scaled_rows,
     step_seconds,
 )
 from strategies.methods.family import (
@@ -92,16 +92,16 @@ def starts(
     g = factor.shape[1]
     own = own_rows(problem) if p is None else None
     if own is not None:
-        yield hefty(bumps(own), 6.0)
-        yield hefty(bumps(own), 1.5)
+        yield scaled_rows(powered_rows(own), 6.0)
+        yield scaled_rows(powered_rows(own), 1.5)
     if p is None and 2 * update_seconds(factor) < search.work / 4:
-        yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
+        yield scaled_rows(gaussian_rows(factor, search.work / 8), 3.0)
     usual = {max(1, g // share) for share in (64, 32, 16, 8)} | {4}
     sizes = sorted(usual) if p is None else [p]
     for trial in range(MOST_RANDOM):
         count = sizes[trial % len(sizes)]
-        heft = float(search.generator.uniform(0.5, 8.0))
-        yield hefty(random_rows(search.generator, count, g), heft)
+        weight = float(search.generator.uniform(0.5, 8.0))
+        yield scaled_rows(random_rows(search.generator, count, g), weight)
 
 
 def trial_descent(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:

@@ -81,7 +81,8 @@ def requested_families(
     or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
-        return tuple(f for f in FAMILIES if f.worthwhile(problem) and f.serves(problem))
+        rated = (one for one in FAMILIES if problem.norm in one.norms)
+        return tuple(one for one in rated if one.worthwhile(problem) and one.serves(problem))
     given: list[object] = [method]
     if isinstance(method, Sequence | Mapping) and not isinstance(method, str):
         given = list(method)

@@ -51,11 +51,9 @@ class Dense(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return as_shape(*self.array.shape)
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the L1 or L2 norm of every column, shape (n,)."""
         array = self.to_dense()
         if norm == "l1":
             return np.asarray(np.abs(array).sum(axis=0))
@@ -84,7 +82,6 @@ class Dense(Operator):
         return sparse.csr_array(self.array)
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``, dense as it is."""
         scaled = np.rint(self.array * float(scale))
         check_range(float(np.abs(scaled).max(initial=0.0)))
         return Dense(scaled.astype(np.int64), self.sizes)
@@ -123,12 +120,10 @@ class Sparse(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return as_shape(*self.matrix.shape)
 
     @property
     def entries(self) -> int:
-        """Stored entries."""
         return int(self.matrix.nnz)
 
     def _matmat(self, right: Array) -> Array:
@@ -138,7 +133,6 @@ class Sparse(Operator):
         return cast(Array, self.matrix.T @ left)
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the CSR form itself."""
         return self.matrix
 
 
@@ -229,7 +223,6 @@ class Gram(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows of the root, and cells."""
         return as_shape(*self.array.shape)
 
     @cached_property
@@ -248,7 +241,6 @@ class Gram(Operator):
         return self.root @ left
 
     def to_dense(self) -> Array:
-        """Return the symmetric root."""
         return self.root
 
     def gram_dense(self) -> Array:

@@ -35,21 +35,17 @@ class SingleEntries(Operator):
 
     @property
     def entries(self) -> int:
-        """One a cell."""
         return self.shape[1]
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells: one 1 each."""
         rows = self.rows_of(self.flat_cells(cells))
         entries = (np.ones(len(rows), dtype=np.int64), (rows, np.arange(len(rows))))
         return sparse.csr_array(entries, shape=(self.shape[0], len(rows)))
 
     def uniform_column_norm(self, norm: Norm) -> float:
-        """Return 1."""
         return 1.0
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return 1."""
         return 1
 
     def rounded(self, scale: int) -> Operator:
@@ -80,7 +76,6 @@ class Identity(SingleEntries):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return self.n, self.n
 
     def rows_of(self, cells: Longs) -> Longs:
@@ -89,7 +84,6 @@ class Identity(SingleEntries):
 
     @property
     def T(self) -> Operator:
-        """The identity itself."""
         return self
 
     def _matmat(self, right: Array) -> Array:
@@ -99,7 +93,6 @@ class Identity(SingleEntries):
         return left
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         check_allocation("sparse Identity", (self.n, 2))
         return sparse.eye_array(self.n, dtype=np.int64, format="csr")
 
@@ -173,7 +166,6 @@ class Grouping(SingleEntries):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Groups and cells."""
         return as_shape(len(self.counts), len(self.labels))
 
     def rows_of(self, cells: Longs) -> Longs:
@@ -187,23 +179,18 @@ class Grouping(SingleEntries):
         return left[self.labels]
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form."""
         return self.columns(np.arange(self.shape[1]))
 
     def row_gram(self) -> Array:
-        """Return the diagonal matrix of group sizes."""
         return np.diag(self.counts.astype(np.float64))
 
     def row_squares(self) -> Array:
-        """Return the group sizes."""
         return self.counts.astype(np.float64)
 
     def least_squares(self, answers: Numbers) -> Array:
-        """Return each group's answer spread evenly over its cells."""
         return ((self.checked_answers(answers).T / self.counts).T)[self.labels]
 
     def row_errors(self, workload: Operator) -> Array:
-        """Return the squared norms of the workload's rows over the groups."""
         return over_groups(workload, self).row_squares()
 
 

@@ -50,7 +50,6 @@ class Kronecker(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         rows = prod(factor.shape[0] for factor in self.factors)
         return rows, prod(factor.shape[1] for factor in self.factors)
 
@@ -73,7 +72,6 @@ class Kronecker(Operator):
 
     @property
     def T(self) -> Operator:
-        """The Kronecker product of the transposes."""
         return Kronecker([factor.T for factor in self.factors])
 
     def _matmat(self, right: Array) -> Array:
@@ -91,12 +89,10 @@ class Kronecker(Operator):
         return tuple(factor.shape[1] for factor in self.factors)
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense Kronecker", self.shape)
         return kronecker_product([factor.to_dense() for factor in self.factors])
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         forms = [factor.to_sparse() for factor in self.factors]
         check_allocation("sparse Kronecker", (prod(int(form.nnz) for form in forms), 2))
         return reduce(lambda left, right: sparse.csr_array(sparse.kron(left, right)), forms)
@@ -121,12 +117,10 @@ class Kronecker(Operator):
         return kronecker_product([factor.row_gram() for factor in self.factors])
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         check_allocation("row norms of Kronecker", (self.shape[0],))
         return kronecker_product([factor.row_squares() for factor in self.factors])
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column."""
         check_allocation("column norms of Kronecker", (self.shape[1],))
         return kronecker_product([factor.column_norms(norm) for factor in self.factors])
 
@@ -145,13 +139,11 @@ class Kronecker(Operator):
         return all(factor.sensitivity_is_exact(norm) for factor in self.factors)
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         if self.is_binary:
             return Scaled(scale, self)
         return super().rounded(scale)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the product of the factors' exact integer sensitivities."""
         return prod(factor.integer_sensitivity(norm) for factor in self.factors)
 
     def least_squares(self, answers: Numbers) -> Array:

@@ -65,7 +65,6 @@ class PrefixSums(OrderedSums):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and cells."""
         return self.n, self.n
 
     @property
@@ -80,7 +79,6 @@ class PrefixSums(OrderedSums):
         return np.asarray(np.cumsum(left[::-1], axis=0)[::-1])
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense PrefixSums", self.shape)
         return np.tri(self.n)
 
@@ -123,7 +121,6 @@ class AllRanges(OrderedSums):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Intervals and cells."""
         return self.n * (self.n + 1) // 2, self.n
 
     @property
@@ -171,7 +168,6 @@ class AllRanges(OrderedSums):
         return np.concatenate(whole)
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense AllRanges", self.shape)
         return np.concatenate(list(self.row_bands()))
 

@@ -79,7 +79,6 @@ class PIdentity(Operator):
 
     @property
     def entries(self) -> int:
-        """Stored entries."""
         return len(self.diagonal) + int(self.rows.nnz)
 
     def _matmat(self, right: Array) -> Array:
@@ -117,7 +116,6 @@ class PIdentity(Operator):
         return solver_of(self)(self._bent @ right)
 
     def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁺ @ answers``."""
         checked = self.checked_answers(answers)
         block = as_columns(checked)
         n = len(self.diagonal)

@@ -53,7 +53,6 @@ class Product(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return self.left.shape[0], self.right.shape[1]
 
     @cached_property
@@ -70,7 +69,6 @@ class Product(Operator):
 
     @property
     def T(self) -> Operator:
-        """The product of the transposes."""
         return Product(self.right.T, self.left.T)
 
     def _matmat(self, right: Array) -> Array:
@@ -80,7 +78,6 @@ class Product(Operator):
         return self.right._rmatmat(self.left._rmatmat(left))
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense Product", self.shape)
         if isinstance(self.right, Grouping):
             return self.left.to_dense()[:, self.right.labels]
@@ -91,13 +88,11 @@ class Product(Operator):
         return super().to_dense()
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         if not self.prefers_sparse:
             return super().to_sparse()
         return sparse.csr_array(self.left.to_sparse() @ self.right.to_sparse())
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells."""
         return sparse.csr_array(self.left.to_sparse() @ self.right.columns(cells))
 
     def row_gram(self) -> Array:
@@ -110,11 +105,9 @@ class Product(Operator):
         return np.asarray(left @ inner)
 
     def row_gram_matmat(self, right: Array) -> Array:
-        """Return ``A @ A.T @ right``."""
         return self.left._matmat(self.right.row_gram_matmat(self.left._rmatmat(right)))
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         if fits(self.shape):
             return super().row_squares()
         if isinstance(self.right, RowKronecker) and self.left.prefers_sparse:
@@ -142,7 +135,6 @@ class Product(Operator):
         return self.is_nonnegative and self.left.to_sparse().dtype.kind in "iu"
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
-        """Return the left matrix's, over a grouping."""
         return self.left.uniform_column_norm(norm) if isinstance(self.right, Grouping) else None
 
     def sensitivity(self, norm: Norm) -> float:
@@ -160,13 +152,11 @@ class Product(Operator):
         return norm == "l1" or self.heaviest is None or self.heaviest.is_exact
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         if isinstance(self.right, Grouping):
             return Product(self.left.rounded(scale), self.right)
         return super().rounded(scale)
 
     def integer_column_sums(self, norm: Norm) -> Longs:
-        """Return exact column sums of ``|a|`` or ``a**2``."""
         if isinstance(self.right, Grouping):
             return self.left.integer_column_sums(norm)[self.right.labels]
         if norm == "l1" and self.has_counts:
@@ -344,7 +334,6 @@ class RowScaled(Weighted):
         return as_number(largest.sum())
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         if self.inner.is_binary:
             return RowScaled(np.rint(self.weights * scale).astype(np.int64), self.inner)
         return super().rounded(scale)

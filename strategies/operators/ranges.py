@@ -68,7 +68,6 @@ class Ranges(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and cells."""
         return len(self.starts), self.n
 
     @cached_property
@@ -88,7 +87,6 @@ class Ranges(Operator):
 
     @property
     def entries(self) -> int:
-        """Entries of the cheaper explicit form."""
         q, n = self.shape
         return int(self.lengths.sum()) if self.prefers_sparse else q * n
 
@@ -122,7 +120,6 @@ class Ranges(Operator):
         return form
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense Ranges", self.shape)
         cells = np.arange(self.n)
         held = (cells >= self.starts[:, None]) & (cells < self.stops[:, None])
@@ -137,7 +134,6 @@ class Ranges(Operator):
         return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         return np.asarray(self.squares * self.lengths)
 
     @cached_property
@@ -152,7 +148,6 @@ class Ranges(Operator):
         return np.asarray(np.cumsum(begun - ended)[:-1])
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column."""
         if norm == "l2":
             return np.sqrt(np.maximum(self.diagonal, 0.0))
         return np.maximum(self._held(np.abs(self.weights.astype(np.float64))), 0.0)

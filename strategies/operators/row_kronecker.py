@@ -126,7 +126,6 @@ class RowKronecker(Operator):
 
     @property
     def entries(self) -> int:
-        """Cells of all rows together."""
         return sum_of_products(list(self.widths.T))
 
     # Rows -----------------------------------------------------------------------------------
@@ -286,7 +285,6 @@ class RowKronecker(Operator):
         return self.counts_are_exact
 
     def integer_column_sums(self, norm: Norm) -> Longs:
-        """Return the number of rows over every cell."""
         return np.rint(self.rmatmat(np.ones(self.shape[0]))).astype(np.int64)
 
     def integer_sensitivity(self, norm: Norm) -> int:

@@ -36,7 +36,6 @@ class Stack(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return sum(block.shape[0] for block in self.blocks), self.blocks[0].shape[1]
 
     @property
@@ -68,20 +67,16 @@ class Stack(Operator):
         return np.asarray(sum(block._rmatmat(part) for block, part in parts))
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense Stack", self.shape)
         return np.concatenate([block.to_dense() for block in self.blocks])
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(sparse.vstack([block.to_sparse() for block in self.blocks]))
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells."""
         return sparse.csr_array(sparse.vstack([block.columns(cells) for block in self.blocks]))
 
     def gram_dense(self) -> Array:
-        """Return the sum of the blocks' Grams."""
         return np.asarray(sum(block.gram_dense() for block in self.blocks))
 
     def row_gram(self) -> Array:
@@ -89,11 +84,9 @@ class Stack(Operator):
         return super().row_gram() if fits(self.shape) else cross_gram(self, self)
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         return np.concatenate([block.row_squares() for block in self.blocks])
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column."""
         norms = [block.column_norms(norm) for block in self.blocks]
         if norm == "l1":
             return np.asarray(sum(norms))
@@ -120,11 +113,9 @@ class Stack(Operator):
         return exact and fits((self.shape[1], 2))
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         return Stack([block.rounded(scale) for block in self.blocks])
 
     def integer_column_sums(self, norm: Norm) -> Longs:
-        """Return exact column sums of ``|a|`` or ``a**2``."""
         return np.asarray(sum(block.integer_column_sums(norm) for block in self.blocks))
 
     def integer_sensitivity(self, norm: Norm) -> int:
@@ -202,7 +193,6 @@ class Partition(Stack):
         return list(zip(workload.blocks, self.blocks, strict=True))
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         return Partition([block.rounded(scale) for block in self.blocks])
 
     def _by_blocks(self, workload: Operator, ask: Callable[..., Answer]) -> list[Answer] | None:

@@ -75,7 +75,6 @@ class Semiseparable(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and cells."""
         return (len(self.outputs),) * 2
 
     @cached_property
@@ -141,7 +140,6 @@ class Semiseparable(Operator):
                 state = self.factors[k][:, None] * (state + cell)
 
     def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁻¹ @ answers``."""
         checked = self.checked_answers(answers)
         cells = np.stack(list(self.solutions(as_columns(checked))))
         return cells[:, 0] if checked.ndim == 1 else cells
@@ -231,7 +229,6 @@ class Toeplitz(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and cells."""
         return self.n, self.n
 
     @property
@@ -241,7 +238,6 @@ class Toeplitz(Operator):
 
     @property
     def entries(self) -> int:
-        """Entries of the cheaper explicit form."""
         return self.n * (len(self.coefficients) if self.prefers_sparse else self.n)
 
     def _matmat(self, right: Array) -> Array:
@@ -251,7 +247,6 @@ class Toeplitz(Operator):
         return convolved(self.coefficients, left[::-1])[::-1]
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense Toeplitz", self.shape)
         first = np.zeros(self.n)
         first[: len(self.coefficients)] = self.coefficients
@@ -277,7 +272,6 @@ class Toeplitz(Operator):
         return np.asarray(np.sqrt(np.cumsum(sizes**2)[self._last_held]))
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         return np.asarray(self.column_norms("l2")[::-1] ** 2)
 
     def rounded(self, scale: int) -> Operator:
@@ -287,7 +281,6 @@ class Toeplitz(Operator):
         return Toeplitz(self.n, values.astype(np.int64)) if values[0] else super().rounded(scale)
 
     def integer_column_sums(self, norm: Norm) -> Longs:
-        """Return exact column sums of integers."""
         check_range(float(self.column_norms(norm)[0]) ** (2 if norm == "l2" else 1))
         sizes = np.abs(self.coefficients).astype(np.int64)
         return np.cumsum(sizes * sizes if norm == "l2" else sizes)[self._last_held]
@@ -314,7 +307,6 @@ class Toeplitz(Operator):
         return np.asarray(linalg.lapack.dtbtrs(bands, right, uplo="L")[0])
 
     def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁻¹ @ answers``."""
         checked = self.checked_answers(answers)
         block, few = as_columns(checked), len(self.coefficients) <= FEW
         cells = self._solved(block) if few else convolved(self.inverse, block)

@@ -26,7 +26,6 @@ class Wrapper(Operator):
 
     @property
     def entries(self) -> int:
-        """As the structure within."""
         return self.inner.entries
 
 
@@ -44,7 +43,6 @@ class Weighted(Wrapper):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return self.inner.shape
 
     @property
@@ -60,29 +58,23 @@ class Weighted(Wrapper):
         return self.inner._rmatmat(self.row_weights[:, None] * left)
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation(f"dense {type(self).__name__}", self.shape)
         return self.row_weights[:, None] * self.inner.to_dense()
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         return self._scale(self.inner.to_sparse())
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells."""
         return self._scale(self.inner.columns(cells))
 
     def row_gram(self) -> Array:
-        """Return ``A @ A.T``, refused above the memory cap."""
         return self.row_weights[:, None] * self.inner.row_gram() * self.row_weights
 
     def row_gram_matmat(self, right: Array) -> Array:
-        """Return ``A @ A.T @ right``."""
         weights = self.row_weights[:, None]
         return weights * self.inner.row_gram_matmat(weights * right)
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         return self.row_weights.astype(np.float64) ** 2 * self.inner.row_squares()
 
 
@@ -136,11 +128,9 @@ class Scaled(Weighted):
         return self.weight * self.inner._rmatmat(left)
 
     def gram_dense(self) -> Array:
-        """Return ``A.T @ A``, refused above the memory cap."""
         return self.weight**2 * self.inner.gram_dense()
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column."""
         return abs(self.weight) * self.inner.column_norms(norm)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
@@ -149,7 +139,6 @@ class Scaled(Weighted):
         return None if uniform is None else abs(self.weight) * uniform
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm."""
         return abs(self.weight) * self.inner.sensitivity(norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
@@ -157,19 +146,16 @@ class Scaled(Weighted):
         return self.inner.sensitivity_is_exact(norm)
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         if self.inner.is_binary:
             return Scaled(round(scale * self.weight), self.inner)
         return super().rounded(scale)
 
     def integer_column_sums(self, norm: Norm) -> Longs:
-        """Return exact column sums of ``|a|`` or ``a**2``."""
         sums, factor = self.inner.integer_column_sums(norm), self._integer_factor(norm)
         check_range(factor * float(sums.max(initial=0)))
         return factor * sums
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity."""
         return self._integer_factor(norm) * self.inner.integer_sensitivity(norm)
 
     def _integer_factor(self, norm: Norm) -> int:
@@ -179,7 +165,6 @@ class Scaled(Weighted):
         return abs(weight) if norm == "l1" else weight**2
 
     def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁺ @ answers``."""
         return self._inverse_weight * self.inner.least_squares(answers)
 
     def error_trace(self, workload: Operator) -> float | None:
@@ -230,18 +215,15 @@ class Transposed(Wrapper):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         m, n = self.inner.shape
         return n, m
 
     @property
     def is_binary(self) -> bool:
-        """As the structure it transposes."""
         return self.inner.is_binary
 
     @property
     def T(self) -> Operator:
-        """The structure itself."""
         return self.inner
 
     def _matmat(self, right: Array) -> Array:
@@ -251,19 +233,15 @@ class Transposed(Wrapper):
         return self.inner._matmat(left)
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         return self.inner.to_dense().T
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(self.inner.to_sparse().T)
 
     def gram_dense(self) -> Array:
-        """Return the row gram of A."""
         return self.inner.row_gram()
 
     def row_gram(self) -> Array:
-        """Return the gram of A."""
         return self.inner.gram_dense()
 
 

@@ -112,7 +112,7 @@ def table_errors(problem: Problem, matrix: Operator) -> Array | None:
     return matrix.errors_of(parts)
 
 
-def total_near(problem: Problem, work: float) -> Problem:
+def surrogate_total(problem: Problem, work: float) -> Problem:
     """Return the problem of a weighted total error; unweighted where weights cost too much.
 
     They are climbed within a work allowance in seconds of the reference machine. Tables of

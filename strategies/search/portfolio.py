@@ -33,7 +33,7 @@ from strategies.operators import (
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
-from strategies.search.assessment import assess, total_near
+from strategies.search.assessment import assess, surrogate_total
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ class Portfolio:
     @cached_property
     def surrogate(self) -> Problem:
         """The total error of rows weighted so that the worst count most."""
-        return total_near(self.problem, CERTIFYING * self.limit)
+        return surrogate_total(self.problem, CERTIFYING * self.limit)
 
     def best_form(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""

@@ -102,7 +102,6 @@ class FramedTables(WeightedTables):
         }
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, shape (n,), refused above the memory cap."""
         check_allocation("column norms", self.shape[1:])
         power, tables = 1 if norm == "l1" else 2, []
         for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):

@@ -112,7 +112,6 @@ class Marginals(ProductTables):
 
     @property
     def entries(self) -> int:
-        """One for each marginal in every column."""
         return len(self.weights) * self.shape[1]
 
     def columns(self, cells: Integers) -> sparse.csr_array:
@@ -132,7 +131,6 @@ class Marginals(ProductTables):
         return sparse.csr_array(sparse.csc_array((values, rows.ravel(), ends), shape=shape))
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         check_allocation("nonzeros of marginals", (self.shape[1], len(self.weights), 2))
         return self.columns(np.arange(self.shape[1]))
 

@@ -116,7 +116,6 @@ class TableStack(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows of all blocks, and the domain's cells."""
         return sum(block.shape[0] for block in self.blocks), prod(self.sizes)
 
     @property
@@ -157,18 +156,15 @@ class TableStack(Operator):
         return sparse.csr_array(sparse.vstack(found))
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         n, pairs = self.shape[1], zip(self.attribute_sets, self.blocks, strict=True)
         return np.concatenate([b.row_squares() * (n / self._cells(chosen)) for chosen, b in pairs])
 
     def row_gram(self) -> Array:
-        """Return ``A @ A.T``, table by table."""
         return table_products(self, self)
 
     # Norms ----------------------------------------------------------------------------------
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, refused above the memory cap."""
         powers = [(s, values[:, None]) for s, values in self._powers(norm)]
         sums = over_cells(self.sizes, powers, 1)[:, 0]
         return sums if norm == "l1" else np.sqrt(sums)
@@ -194,7 +190,6 @@ class TableStack(Operator):
         return elimination(self.sizes, self.attribute_sets) is not None
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
         return self.with_blocks([block.rounded(scale) for block in self.blocks])
 
     def integer_sensitivity(self, norm: Norm) -> int:
@@ -251,7 +246,6 @@ class TableStack(Operator):
         return self._above(workload) is not None
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Return ``||(W A⁺)_r||²`` for rows of tables."""
         found = self._above(workload)
         if found is None:
             return super().row_errors(workload)

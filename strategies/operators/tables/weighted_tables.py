@@ -167,7 +167,6 @@ class WeightedTables(Operator):
         return np.eye(size, dtype=np.int64)[:, codes] if matrix is None else matrix[:, codes]
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         check_allocation(self.plural, self.shape, 12)
         return self.columns(np.arange(self.shape[1]))
 
@@ -189,7 +188,6 @@ class WeightedTables(Operator):
         return float((weights * norms).sum() if norm == "l1" else np.sqrt(weights**2 @ norms))
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
         n, squares = self.shape[1], []
         single = [self.factor_squares(i) for i in range(len(self.domain_sizes))]
         for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
@@ -261,7 +259,6 @@ class ProductTables(WeightedTables):
         return self.sensitivity(norm) if self.is_diagonal else super().uniform_column_norm(norm)
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, shape (n,), refused above the memory cap."""
         if not self.is_diagonal:
             return super().column_norms(norm)
         check_allocation("column norms", self.shape[1:])
