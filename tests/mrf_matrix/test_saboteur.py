@@ -8,6 +8,7 @@ file; and whoever paid must be told.
 import json
 import os
 import shutil
+import signal
 import sys
 from contextlib import suppress
 from inspect import CO_GENERATOR
@@ -66,12 +67,13 @@ class Sabotage:
         self.calls, self.is_charged, self.where = 0, False, None
 
     def __enter__(self):
-        self.before = sys.getprofile()
+        self.before, self.handler = sys.getprofile(), signal.getsignal(signal.SIGINT)
         sys.setprofile(self._called)
         return self
 
     def __exit__(self, *failed):
         sys.setprofile(self.before)
+        signal.signal(signal.SIGINT, self.handler)  # what ends the holding of signals fails too
 
     def _called(self, frame, event, argument):
         code = frame.f_code
