@@ -77,7 +77,7 @@ def walks(monkeypatch, tmp_path):
 
 
 def test_no_walk_finds_a_claim_of_more_than_was_drawn(walks):
-    walks.take(range(15))
+    walks.take(range(8))
 
 
 @pytest.mark.long

@@ -103,7 +103,7 @@ def test_whether_there_is_a_plan_does_not_depend_on_the_budget(mode, seed):
     generator = np.random.default_rng(seed)
     sizes = generator.integers(2, [5, 40, 400][seed % 3], size=int(generator.integers(2, 9)))
     domain = Domain.from_sizes([int(size) for size in sizes], n_classes=int(2 + seed % 2 * 8))
-    trees = {"n_trees": 2, "max_depth": 2, "splits": "binary", "time_limit": 0.1}
+    trees = {"n_trees": 2, "max_depth": 2, "splits": "binary", "time_limit": 0.03}
     given = trees if mode in ("training", "subsample") else {}
     with memory_cap(10**6):
         said = {

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.draw import Exponential, _of_each_cut, weights
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -55,12 +56,7 @@ def largest_divergences(plan, orders, **changes):
     return most
 
 
-CASES = [
-    (neighboring, k, budget)
-    for neighboring in ("add_remove", "replace_one")
-    for k in (2, 3)
-    for budget in (SMALL, LARGE)
-]
+CASES = [*product(NEIGHBORING, (2,), (SMALL, LARGE)), *product(NEIGHBORING, (3,), (LARGE,))]
 
 
 @pytest.mark.parametrize("depth", [1, 3])

@@ -40,7 +40,7 @@ def farthest_code(model, X, y, least):
     return np.abs(gaps[positive > least]).max()
 
 
-@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("epsilon", [NO_NOISE, 1_000_000])
 def test_a_strong_effect_on_a_rare_class_is_recovered(n, epsilon):
     """The code of the largest rate had .40 in place of .30, and the next less than it should."""

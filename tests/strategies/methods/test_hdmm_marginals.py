@@ -49,7 +49,7 @@ def hdmm_marginals(sizes: tuple[int, ...], sets: list[tuple[int, ...]], starts: 
 def test_never_above_the_marginals_of_hdmm(sizes: tuple[int, ...], order: int) -> None:
     workload = examples.marginals(sizes, order)
     assert isinstance(workload, Marginals)
-    known = hdmm_marginals(sizes, list(workload.attribute_sets), 10)
+    known = hdmm_marginals(sizes, list(workload.attribute_sets), 5)
     found = select(workload, "l1", random_state=0, time_limit=1.0)
     assert found.loss <= known * (1 + 1e-6)
 

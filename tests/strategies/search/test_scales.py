@@ -51,8 +51,8 @@ def test_a_multiple_of_a_strategy_has_its_loss(form: str, scale: float, norm: st
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_multiple_of_a_workload_has_the_same_best_strategy(form: str, scale: float) -> None:
-    truth = strategies.select(W, random_state=0, time_limit=0.1)
-    found = strategies.select(FORMS[form](W, scale), random_state=0, time_limit=0.1)
+    truth = strategies.select(W, random_state=0, time_limit=0.05)
+    found = strategies.select(FORMS[form](W, scale), random_state=0, time_limit=0.05)
     assert found.loss / scale**2 == pytest.approx(truth.loss, rel=1e-2)
     assert found.certified_ratio == pytest.approx(truth.certified_ratio, rel=2e-2)
     given = strategies.evaluate(FORMS[form](W, scale), found.matrix)

@@ -34,7 +34,7 @@ def test_it_says_that_it_is_not_private_wherever_it_prints():
 
 def test_collaboration_beats_separate_trees_where_parties_know_few_classes(digits):
     X, y, X_test, y_test = digits
-    model = FederatedForestClassifier(n_trees=40, chunks=2)
+    model = FederatedForestClassifier(n_trees=20, chunks=2)
     scores = np.array(
         [
             [
@@ -49,7 +49,7 @@ def test_collaboration_beats_separate_trees_where_parties_know_few_classes(digit
     )
     collaborative, ncff, central = scores.mean(axis=0)
     assert central > collaborative > ncff + 0.05
-    known = RandomForestClassifier(40, criterion="entropy", random_state=0).fit(X, y)
+    known = RandomForestClassifier(20, criterion="entropy", random_state=0).fit(X, y)
     assert abs(central - known.score(X_test, y_test)) < 0.02
 
 

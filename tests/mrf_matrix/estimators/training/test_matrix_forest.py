@@ -195,7 +195,7 @@ def test_reading_the_domain_off_the_records_warns():
 
 
 def test_no_seed_count_or_record_is_stored(car):
-    model = research(car, noise="exact", noise_state=None, strategy="identity").fit(car.X, car.y)
+    model = research(car, noise="exact", noise_state=None, n_trees=3).fit(car.X, car.y)
     stored = set(vars(clone(model)))  # parameters
     learned = set(vars(model)) - stored
     assert learned == {

@@ -242,7 +242,7 @@ def test_the_whole_forest_is_concentrated_over_every_tree_and_labelling(kind, la
         pairs = [
             [forest_law(one, kind, label_score, given) for one in (records, (*records, extra))]
             for records in datasets(1)
-            for extra in CELLS[::2]
+            for extra in CELLS[:6:2]  # as above
         ]
         worst = max(renyi(one, other, 2) / 2 for one, other in pairs)
         assert low < worst <= high
