@@ -72,16 +72,16 @@ if TYPE_CHECKING:
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release
     from mrf_matrix.forests.forest import Forest as Forest
-    from mrf_matrix.forests.learned.multinomial import MultinomialTrees as MultinomialTrees
+    from mrf_matrix.forests.learned.grown_trees import MultinomialTrees as MultinomialTrees
     from mrf_matrix.forests.learned.private_multinomial import (
         PrivateMultinomialTrees as PrivateMultinomialTrees,
     )
     from mrf_matrix.forests.learned.simplified_breiman import (
         SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
+    from mrf_matrix.forests.sources.conversion import from_sklearn as from_sklearn
     from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
     from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
-    from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.budgets.claim import ApproximateDP as ApproximateDP

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mrf_matrix.study import Comparison
 
 METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibration")
-"""As in `mrf_matrix.study.metrics`, which is not imported for a list of words."""
+"""As in `mrf_matrix.study.calibration`, which is not imported for a list of words."""
 
 
 @click.command(name="compare")

@@ -10,8 +10,8 @@ from mrf_matrix.base.checks import MOST_REPEATS, whole_number
 from mrf_matrix.cli.screen import table
 from mrf_matrix.datasets import Dataset
 from mrf_matrix.study import Comparison, Summary
+from mrf_matrix.study.calibration import METRICS, PERCENT
 from mrf_matrix.study.methods import checked_methods
-from mrf_matrix.study.metrics import METRICS, PERCENT
 from mrf_matrix.study.splits import fits_of_split
 
 FITS_A_MINUTE = 550

@@ -141,7 +141,7 @@ def command(
 
 def check_threshold(threshold: float | None, n_classes: int, abstain: float | None) -> None:
     """Refuse what `mrf-matrix evaluate` refuses as a threshold, and one beside --abstain."""
-    from mrf_matrix.study.probability_grid import ProbabilityGrid
+    from mrf_matrix.study.calibration import ProbabilityGrid
 
     if threshold is None:
         return

@@ -1,8 +1,9 @@
-"""A forest over a public domain, as parallel arrays."""
+"""A forest over a public domain, as parallel arrays; what grows one, and its trees as text."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,106 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
 from mrf_matrix.forests.partition import check_partition, decision_paths
-from mrf_matrix.forests.text import export_text
 from mrf_matrix.mechanisms.statement import composed
+
+
+def export_text(
+    forest: Nodes,
+    tree: int = 0,
+    max_leaves: int = 100,
+    *,
+    leaves: Sequence[str] | None = None,
+    title: bool = True,
+) -> str:
+    """Draw one tree as lines of text.
+
+    Parameters
+    ----------
+    forest : Nodes
+        A `Forest`.
+    tree : int, default=0
+        Which tree.
+    max_leaves : int, default=100
+        Leaves after which the drawing stops, and says how many it leaves out.
+    leaves : sequence of str, optional
+        What to write at each leaf, by its number; by default "leaf" and its number.
+    title : bool, default=True
+        Whether the first line names the tree.
+
+    Returns
+    -------
+    str
+        A line per branch: the attribute and the codes' labels that follow it, and at leaves
+        their number.
+
+    Raises
+    ------
+    ValueError
+        If there is no such tree.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Attribute, Domain
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> weather = Domain([Attribute("outlook", categories=["sunny", "overcast", "rainy"])])
+    >>> print(export_text(RandomTrees(n_trees=1, max_depth=1).grow(weather)))
+    tree 0
+    ├── outlook = sunny: leaf 0
+    ├── outlook = overcast: leaf 1
+    └── outlook = rainy: leaf 2
+    """
+    if isinstance(tree, bool) or not isinstance(tree, int | np.integer):
+        raise TypeError(f"tree={tree!r}: expected an integer.")
+    if not 0 <= tree < forest.n_trees:
+        raise ValueError(f"tree={tree}: expected 0 to {forest.n_trees - 1}.")
+    root = int(forest.roots[tree])
+    if leaves is None:
+        leaves = [f"leaf {i}" for i in range(forest.n_leaves)]
+    if forest.attribute[root] < 0:
+        only = leaves[int(forest.leaf_index[root])]
+        return f"tree {tree}: {only}" if title else only
+    lines, drawn = [f"tree {tree}"] if title else [], 0
+    for line, is_leaf in _lines(forest, root, leaves):
+        drawn += is_leaf
+        if drawn > max_leaves:
+            total = int(np.count_nonzero(forest.leaf_tree == tree))
+            lines.append(f"... {total - max_leaves} more leaves; raise max_leaves to see them")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _lines(forest: Nodes, root: int, leaves: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the drawing's lines, depth first, from a stack: trees may be deep."""
+    stack = [(root, "", "")]
+    while stack:
+        node, indent, text = stack.pop()
+        leaf = int(forest.leaf_index[node])
+        if text:
+            yield (f"{text}: {leaves[leaf]}", True) if leaf >= 0 else (text, False)
+        fan = int(forest.n_children[node])
+        for branch in reversed(range(fan)):
+            last = branch == fan - 1
+            line = indent + ("└── " if last else "├── ") + condition(forest, node, branch)
+            below = indent + ("    " if last else "│   ")
+            stack.append((int(forest.first_child[node]) + branch, below, line))
+
+
+def condition(forest: Nodes, node: int, branch: int) -> str:
+    """Say which labels of the node's attribute follow a branch, runs of codes as ranges."""
+    attribute = forest.domain.attributes[forest.attribute[node]]
+    start = int(forest.pattern[node])
+    codes = np.flatnonzero(forest.branches[start : start + attribute.size] == branch)
+    labels = attribute.labels
+    if len(codes) == 1:
+        return f"{attribute.name} = {labels[int(codes[0])]}"
+    first, last = int(codes[0]), int(codes[-1])
+    if len(codes) > 3 and last - first + 1 == len(codes):
+        return f"{attribute.name} in {labels[first]} .. {labels[last]}"
+    shown = ", ".join(str(labels[int(code)]) for code in codes[:6])
+    more = f", ... {len(codes) - 6} more" if len(codes) > 6 else ""
+    return f"{attribute.name} in {{{shown}{more}}}"
+
 
 UNSTATED = Provenance.unstated("forest")
 """Of arrays that nobody said the origin of."""
@@ -274,3 +373,19 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
         f"epsilon=float('inf') for non-private work; if it was learned from public records only, "
         f"say so where it is made: from_sklearn(..., provenance=Provenance.public('forest', why))."
     )
+
+
+RandomState = int | np.random.Generator | None
+
+
+@runtime_checkable
+class PathSource(Protocol):
+    """Anything that grows a forest over a public domain, from no data.
+
+    A path source is a frozen dataclass of parameters; growing changes nothing in it, and the
+    same parameters, domain and integer `random_state` give the same forest in every process.
+    """
+
+    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
+        """Return a forest over the domain."""
+        ...

@@ -24,7 +24,7 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.parameters import check_probability
+from mrf_matrix.forests.growth.growth import check_probability
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.kinds.multinomial import (

@@ -12,10 +12,9 @@ from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_fac
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of
-from mrf_matrix.reports.belonging import evaluation_words
-from mrf_matrix.reports.drawings import reliability_plot
-from mrf_matrix.reports.page import Section
-from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.reports.ledger_page import evaluation_words
+from mrf_matrix.reports.page import Section, reliability_plot
+from mrf_matrix.reports.privacy_report import stated_budget
 
 EVALUATION = "Evaluation on test records."
 """How every statement on test records begins."""

@@ -1,10 +1,110 @@
-"""A ledger as a page: how much is spent, on what, and how much is left."""
+"""A ledger as a page, and whether it and an evaluation are of the model that a page is about.
 
+Nothing that is
+shown beside a model says by itself that it is of it: a ledger that paid for nothing looks like one
+that has much left, and another model's accuracy like this one's. A charge tells by its identity,
+which the provenance of what it paid for carries, or by the SHA-256 of the model's file; an
+evaluation tells by the latter.
+"""
+
+from collections.abc import Hashable, Sequence
+
+from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text
+from mrf_matrix.base.provenance import Spending
 from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms.ledger.charge import Charge
 from mrf_matrix.mechanisms.ledger.display import HEADER, rows_of
-from mrf_matrix.reports.belonging import charges_of
-from mrf_matrix.reports.drawings import budget_bar
-from mrf_matrix.reports.page import ReportPage, Section
+from mrf_matrix.mechanisms.statement import Claim, composed, pays
+from mrf_matrix.reports.page import ReportPage, Section, budget_bar
+
+NAMELESS_EVALUATION = (
+    "It names no model: that it is of this one is the word of whoever kept it. `mrf-matrix "
+    "evaluate` writes the SHA-256 of the model's file."
+)
+ANOTHER_FILE = (
+    "The ledger on this page has the charge that this model names, and it names another model's "
+    "file. Ask whoever fitted the model which of the two files is the one that was paid for."
+)
+MOST_NAMED = 5
+
+
+def ledger_warnings(ledger: PrivacyLedger, model_hash: str | None, claim: Claim) -> tuple[str, ...]:
+    """Return what whoever signs must know where a ledger has not paid for a model.
+
+    Budgets are compared by what they imply under the ledger's relation, in its kind.
+
+    `model_hash`: SHA-256 of the model's file, None where it is from no file; `claim`: the model's,
+    with every charge that it adds up.
+    """
+    charges = ledger.charges
+    paid = [[one for one in charges if one.has_paid(spending)] for spending in claim.spendings]
+    unpaid = [one for one, by in zip(claim.spendings, paid, strict=True) if not by]
+    named = charges_of(charges, model_hash)
+    if not unpaid and model_hash and not named and all(one.model for by in paid for one in by):
+        return (ANOTHER_FILE,)
+    if not unpaid or _cover(named, unpaid):
+        return ()
+    return (_too_little(named, claim, ledger) if named else _no_charge(unpaid),)
+
+
+def charges_of(charges: Sequence[Charge], model_hash: str | None) -> list[Charge]:
+    """Return the charges that name a model's file."""
+    return [one for one in charges if model_hash and one.model.lower() == model_hash.lower()]
+
+
+def _cover(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
+    """Tell whether charges that name the file imply all that they do not know by identity."""
+    budgets = [one.budget for one in named if one.is_private]
+    if not budgets or any(one.noise != "exact" and one.noise != "shares" for one in unpaid):
+        return False
+    total, relation = composed([Spending(b, named[0].neighboring, "exact") for b in budgets])
+    return pays(total, relation, *composed(unpaid))
+
+
+def _no_charge(unpaid: Sequence[Spending]) -> str:
+    told = ", ".join(f"{one.budget!r} for {one.what}" for one in unpaid[:MOST_NAMED])
+    return (
+        f"The ledger on this page has no charge for what this model rests on: {told}. What it says "
+        f"is spent and left does not count that. Ask for the ledger that was charged when it was "
+        f"fitted."
+    )
+
+
+def _too_little(named: Sequence[Charge], claim: Claim, ledger: PrivacyLedger) -> str:
+    paid = ", ".join(repr(one.budget) for one in named)
+    return (
+        f"The ledger on this page was charged {paid} under {ledger.neighboring} neighbours for "
+        f"this model, which states that it spent {claim.budget!r} under {claim.neighboring} "
+        f"neighbours: the ledger counts less than was spent."
+    )
+
+
+def evaluation_words(
+    record: JsonObject, model_hash: str | None, classes: Sequence[Hashable]
+) -> str:
+    """Return how an evaluation is known to be a model's, or that it is not.
+
+    `record`: what `mrf-matrix evaluate --output` wrote; `classes`: the model's.
+
+    Raises FieldError if it is another model's.
+    """
+    if record.get("classes") != list(classes):
+        raise FieldError(
+            "evaluation: its classes are not those of this model, so it is another model's. "
+            "Expected an evaluation of this very model, by `mrf-matrix evaluate`."
+        )
+    if record.get("model") is None:
+        return NAMELESS_EVALUATION
+    named = line_of_text(record["model"], "evaluation: model")
+    if model_hash is None:
+        return f"It is of the model file with SHA-256 {named}; this page is of no file."
+    if named.lower() != model_hash.lower():
+        raise FieldError(
+            f"evaluation: it is of another model, whose file has SHA-256 {named[:100]}; that of "
+            f"this model has {model_hash}. Expected an evaluation of this very file, by "
+            f"`mrf-matrix evaluate`."
+        )
+    return "It is of this model's file, by its SHA-256."
 
 
 def ledger_report(ledger: PrivacyLedger) -> ReportPage:

@@ -12,8 +12,6 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.reports.agreement_section import agreement_section
-from mrf_matrix.reports.belonging import ledger_warnings
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,
@@ -22,12 +20,15 @@ from mrf_matrix.reports.guarantee import (
     guarantee_section,
     told,
 )
-from mrf_matrix.reports.ledger_page import ledger_section
-from mrf_matrix.reports.measured_section import measured_section, shares_section
+from mrf_matrix.reports.ledger_page import ledger_section, ledger_warnings
+from mrf_matrix.reports.model_sections import (
+    agreement_section,
+    measured_section,
+    shares_section,
+    strength_section,
+)
 from mrf_matrix.reports.page import ReportPage, Section
-from mrf_matrix.reports.privacy_report import PrivacyReport
-from mrf_matrix.reports.stated_budget import stated_budget
-from mrf_matrix.reports.strength_section import strength_section
+from mrf_matrix.reports.privacy_report import PrivacyReport, stated_budget
 
 MOST_ATTRIBUTES = 200
 PROGRAMS = ("mrf-matrix", "numpy", "scipy", "opendp")

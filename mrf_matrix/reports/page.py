@@ -1,11 +1,157 @@
-"""A page for people: sections of words, a table and pictures, as text or as one HTML file."""
+"""A page for people: sections of words, tables and small SVG pictures, as text or one HTML file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import escaped
 from mrf_matrix.base.display import aligned
 from mrf_matrix.base.fields import JsonObject
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+"""Okabe and Ito's, told apart by people with any common colour blindness."""
+GREY = "#8a8a8a"
+REST = "#8a8a8a66"
+WIDTH = 640
+LONGEST = 34
+MOST_LABELS = 10
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Return a text cut to a length, of which the end says so."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def budget_bar(parts: Sequence[tuple[str, float]], left: float = 0.0) -> str:
+    """Return a bar of shares of a budget, each named below; what is left stays empty.
+
+    `parts`: names and shares, largest first; of more than six, all after the fifth become one;
+    `left`: the share that nothing was paid from.
+    """
+    named = list(parts if len(parts) <= len(COLOURS) else parts[:5])
+    if len(named) < len(parts):
+        named.append((f"{len(parts) - 5} more", sum(share for _, share in parts[5:])))
+    coloured = [(*one, colour) for one, colour in zip(named, COLOURS, strict=False)]
+    if left > 0:
+        coloured.append(("left", left, REST))
+    body, at = "", 0.0
+    for number, (name, share, colour) in enumerate(coloured):
+        width, low = share * (WIDTH - 2), 46 + 20 * number
+        body += f'<rect x="{1 + at:.2f}" y="4" width="{width:.2f}" height="22" fill="{colour}"/>'
+        body += f'<rect x="1" y="{low - 11}" width="12" height="12" fill="{colour}"/>'
+        body += _words(20, low, f"{100 * share:.3g} %  {shortened(name, 76)}")
+        at += width
+    frame = f'<rect x="1" y="4" width="{WIDTH - 2}" height="22" fill="none" stroke="{GREY}"/>'
+    return _svg(WIDTH, 34 + 20 * len(coloured), body + frame, "shares of the budget")
+
+
+def bars(values: Sequence[tuple[str, float]], unit: str) -> str:
+    """Return horizontal bars with their names and figures, at most a dozen."""
+    shown = values[:12]
+    most = max((value for _, value in shown), default=0.0) or 1.0
+    body = ""
+    for number, (name, value) in enumerate(shown):
+        low = 20 + 22 * number
+        width = 300 * value / most
+        body += _words(226, low, shortened(name), "end")
+        body += (
+            f'<rect x="234" y="{low - 12}" width="{width:.2f}" height="14" fill="{COLOURS[0]}"/>'
+        )
+        body += _words(242 + width, low, f"{value:.3g}")
+    return _svg(WIDTH, 16 + 22 * len(shown), body, unit)
+
+
+def effect_strip(
+    name: str, labels: Sequence[str], values: Array, widths: tuple[Array, Array], unit: str
+) -> str:
+    """Return the effect of every code as a dot with its band, over a line at zero.
+
+    `widths`: of the bands below and above.
+    """
+    lows, highs = values - widths[0], values + widths[1]
+    width, top, height = 310, 34, 110
+    span = float(np.abs(np.concatenate([lows, highs])).max()) or 1.0
+    step = (width - 60) / max(len(values), 1)
+    middle, scale = top + height / 2, height / 2 / span
+
+    def across(code: int) -> float:
+        return 46 + (code + 0.5) * step
+
+    body = f'<line x1="44" x2="{width - 6}" y1="{middle}" y2="{middle}" stroke="{GREY}"/>'
+    for code, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
+        x, y = across(code), middle - value * scale
+        body += (
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{middle - high * scale:.1f}" '
+            f'y2="{middle - low * scale:.1f}" stroke="{COLOURS[4]}" '
+            f'stroke-width="{min(6.0, max(1.0, step / 2)):.1f}"/>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{min(3.0, max(1.2, step / 3)):.1f}" '
+            f'fill="{COLOURS[0]}"/>'
+        )
+    for level, said in ((top, span), (middle, 0.0), (top + height, -span)):
+        body += _words(40, level + 4, f"{said:+.2g}" if said else "0", "end", 11)
+    places = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), MOST_LABELS)).round())
+    for code in places.astype(int):
+        x, y = across(int(code)), top + height + 12
+        body += (
+            f'<text x="{x:.1f}" y="{y}" font-size="11" fill="currentColor" text-anchor="end" '
+            f'transform="rotate(-35 {x:.1f} {y})">{_escaped(shortened(labels[code], 14))}</text>'
+        )
+    body += _words(4, 16, shortened(name), bold=True)
+    return _svg(width, top + height + 72, body, f"{name}: {unit}")
+
+
+def reliability_plot(said: Array, seen: Array, errors: Array) -> str:
+    """Return what happened against what was said, a dot a bin, each with its noise band."""
+    size, low = 240, 46
+
+    def at(share: float) -> float:
+        return size * min(max(share, 0.0), 1.0)
+
+    body = (
+        f'<rect x="{low}" y="10" width="{size}" height="{size}" fill="none" stroke="{GREY}"/>'
+        f'<line x1="{low}" y1="{10 + size}" x2="{low + size}" y2="10" stroke="{GREY}" '
+        'stroke-dasharray="4 4"/>'
+    )
+    for x, y, half in zip(said, seen, errors, strict=True):
+        place = low + at(x)
+        body += (
+            f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{10 + size - at(y - half):.1f}" '
+            f'y2="{10 + size - at(y + half):.1f}" stroke="{COLOURS[4]}" stroke-width="4"/>'
+            f'<circle cx="{place:.1f}" cy="{10 + size - at(y):.1f}" r="3.5" fill="{COLOURS[0]}"/>'
+        )
+    for share in (0.0, 0.5, 1.0):
+        body += _words(low + at(share), size + 26, f"{share:g}", "middle", 11)
+        body += _words(low - 6, 14 + size - at(share), f"{share:g}", "end", 11)
+    body += _words(low + size / 2, size + 44, "probability that the model says", "middle", 12)
+    body += _words(low + size + 10, 24, "share that it came true,", size=12)
+    body += _words(low + size + 10, 40, "with its noise band", size=12)
+    return _svg(low + size + 160, size + 52, body, "calibration")
+
+
+def _words(
+    x: float, y: float, text: str, anchor: str = "start", size: int = 13, *, bold: bool = False
+) -> str:
+    weight = ' font-weight="600"' if bold else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="currentColor" '
+        f'text-anchor="{anchor}"{weight}>{_escaped(text)}</text>'
+    )
+
+
+def _svg(width: int, height: int, body: str, title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" font-family="system-ui, sans-serif" '
+        f'aria-label="{_escaped(title)}">{body}</svg>'
+    )
+
+
+def _escaped(text: str) -> str:
+    return escape(escaped(text))
+
 
 STYLE = """
 .mrf-report{font:15px/1.5 system-ui,sans-serif;max-width:52em;margin:0 auto;padding:.5em 1em;
@@ -50,7 +196,7 @@ class Section:
         A table; without a header the first of a row is its name.
     header : tuple of str
     pictures : tuple of str
-        SVG of `mrf_matrix.reports.drawings`, whose texts are escaped.
+        SVG of `mrf_matrix.reports.page`, whose texts are escaped.
     """
 
     title: str

@@ -3,14 +3,33 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import sqrt
 from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
-from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.base.provenance import Provenance, join
-from mrf_matrix.mechanisms import Mechanism, Release
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
+
+BUDGET = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e+-]+|inf)\)")
+KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"PureDP": PureDP, "ZCDP": ZCDP}
+
+
+def stated_budget(text: str) -> PureDP | ZCDP:
+    """Return the budget that a text is the display of.
+
+    Raises FieldError if it is not.
+    """
+    found = BUDGET.fullmatch(text)
+    if found is not None:
+        kind, amount = KINDS[found[1]], found[2]
+        budget = kind(float("inf") if amount == "inf" else Fraction(amount))
+        if repr(budget) == text:
+            return budget
+    raise FieldError(f"report: budget {text[:100]!r}: expected such as 'PureDP(epsilon=1/2)'.")
+
 
 STRUCTURE = "the forest's structure"
 PUBLIC = (

@@ -29,8 +29,7 @@ from mrf_matrix.mechanisms.ledger.default import default_ledger
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 from mrf_matrix.reports.evaluation_section import EVALUATION
-from mrf_matrix.study.metrics import METRICS
-from mrf_matrix.study.probability_grid import ProbabilityGrid
+from mrf_matrix.study.calibration import METRICS, ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error
 from strategies.operators import Identity
 

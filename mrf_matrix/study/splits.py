@@ -1,13 +1,20 @@
-"""The splits of a study: a forest and a strategy each, and the scores of every method on it."""
+"""The splits of a study: a forest, a strategy and scores each, kept in a file as they finish."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from mrf_matrix.base import whole_file
 from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.files import content_of
 from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset
@@ -15,15 +22,82 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.mechanisms.budgets.budget import Norm
 from mrf_matrix.planning.kinds.levels import level_strategy
+from mrf_matrix.study.calibration import all_metrics
 from mrf_matrix.study.comparison import Score
-from mrf_matrix.study.fit_file import FitFile
 from mrf_matrix.study.methods import LEVEL_METHODS, QUERYING, Method, Setting, strategy_of_queries
-from mrf_matrix.study.metrics import all_metrics
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+MAX_BYTES = 256 * 1024**2
+EVERY = 2.0  # seconds between two writings
+
+Key = tuple[str, float | None, int, int]
+
+
+class FitFile:
+    """Scores by method, ε, split and draw.
+
+    Parameters
+    ----------
+    path : str or Path or None
+        None keeps nothing.
+    request : mapping
+        What was asked, as plain values: a file of another study is refused.
+
+    Raises ValueError if the file is not of this study.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.request = json.loads(json.dumps(request))
+        self.scores: dict[Key, Score] = {}
+        self._written = monotonic()
+        if self.path is None or not self.path.exists():
+            return
+        try:
+            stored: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
+            scores = [Score(**row) for row in stored["scores"]]
+            same = stored["request"] == self.request
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"resume={str(self.path)!r} is no file of fits ({error}): expected one that "
+                f"compare wrote, or a new name."
+            ) from None
+        if not same:
+            raise ValueError(
+                f"resume={str(self.path)!r} is of another study: expected the same data set and "
+                f"settings, or a new name."
+            )
+        self.scores = {_key(score): score for score in scores}
+
+    def get(self, method: str, epsilon: float | None, split: int, draw: int) -> Score | None:
+        """Return the score of a method at an ε, on a split, in a draw; None if it is to do."""
+        return self.scores.get((method, epsilon, split, draw))
+
+    def add(self, score: Score) -> None:
+        """Keep a score; the file is written every two seconds."""
+        self.scores[_key(score)] = score
+        if monotonic() - self._written > EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write all scores, whole or not at all."""
+        if self.path is None:
+            return
+        record = {"request": self.request, "scores": [vars(one) for one in self.scores.values()]}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(self.path) as file:
+            file.write(f"{json.dumps(record)}\n".encode())
+        self._written = monotonic()
+
+
+def _key(score: Score) -> Key:
+    return score.method, score.epsilon, score.split, score.draw
+
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""

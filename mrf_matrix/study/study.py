@@ -20,11 +20,9 @@ from mrf_matrix.forests import PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.plans.plan_of import check_cells
-from mrf_matrix.study.comparison import Comparison
-from mrf_matrix.study.fit_file import FitFile
+from mrf_matrix.study.comparison import Comparison, strategy_rows
 from mrf_matrix.study.methods import Method, checked_methods
-from mrf_matrix.study.splits import Found, Progress, Splits
-from mrf_matrix.study.strategy_table import strategy_rows
+from mrf_matrix.study.splits import FitFile, Found, Progress, Splits
 from mrf_matrix.voting.voting import VOTINGS
 from strategies import Family, Strategy
 

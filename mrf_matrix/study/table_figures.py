@@ -15,7 +15,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.study.probability_grid import ProbabilityGrid
+from mrf_matrix.study.calibration import ProbabilityGrid
 from strategies.operators import check_allocation
 
 DRAWS = 2000  # draws of the noise behind an interval

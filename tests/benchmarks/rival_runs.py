@@ -14,7 +14,7 @@ from rival_methods import DRAWS_OF_A_SPLIT
 from rival_scores import summary
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.study.metrics import all_metrics
+from mrf_matrix.study.calibration import all_metrics
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 MOST_RECORDS = 20_000

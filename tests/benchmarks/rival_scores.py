@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from mrf_matrix.study.metrics import METRICS
+from mrf_matrix.study.calibration import METRICS
 
 DIGITS = 4
 

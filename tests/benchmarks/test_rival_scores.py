@@ -12,7 +12,7 @@ from rival_tables import averages, comparison, defeats
 from test_rivals import check, study
 
 from mrf_matrix import Domain
-from mrf_matrix.study.metrics import METRICS
+from mrf_matrix.study.calibration import METRICS
 
 FIGURES = dict.fromkeys(METRICS, 0.25) | {"auc": None}
 

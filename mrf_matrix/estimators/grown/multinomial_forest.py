@@ -14,7 +14,7 @@ from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, noise_stream, paid
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.points import Partition
+from mrf_matrix.forests.growth.growth import Partition
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate
 from mrf_matrix.forests.growth.private.scores import SCORES
 from mrf_matrix.kinds.model import Model, learn

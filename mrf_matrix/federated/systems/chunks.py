@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.checks import check_integer, one_word
-from mrf_matrix.forests.sources.source import RandomState
+from mrf_matrix.forests.forest import RandomState
 
 Shuffle = Literal["classes", "chunks"]
 

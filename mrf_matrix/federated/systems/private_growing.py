@@ -18,8 +18,8 @@ from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
-from mrf_matrix.forests.combine import hang
-from mrf_matrix.forests.growth.further import bare_roots
+from mrf_matrix.forests.assembly import graft
+from mrf_matrix.forests.growth.grow import bare_roots
 from mrf_matrix.forests.growth.private.private import (
     Boxes,
     PrivateGrowth,
@@ -222,7 +222,7 @@ class LeafSplits:
         attributes, patterns = zip(*levels, strict=True)
         pool = self.forest.branches
         below = forest_from_levels(domain, attributes, patterns, pool, provenance=provenance)
-        return hang(self.forest, below)
+        return graft(self.forest, below)
 
 
 def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:

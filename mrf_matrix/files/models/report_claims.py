@@ -21,8 +21,8 @@ from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,
     root_mean,
+    stated_budget,
 )
-from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.voting.leaf_noise import LeafNoise
 
 PRINTED = 1e-5  # relative rounding of a scale in print

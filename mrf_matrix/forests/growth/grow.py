@@ -1,4 +1,4 @@
-"""Grow all trees of a forest at once, level by level."""
+"""Grow all trees of a forest at once, level by level; and further, from other records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,64 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
-from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.base.provenance import FOREST, Provenance
 from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.base.workers import bounded_jobs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels, threshold_pattern
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.assembly import (
+    branch_pool,
+    check_growth,
+    concatenate,
+    forest_from_levels,
+    graft,
+    take_trees,
+    threshold_pattern,
+)
+from mrf_matrix.forests.forest import Forest, RandomState
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
-from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
-from mrf_matrix.forests.sources.source import RandomState
+
+
+def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:
+    """Return `branch_pool(sizes)` with tables "code c goes right" behind it, and their origin.
+
+    The table of code c starts at ``origin - c``: a window over ``zeros (w) | 1 | zeros (w)``.
+
+    >>> pool, origin = code_pool([3])
+    >>> pool[origin - 1 : origin + 2]
+    array([0, 1, 0], dtype=int32)
+    """
+    width = max(sizes)
+    pool = branch_pool(sizes)
+    single = np.zeros(2 * width + 1, dtype=np.int32)
+    single[width] = 1
+    return np.concatenate([pool, single]), len(pool) + width
+
+
+def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument: str) -> list[int]:
+    """Return the indices of attributes given by name or index.
+
+    Raises ValueError if one is unknown; TypeError if a single name is given where a sequence is
+    expected.
+    """
+    if isinstance(attributes, str):
+        raise TypeError(f"{argument}={attributes!r}: expected a sequence, [{attributes!r}].")
+    names = list(domain.names)
+    index = []
+    for given in attributes:
+        if isinstance(given, str) and given in names:
+            index.append(names.index(given))
+        elif not isinstance(given, str) and 0 <= given < len(names):
+            index.append(int(given))
+        else:
+            raise ValueError(
+                f"{argument} holds {given!r}: expected an attribute's name "
+                f"({', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}) or an "
+                f"index from 0 to {len(names) - 1}."
+            )
+    return index
+
 
 MOST_POINTS = 1 << 23  # points (records x trees) that one block of trees may hold: 64 MB of them
 
@@ -256,3 +303,71 @@ def assemble(domain: Domain, records: Records, growth: Growth, levels: list[Leve
         empty = level[~is_filled[level]]
         nearest[empty] = nearest[forest.parent[empty]]
     return Grown(forest, counts[forest.leaves], counts[nearest[forest.leaves]])
+
+
+def bare_roots(domain: Domain, n_trees: int, source: str = "") -> Forest:
+    """Return trees of one leaf each, to be grown further."""
+    leaf = np.full(n_trees, -1, dtype=np.int32)
+    pool, _ = code_pool(domain.sizes)
+    return forest_from_levels(
+        domain, [leaf], [np.zeros_like(leaf)], pool, provenance=FOREST, source=source
+    )
+
+
+def grow_further(
+    forest: Forest,
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    growth: Growth,
+    *,
+    centres: Sequence[NDArray[Any] | None] | None = None,
+    nominal: Sequence[str | int] = (),
+    random_state: RandomState = None,
+) -> Forest:
+    """Split the leaves of a forest by records that were not there when it was grown.
+
+    Each tree draws its points by the growth's law, sends them to its leaves, and every leaf is
+    the root of further growing. From `bare_roots` the result is the forest that `grow_forest`
+    grows of the same random state.
+
+    `forest`: no split of it changes. `codes`, `labels`, `growth`, `centres`, `nominal`,
+    `random_state`: as in `grow_forest`. The depth limit counts the splits above.
+
+    The forest is data-dependent, without counts. **Not private.**
+
+    Trees are grown in blocks as in `grow_forest`; a block's leaf numbers take 4 bytes a point.
+    """
+    domain = forest.domain
+    records = Records.of(domain, codes, labels, centres, nominal_mask(domain, nominal))
+    sizes = tree_blocks(forest.n_trees, records.n_records)
+    generators = np.random.default_rng(random_state).spawn(len(sizes))
+    blocks = np.split(np.arange(forest.n_trees), np.cumsum(sizes)[:-1])
+    return concatenate(
+        [
+            _grow_block_further(take_trees(forest, block), records, growth, generator)
+            for block, generator in zip(blocks, generators, strict=True)
+        ]
+    )
+
+
+def _grow_block_further(
+    forest: Forest, records: Records, growth: Growth, generator: np.random.Generator
+) -> Forest:
+    structure, estimation = first_points(records, growth, forest.n_trees, generator)
+    leaf = forest.apply(records.columns.T)
+    levels = grow_levels(
+        records,
+        growth,
+        _at_leaves(structure, leaf),
+        _at_leaves(estimation, leaf) if estimation else None,
+        forest.depth[forest.leaves],
+        generator,
+    )
+    return graft(forest, assemble(forest.domain, records, growth, levels).forest)
+
+
+def _at_leaves(points: Points, leaf: Ints) -> Points:
+    """Return points of trees as points of leaves; within a leaf they keep their order."""
+    node = leaf[points.record, points.node]
+    order = np.argsort(node, kind="stable")
+    return Points(points.record[order], node[order])

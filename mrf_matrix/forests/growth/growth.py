@@ -1,12 +1,270 @@
-"""How a forest is grown from records: a composition of small rules."""
+"""How a forest is grown from records: a composition of small rules.
+
+*Impurity of a node: Gini or entropy, as sums over class counts.* Both are written with a function f
+of one class count, so that moving one record from right to left changes two terms only, whatever
+the number of classes. With c the class counts of a node of n records and ``F = sum_c f(c)``, ::
+
+    gini      f(c) = c²         purity n (1 - T) = F / n
+    entropy   f(c) = c ln c     purity    -n T   = F - n ln n
+
+so that the impurity decrease of a split (equation 4 of Bai et al. 2021) is ::
+
+    I = (purity(left) + purity(right) - purity(node)) / n
+"""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from math import isnan, sqrt
+from typing import Any, Literal, Protocol, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import check_integer
-from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.points import Partition, Points
-from mrf_matrix.forests.growth.split_rules import GREEDY, AllAttributes, AttributeRule, CutRule
+from mrf_matrix.base.shown import shown
+
+
+def check_sharpness(name: str, value: object) -> float:
+    """Return a number from 0 to infinity, or refuse by name."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name}={shown(value)}: expected a number from 0 to float('inf').")
+    if isnan(value) or value < 0:
+        raise ValueError(f"{name}={value}: expected a number from 0 to float('inf').")
+    return float(value)
+
+
+def check_probability(name: str, value: object) -> None:
+    """Refuse what is no probability."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"{name}={shown(value)}: expected a probability from 0 to 1.")
+
+
+Criterion = Literal["gini", "entropy"]
+
+CRITERIA: tuple[str, ...] = get_args(Criterion)
+
+
+@dataclass(frozen=True)
+class Impurity:
+    """Gini index or Shannon entropy (in nats).
+
+    Raises ValueError if the criterion is unknown.
+
+    >>> float(Impurity("gini").of(np.array([2, 2])))
+    0.5
+    """
+
+    criterion: Criterion = "gini"
+
+    def __post_init__(self) -> None:
+        if self.criterion not in CRITERIA:
+            raise ValueError(
+                f"criterion={shown(self.criterion)}: expected one of "
+                f"{', '.join(map(repr, CRITERIA))}."
+            )
+
+    def terms(self, counts: NDArray[Any]) -> Array:
+        """Return f of each class count."""
+        given = np.asarray(counts, dtype=np.float64)
+        return given * given if self.criterion == "gini" else _x_log_x(given)
+
+    def sums(self, left: Array, total: Array) -> tuple[Array, Array]:
+        """Return ``sum f`` over axis 1 on the left and on the right of cuts.
+
+        `left` (cuts, k, nodes); `total` (k, nodes).
+        """
+        if self.criterion != "gini":
+            return self.terms(left).sum(axis=1), self.terms(total - left).sum(axis=1)
+        squares = np.einsum("ikn,ikn->in", left, left)
+        mixed = np.einsum("ikn,kn->in", left, total)
+        return squares, squares - 2 * mixed + np.einsum("kn,kn->n", total, total)
+
+    def purity(self, total: NDArray[Any], n: NDArray[Any]) -> Array:
+        """Return ``F / n`` or ``F - n ln n`` of nodes with ``sum f = total``; 0 where n is 0."""
+        if self.criterion == "gini":
+            return np.asarray(total / np.maximum(n, 1))
+        return np.asarray(total - _x_log_x(np.asarray(n, dtype=np.float64)))
+
+    def of(self, counts: NDArray[Any]) -> Array:
+        """Return the impurity T of nodes with these class counts (..., k); 0 for an empty node."""
+        counts = np.asarray(counts)
+        n = counts.sum(axis=-1)
+        purity = self.purity(self.terms(counts).sum(axis=-1), n) / np.maximum(n, 1)
+        return np.asarray(np.where(n > 0, 1.0 - purity if self.criterion == "gini" else -purity, 0))
+
+    def decrease(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
+        """Return equation 4 from class counts (..., k) of both sides; 0 for an empty node."""
+        left, right = np.asarray(left), np.asarray(right)
+        both = left + right
+        n = both.sum(axis=-1)
+        gain = sum(
+            sign * self.purity(self.terms(side).sum(axis=-1), side.sum(axis=-1))
+            for sign, side in ((1.0, left), (1.0, right), (-1.0, both))
+        )
+        return np.asarray(gain / np.maximum(n, 1))
+
+
+def _x_log_x(x: Array) -> Array:
+    return np.asarray(x * np.log(np.maximum(x, 1.0)))
+
+
+Drawn = tuple[tuple[Longs, Longs], tuple[Longs, Longs]]
+"""(tree, record) of the structure points, and of the estimation points; sorted by both."""
+
+
+class Points(Protocol):
+    """How the records of each tree are drawn."""
+
+    @property
+    def separate(self) -> bool:
+        """Whether structure and estimation points are disjoint."""
+        ...
+
+    def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
+        """Return the structure and the estimation points of all trees."""
+        ...
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Structure or estimation point, by an independent coin for every record and tree.
+
+    Parameters
+    ----------
+    rate : float, default=1
+        Expected number of structure points per estimation point (the paper's partition rate).
+    """
+
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rate, bool) or not isinstance(self.rate, int | float):
+            raise TypeError(f"partition_rate={shown(self.rate)}: expected a positive number.")
+        if not 0 < self.rate < float("inf"):
+            raise ValueError(f"partition_rate={self.rate}: expected a positive number.")
+
+    @property
+    def separate(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def share(self) -> float:
+        """Probability of a structure point."""
+        return self.rate / (1 + self.rate)
+
+    def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
+        """Throw the coins; memory 9 bytes a record and tree."""
+        structure = generator.random((n_trees, n_records), dtype=np.float32) < self.share
+        return np.nonzero(structure), np.nonzero(~structure)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """As many draws with replacement as there are records, for both purposes (Breiman, 2001)."""
+
+    @property
+    def separate(self) -> bool:
+        """False."""
+        return False
+
+    def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
+        """Draw and sort; memory 8 bytes a record and tree."""
+        drawn = np.sort(generator.integers(n_records, size=(n_trees, n_records)), axis=1)
+        points = np.repeat(np.arange(n_trees), n_records), drawn.ravel()
+        return points, points
+
+
+@dataclass(frozen=True)
+class Everything:
+    """Every record, for both purposes."""
+
+    @property
+    def separate(self) -> bool:
+        """False."""
+        return False
+
+    def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
+        """Return all records for every tree."""
+        points = (np.repeat(np.arange(n_trees), n_records), np.tile(np.arange(n_records), n_trees))
+        return points, points
+
+
+class AttributeRule(Protocol):
+    """Which attributes each node looks at."""
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return attributes of shape (p, n_nodes), -1 for none; None when all are looked at."""
+        ...
+
+
+class CutRule(Protocol):
+    """How a node picks among what it looks at."""
+
+    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Return (B₁, B₂) of each node, from 0 (uniform) to infinity (the best)."""
+        ...
+
+
+@dataclass(frozen=True)
+class AllAttributes:
+    """Every node looks at every attribute."""
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return None."""
+        return None
+
+
+@dataclass(frozen=True)
+class RandomAttributes:
+    """Every node looks at a fixed number of attributes, drawn without replacement."""
+
+    # how many; "sqrt" is the rounded-down square root of their number
+    count: int | Literal["sqrt"] = "sqrt"
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return a random subset for each node."""
+        count = subset_size(self.count, n_attributes)
+        return random_subsets(np.full(n_nodes, count), n_attributes, generator)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """softmax(B₁ Î/2) over attributes, then softmax(B₂ Î⁽ʲ⁾/2) over cuts (Bai et al., 2021)."""
+
+    # b1, b2: from 0 (uniform) to infinity (the best one, ties at random)
+    b1: float = 10.0
+    b2: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_sharpness("b1", self.b1)
+        check_sharpness("b2", self.b2)
+
+    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Return the same pair for every node."""
+        return np.full(n_nodes, float(self.b1)), np.full(n_nodes, float(self.b2))
+
+
+GREEDY = Softmax(float("inf"), float("inf"))  # the best cut of all; ties at random
+
+
+def random_subsets(count: Longs, n_attributes: int, generator: np.random.Generator) -> Longs:
+    """Return for each node its number of distinct attributes, in random order, -1 below.
+
+    The largest array is (nodes, attributes) of doubles.
+    """
+    most = int(count.max(initial=1))
+    keys = generator.random((len(count), n_attributes))
+    order = np.argsort(keys, axis=1)[:, :most].T.astype(np.int64)
+    order[np.arange(most)[:, None] >= count] = -1
+    return order
+
+
+def subset_size(count: int | Literal["sqrt"], n_attributes: int) -> int:
+    """Return how many attributes a node looks at."""
+    size = int(sqrt(n_attributes)) if count == "sqrt" else int(count)
+    return max(1, min(size, n_attributes))
+
 
 Rule = Literal["node", "sides"]
 

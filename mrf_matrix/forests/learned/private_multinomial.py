@@ -15,8 +15,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
 from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.growth.impurity import Criterion, Impurity
-from mrf_matrix.forests.growth.parameters import check_probability
+from mrf_matrix.forests.growth.growth import Criterion, Impurity, check_probability
 from mrf_matrix.forests.growth.private.private import (
     Boxes,
     Level,

@@ -14,15 +14,14 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     branch_pool,
     check_growth,
+    concatenate,
     forest_from_levels,
     threshold_pattern,
 )
 from mrf_matrix.forests.codes import checked_codes
-from mrf_matrix.forests.combine import concatenate
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.forest import Forest, RandomState
 from mrf_matrix.forests.sources.pure import midpoint
 from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
-from mrf_matrix.forests.sources.source import RandomState
 
 BLOCK = 1 << 21
 """States (records x trees) routed together, unless one tree has more: 16 MB an array."""

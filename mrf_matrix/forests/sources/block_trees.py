@@ -14,8 +14,7 @@ from mrf_matrix.forests.assembly import (
     forest_from_levels,
     multiway_pattern,
 )
-from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.sources.source import RandomState
+from mrf_matrix.forests.forest import Forest, RandomState
 
 Block = tuple[int, ...]
 

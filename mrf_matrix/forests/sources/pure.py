@@ -13,9 +13,8 @@ from mrf_matrix.base.checks import check_integer, one_word
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import LEAF_PATTERN, branch_pool, check_growth, threshold_pattern
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.forest import Forest, RandomState
 from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
-from mrf_matrix.forests.sources.source import RandomState
 
 BLOCK = 1 << 22  # entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB
 

@@ -18,8 +18,7 @@ from mrf_matrix.forests.assembly import (
     multiway_pattern,
     threshold_pattern,
 )
-from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.sources.source import RandomState
+from mrf_matrix.forests.forest import Forest, RandomState
 
 Level = tuple[list[Ints], list[Ints]]
 

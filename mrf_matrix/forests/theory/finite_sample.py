@@ -18,10 +18,10 @@ import math
 from collections.abc import Callable
 
 from mrf_matrix.base.checks import check_integer, one_word
-from mrf_matrix.forests.theory.cells import check_number
-from mrf_matrix.forests.theory.diameters import (
+from mrf_matrix.forests.theory.cells import (
     Form,
     Splits,
+    check_number,
     expected_diameter_bound,
     impure_diameter,
 )

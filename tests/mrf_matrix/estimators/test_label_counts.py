@@ -15,7 +15,7 @@ from mrf_matrix.estimators import ReleasedClassifier
 from mrf_matrix.kinds.labels import tree_text
 from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.labels.posterior import label_posterior
-from mrf_matrix.reports.strength_section import labels_section
+from mrf_matrix.reports.model_sections import labels_section
 from mrf_matrix.study.effects import effect, explained, importance
 
 INFINITE = float("inf")

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier
-from mrf_matrix.reports.strength_section import labels_section
+from mrf_matrix.reports.model_sections import labels_section
 
 INFINITE = float("inf")
 SIZES = (4, 3, 5, 2)

@@ -31,7 +31,7 @@ from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.posterior import PooledPosterior
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
-from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError, memory_cap
 

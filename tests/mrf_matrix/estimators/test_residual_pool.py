@@ -24,7 +24,7 @@ from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.pooled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps
-from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning
 from mrf_matrix.study import effect, explained, importance
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
-from mrf_matrix.study import strategy_table
-from mrf_matrix.study.strategy_table import strategy_rows
+from mrf_matrix.study import comparison
+from mrf_matrix.study.comparison import strategy_rows
 from strategies import MemoryCapError, RowSpaceError, select
 
 FOREST = RandomTrees(4, 2).grow(Domain.from_sizes([3, 3, 2]), 0)
@@ -25,7 +25,7 @@ def refusing(error):
 
 @pytest.mark.parametrize("kind", [MemoryCapError, RowSpaceError])
 def test_a_refusal_is_a_row_that_says_why(kind, monkeypatch):
-    monkeypatch.setattr(strategy_table, "select", refusing(kind("too many\n  cells")))
+    monkeypatch.setattr(comparison, "select", refusing(kind("too many\n  cells")))
     rows = strategy_rows(FOREST, SELECTED, [1.0, 2.0], "add_remove")
     (refused,) = [row for row in rows if row.note is not None]
     assert refused.note == "too many cells"
@@ -37,6 +37,6 @@ def test_a_refusal_is_a_row_that_says_why(kind, monkeypatch):
 
 @pytest.mark.parametrize("bug", [ValueError("x"), TypeError("x"), KeyError("x")])
 def test_a_bug_surfaces(bug, monkeypatch):
-    monkeypatch.setattr(strategy_table, "select", refusing(bug))
+    monkeypatch.setattr(comparison, "select", refusing(bug))
     with pytest.raises(type(bug)):
         strategy_rows(FOREST, SELECTED, [1.0], "add_remove")

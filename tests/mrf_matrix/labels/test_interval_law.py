@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr, softmax
 from scipy.stats import norm
 
-from mrf_matrix.forests.learned.cell_table import CellTable
+from mrf_matrix.forests.learned.label_tree import CellTable
 from mrf_matrix.labels.posterior import counted_evidence
 from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior

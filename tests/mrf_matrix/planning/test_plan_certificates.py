@@ -22,7 +22,7 @@ from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix, path_matrix_from_codes
 from mrf_matrix.forests import RandomTrees
 from mrf_matrix.planning import plan
-from mrf_matrix.study.strategy_table import strategy_rows
+from mrf_matrix.study.comparison import strategy_rows
 from strategies import select
 
 DOMAIN = Domain.from_sizes([3, 2, 4], n_classes=3)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from mrf_matrix.forests.learned.cell_table import CellTable
+from mrf_matrix.forests.learned.label_tree import CellTable
 from mrf_matrix.posterior import (
     CellShares,
     LabelPosterior,

@@ -16,7 +16,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.estimators import ReleasedClassifier
 from mrf_matrix.reports import model_report
-from mrf_matrix.reports.agreement_section import BESIDE, TITLE, agreement_section
+from mrf_matrix.reports.model_sections import AGREEMENT_TITLE, BESIDE, agreement_section
 
 SIZES, NO_NOISE = (6, 4, 3), float("inf")
 RATES = np.array([0.01, 0.02, 0.03, 0.05, 0.1, 0.3])
@@ -80,8 +80,8 @@ def test_a_model_from_a_file_has_the_same_page(tmp_path):
     model = fitted(X, y, NO_NOISE)
     save_model(model, tmp_path / "one.mrf", allow_nonprivate=True)
     page, again = model_report(model), model_report(load_model(tmp_path / "one.mrf"))
-    of = {one.title: one for one in page.sections}[TITLE]
-    assert {one.title: one for one in again.sections}[TITLE] == of
+    of = {one.title: one for one in page.sections}[AGREEMENT_TITLE]
+    assert {one.title: one for one in again.sections}[AGREEMENT_TITLE] == of
     assert len(of.rows) == 12
 
 
@@ -101,4 +101,4 @@ def test_kinds_without_such_tables_say_nothing():
     tables = fitted(X, y, 1, kind=PosteriorForestClassifier)
     one_pass = fitted(X, y, 0.01)
     for model in (tables, one_pass):
-        assert TITLE not in {one.title for one in model_report(model).sections}
+        assert AGREEMENT_TITLE not in {one.title for one in model_report(model).sections}

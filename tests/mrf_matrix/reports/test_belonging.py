@@ -23,7 +23,7 @@ from mrf_matrix.base.provenance import Provenance, Spending
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reports import model_report
-from mrf_matrix.reports.belonging import ANOTHER_FILE, ledger_warnings
+from mrf_matrix.reports.ledger_page import ANOTHER_FILE, ledger_warnings
 from mrf_matrix.study import evaluate
 
 RNG = np.random.default_rng(0)

@@ -24,13 +24,11 @@ from mrf_matrix import (
 )
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, model_report
-from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.guarantee import odds
-from mrf_matrix.reports.measured_section import noise_rms, shares_section
 from mrf_matrix.reports.model_page import facts_of
-from mrf_matrix.reports.page import NOTHING_LOADED
-from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER
-from mrf_matrix.reports.stated_budget import stated_budget
+from mrf_matrix.reports.model_sections import noise_rms, shares_section
+from mrf_matrix.reports.page import NOTHING_LOADED, budget_bar
+from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER, stated_budget
 from mrf_matrix.study import evaluate
 
 RNG = np.random.default_rng(0)

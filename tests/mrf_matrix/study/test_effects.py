@@ -151,7 +151,7 @@ def test_pictures_of_one_and_two_attributes():
 def test_lines_join_codes_that_are_in_order_alone():
     plt = pytest.importorskip("matplotlib.pyplot")
     from mrf_matrix.plotting import EffectDisplay
-    from mrf_matrix.plotting.effect import clearest
+    from mrf_matrix.plotting.models import clearest
 
     plt.switch_backend("agg")
     domain = Domain(

@@ -9,8 +9,8 @@ from mrf_matrix import compare, load_dataset
 from mrf_matrix.cli.compare import METRICS as WORDS
 from mrf_matrix.cli.compare_tables import score_table
 from mrf_matrix.cli.screen import console
+from mrf_matrix.study.calibration import METRICS, all_metrics
 from mrf_matrix.study.methods import Method
-from mrf_matrix.study.metrics import METRICS, all_metrics
 
 SILENT = Method("silent", "no probabilities", False, lambda setting: Perceptron())
 

@@ -18,7 +18,7 @@ from mrf_matrix import (
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.posterior.effects import terms_of_tables
-from mrf_matrix.reports.strength_section import strength_section
+from mrf_matrix.reports.model_sections import strength_section
 from mrf_matrix.study import effect, explained, importance
 
 SIZES = (4, 3, 2, 4, 3)

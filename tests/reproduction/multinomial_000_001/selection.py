@@ -15,8 +15,7 @@ from mrf_matrix.forests import (
     MultinomialTrees,
 )
 from mrf_matrix.forests.growth.grow import grow_forest
-from mrf_matrix.forests.growth.points import Everything
-from mrf_matrix.forests.growth.split_rules import AllAttributes
+from mrf_matrix.forests.growth.growth import AllAttributes, Everything
 from mrf_matrix.plotting.style import load_pyplot
 
 FORESTS = {

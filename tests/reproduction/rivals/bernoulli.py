@@ -6,11 +6,15 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.forests.growth.growth import Growth, Stopping
-from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.parameters import check_probability
-from mrf_matrix.forests.growth.points import Partition
-from mrf_matrix.forests.growth.split_rules import random_subsets, subset_size
+from mrf_matrix.forests.growth.growth import (
+    Growth,
+    Impurity,
+    Partition,
+    Stopping,
+    check_probability,
+    random_subsets,
+    subset_size,
+)
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 

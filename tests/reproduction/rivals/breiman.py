@@ -4,18 +4,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mrf_matrix.base.shown import shown
-from mrf_matrix.forests.growth.growth import Growth, Stopping
-from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.points import Bootstrap, Partition, Points
-from mrf_matrix.forests.growth.split_rules import (
+from mrf_matrix.forests.growth.growth import (
     GREEDY,
     AllAttributes,
     AttributeRule,
+    Bootstrap,
     CutRule,
+    Growth,
+    Impurity,
+    Partition,
+    Points,
     RandomAttributes,
     Softmax,
+    Stopping,
 )
-from mrf_matrix.forests.learned.breiman import BreimanTrees
+from mrf_matrix.forests.learned.grown_trees import BreimanTrees
 
 Variant = Literal["", "SE", "M"]
 

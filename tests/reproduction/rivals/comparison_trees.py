@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs, plain_floats
 from mrf_matrix.base.checks import check_integer
-from mrf_matrix.forests.growth.points import Everything, Partition, Points
-from mrf_matrix.forests.sources.source import RandomState
+from mrf_matrix.forests.forest import RandomState
+from mrf_matrix.forests.growth.growth import Everything, Partition, Points
 
 CHUNK = 1 << 20  # numbers (points x attributes) compared at once: 8 MB
 

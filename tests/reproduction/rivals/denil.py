@@ -6,13 +6,14 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.shown import shown
-from mrf_matrix.forests.growth.growth import Growth, Stopping
-from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.points import Partition
-from mrf_matrix.forests.growth.split_rules import (
+from mrf_matrix.forests.growth.growth import (
     GREEDY,
     AttributeRule,
+    Growth,
+    Impurity,
+    Partition,
     RandomAttributes,
+    Stopping,
     random_subsets,
 )
 from mrf_matrix.forests.learned.grown_trees import GrownTrees

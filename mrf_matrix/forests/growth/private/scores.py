@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
-from mrf_matrix.forests.growth.impurity import Impurity
+from mrf_matrix.forests.growth.growth import Impurity
 from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate
 
 Score = Literal["normalized", "majority"]

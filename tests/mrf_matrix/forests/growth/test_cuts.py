@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mrf_matrix.forests.growth import cuts as cuts_module
-from mrf_matrix.forests.growth.impurity import CRITERIA, Impurity
-from mrf_matrix.forests.growth.items import Items
+from mrf_matrix.forests.growth import search as cuts_module
+from mrf_matrix.forests.growth.growth import CRITERIA, Impurity
+from mrf_matrix.forests.growth.records import Items
 from mrf_matrix.forests.growth.search import find_code_cuts
 
 ROUTES = ("_by_counts", "_by_sums", "_by_runs")

@@ -14,9 +14,9 @@ from mrf_matrix.forests import (
     MultinomialTrees,
     RandomTrees,
 )
-from mrf_matrix.forests.combine import hang
+from mrf_matrix.forests.assembly import graft
 from mrf_matrix.forests.growth import grow as grow_module
-from mrf_matrix.forests.growth.further import bare_roots, grow_further
+from mrf_matrix.forests.growth.grow import bare_roots, grow_further
 from mrf_matrix.mechanisms import PureDP
 
 SIZES = (5, 3, 7, 2)
@@ -89,7 +89,7 @@ def test_a_hung_tree_splits_its_leaf_alone(data, any_forest, all_cells):
     below, forest = replace(below, allow_empty=True), replace(forest, allow_empty=True)
     cells = all_cells(forest.domain.sizes)
     leaf, inside = forest.apply(cells), below.apply(cells)
-    both = hang(forest, below).apply(cells)
+    both = graft(forest, below).apply(cells)
     below_here = np.take_along_axis(inside, leaf, axis=1)
     # leaves are numbered left to right, as the trees below are: by leaf, then within its tree
     np.testing.assert_array_equal(both, below_here)
@@ -99,11 +99,11 @@ def test_what_cannot_be_hung_is_refused():
     domain = Domain.from_sizes([3, 2])
     forest = RandomTrees(2, 1).grow(domain, random_state=0)
     with pytest.raises(ValueError, match="subtrees has 1 trees: expected"):
-        hang(forest, RandomTrees(1, 1).grow(domain))
+        graft(forest, RandomTrees(1, 1).grow(domain))
     below = RandomTrees(forest.n_leaves, 0).grow(domain)
     np.testing.assert_array_equal(
-        hang(forest, below).apply(np.array([[1, 1]])), forest.apply(np.array([[1, 1]]))
+        graft(forest, below).apply(np.array([[1, 1]])), forest.apply(np.array([[1, 1]]))
     )
     paid = replace(below, provenance=Provenance.spent(PureDP(1)))
-    (charge,) = hang(forest, paid).provenance.spendings  # what it cost is kept
+    (charge,) = graft(forest, paid).provenance.spendings  # what it cost is kept
     assert charge.budget == PureDP(1)

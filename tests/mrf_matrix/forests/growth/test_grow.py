@@ -9,11 +9,17 @@ from mrf_matrix.forests import BreimanTrees, MultinomialTrees
 from mrf_matrix.forests.growth import grow as grow_module
 from mrf_matrix.forests.growth import level as level_module
 from mrf_matrix.forests.growth.grow import grow_forest
-from mrf_matrix.forests.growth.growth import Growth, Stopping
-from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.points import Everything, Partition
+from mrf_matrix.forests.growth.growth import (
+    GREEDY,
+    AllAttributes,
+    Everything,
+    Growth,
+    Impurity,
+    Partition,
+    Softmax,
+    Stopping,
+)
 from mrf_matrix.forests.growth.private.private import Candidates
-from mrf_matrix.forests.growth.split_rules import GREEDY, AllAttributes, Softmax
 
 SIZES = (5, 3, 7, 2)
 SOURCES = [

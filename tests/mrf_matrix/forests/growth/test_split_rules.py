@@ -5,17 +5,20 @@ import pytest
 from scipy import stats
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.choice import choose_in_groups, choose_rows
 from mrf_matrix.forests.growth.grow import grow_forest
-from mrf_matrix.forests.growth.growth import Growth, Stopping
-from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.points import Bootstrap, Everything, Partition
-from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.forests.growth.split_rules import (
+from mrf_matrix.forests.growth.growth import (
     AllAttributes,
+    Bootstrap,
+    Everything,
+    Growth,
+    Impurity,
+    Partition,
     RandomAttributes,
     Softmax,
+    Stopping,
 )
+from mrf_matrix.forests.growth.level import choose_in_groups, choose_rows
+from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.mechanisms.selection.exponential import Rate, coin_exp, probabilities, select
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix.forests.learned import label_tree
-from mrf_matrix.forests.learned.cell_table import CellTable
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.learned.label_tree import CellTable, LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 
 SIZES = (3, 4, 2, 5)

@@ -22,7 +22,7 @@ from mrf_matrix.forests import (
     simplified_forest_bound,
 )
 from mrf_matrix.forests.partition import leaf_masks
-from mrf_matrix.forests.theory.diameters import side_moment
+from mrf_matrix.forests.theory.cells import side_moment
 
 HUGE = 10**300
 

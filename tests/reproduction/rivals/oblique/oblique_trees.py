@@ -22,9 +22,8 @@ from rivals.oblique.proximal_planes import TIKHONOV, proximal_cuts
 from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.shown import shown
-from mrf_matrix.forests.growth.points import Bootstrap
-from mrf_matrix.forests.growth.split_rules import random_subsets
-from mrf_matrix.forests.sources.source import RandomState
+from mrf_matrix.forests.forest import RandomState
+from mrf_matrix.forests.growth.growth import Bootstrap, random_subsets
 
 MOST_PROBLEMS = 32
 """Partitions of a node's classes that a classifier tries, about, where there are many classes."""

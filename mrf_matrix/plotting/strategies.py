@@ -1,0 +1,420 @@
+"""Pictures of matrices and strategies: T, A and A⁺, errors with their bound, a search's designs."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.planning import Plan, Tuning
+from mrf_matrix.plotting.style import (
+    COLOURS,
+    DIVERGING,
+    GREY,
+    MARKERS,
+    UNITS,
+    Display,
+    colour_bar,
+    literal,
+    load_pyplot,
+    tidy,
+)
+from mrf_matrix.study import Comparison
+from strategies import Strategy
+from strategies.operators import MatrixLike, Norm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+MOST_ENTRIES = 2_000_000
+WHICH = ("T", "A", "A+")
+
+
+class MatrixDisplay:
+    """Heat maps of the path matrix T, the strategy A and its pseudo-inverse A⁺.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its mode decides what the first matrix is: the workload over cells, or over leaves.
+    ensemble : int, default=0
+
+    Attributes
+    ----------
+    axes_, figure_ : list of matplotlib Axes, and Figure
+        Where they were drawn, after `plot`.
+    """
+
+    def __init__(self, plan: Plan, ensemble: int = 0) -> None:
+        if not 0 <= ensemble < len(plan.parts):
+            raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
+        part = plan.parts[ensemble]
+        self.plan, self.ensemble = plan, ensemble
+        matrix = part.mechanism.rounded.matrix
+        n = matrix.shape[1]
+        largest = max(part.workload.shape[0], matrix.shape[0]) * n
+        if largest > MOST_ENTRIES:
+            raise ValueError(
+                f"the matrices have {largest} entries: expected at most {MOST_ENTRIES} for a "
+                f"picture; plan a smaller domain, or an ensemble of fewer attributes."
+            )
+        scale = float(part.mechanism.rounded.scale)
+        strategy = matrix.to_dense() / scale
+        workload = part.workload.to_dense() if part.workload.shape[1] == n else strategy
+        self.matrices = {"T": workload, "A": strategy, "A+": np.linalg.pinv(strategy)}
+
+    @classmethod
+    def from_plan(
+        cls, plan: Plan, *, ensemble: int = 0, ax: "Sequence[Axes] | None" = None
+    ) -> "MatrixDisplay":
+        """Draw the three matrices of one ensemble.
+
+        Parameters
+        ----------
+        ax : sequence of three matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        return cls(plan, ensemble).plot(ax=ax)
+
+    def plot(self, ax: "Sequence[Axes] | None" = None) -> "MatrixDisplay":
+        """Draw every matrix with a scale of its own, zero white, signs in two hues."""
+        if ax is None:
+            _, ax = load_pyplot().subplots(1, 3, figsize=(11.5, 4.4), layout="constrained")
+        axes = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(axes) != len(WHICH):
+            raise ValueError(f"ax holds {len(axes)} axes: expected {len(WHICH)}.")
+        cell = "leaf" if self.plan.kind.answers_queries and self.plan.kind.is_disjoint else "cell"
+        workload = {"prediction": "W = Q Tᵀ T: query", "subsample": "W = Q Tᵀ: query"}
+        rows = workload.get(self.plan.mode, "T: leaf")
+        labels = {"T": (rows, cell), "A": ("A: measurement", cell), "A+": (cell, "measurement")}
+        for place, name in zip(axes, WHICH, strict=True):
+            matrix = self.matrices[name]
+            reach = np.abs(matrix).max()
+            image = place.imshow(
+                matrix, cmap=DIVERGING, vmin=-reach, vmax=reach, aspect="auto",
+                interpolation="nearest",
+            )  # fmt: skip
+            down, across = labels[name]
+            title = {"T": down.split(":")[0], "A": "strategy A", "A+": "pseudo-inverse A⁺"}[name]
+            place.set_title(f"{title}, {matrix.shape[0]} × {matrix.shape[1]}", fontsize=10)
+            place.set_ylabel(down.split(": ")[-1])
+            place.set_xlabel(across)
+            for axis in (place.xaxis, place.yaxis):  # rows and columns have whole numbers
+                axis.get_major_locator().set_params(integer=True)
+            colour_bar(image, place, "entry")
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
+
+
+class StrategyErrorDisplay(Display):
+    """Loss of each strategy for one workload, beside the certified lower bound.
+
+    Parameters
+    ----------
+    losses : mapping of str to float
+        By the strategies' names.
+    bound : float
+        Certified lower bound on the loss of every strategy; 0 where none is known.
+    norm : {"l1", "l2"}
+        Of Laplace or of Gaussian noise.
+    title : str
+    chosen : str, optional
+        The one that is marked.
+    """
+
+    def __init__(
+        self,
+        losses: Mapping[str, float],
+        bound: float,
+        norm: Norm,
+        title: str,
+        chosen: str | None = None,
+    ) -> None:
+        self.losses, self.bound, self.norm, self.title = dict(losses), bound, norm, title
+        self.chosen = chosen
+
+    @property
+    def figsize(self) -> tuple[float, float]:  # type: ignore[override]
+        """Inches: a line for each strategy."""
+        return (7.6, 1.6 + 0.36 * len(self.losses))
+
+    @classmethod
+    def from_comparison(
+        cls, comparison: Comparison, *, ax: "Axes | None" = None
+    ) -> "StrategyErrorDisplay":
+        """Draw the strategies of a study, of `compare`."""
+        rows = [row for row in comparison.strategies if row.note is None]
+        bound = max(row.lower_bound for row in rows)
+        title = f"{comparison.dataset}: strategies, before any data"
+        return cls({row.name: row.loss for row in rows}, bound, "l1", title).plot(ax=ax)
+
+    @classmethod
+    def from_strategies(
+        cls,
+        strategies: Mapping[str, Strategy],
+        *,
+        title: str = "strategies",
+        ax: "Axes | None" = None,
+    ) -> "StrategyErrorDisplay":
+        """Draw strategies for one workload, from `strategies.select` or `strategies.evaluate`.
+
+        Parameters
+        ----------
+        strategies : mapping of str to Strategy
+            By the names to draw them under, all of one norm.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or they are of both norms: their losses are of different units.
+        """
+        norm = common_norm(strategies)
+        losses = {name: one.loss for name, one in strategies.items()}
+        bound = max(one.lower_bound for one in strategies.values())
+        return cls(losses, bound, norm, title).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
+        bound, least, most = self.bound, min(self.losses.values()), max(self.losses.values())
+        low, word = (bound, "bound") if bound > 0 else (least, "least")
+        ax.scatter(list(self.losses.values()), range(len(self.losses)), color=COLOURS[0], s=60)
+        for height, (name, loss) in enumerate(self.losses.items()):
+            if name == self.chosen:
+                ax.scatter(loss, height, color=COLOURS[1], marker="D", s=60, zorder=4)
+            ax.annotate(
+                f"{loss:.3g} ({_times(loss / low)} × {word})", (loss, height), xytext=(9, -3),
+                textcoords="offset points", fontsize=9,
+            )  # fmt: skip
+        if bound > 0:
+            ax.axvline(bound, color=GREY, linestyle="--")
+            ax.annotate(
+                f"certified: no strategy is below {bound:.3g}", (bound, 1.0),
+                xycoords=("data", "axes fraction"), xytext=(3, 3), textcoords="offset points",
+                color=GREY, fontsize=9,
+            )  # fmt: skip
+        ax.set_xscale("log")
+        ax.set_xlim(low / 1.6, most * max(6.0, (most / low) ** 0.62 * 1.8))  # room for words
+        names = [f"{name} (chosen)" if name == self.chosen else name for name in self.losses]
+        ax.set_yticks(range(len(names)), list(map(literal, names)))
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.set_xlabel(
+            rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error over all rows, "
+            rf"in units of {UNITS[self.norm]} per class"
+        )
+        ax.set_title(literal(self.title), fontsize=10, pad=18)
+        tidy(ax)
+        ax.grid(axis="x", color="0.9", linewidth=0.8)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
+
+
+class StrategyBoundDisplay(StrategyErrorDisplay):
+    """Loss that every strategy family reached for one ensemble of a plan: what searching bought.
+
+    Parameters
+    ----------
+    plan : Plan
+        With allocation "matrix".
+    ensemble : int, default=0
+    """
+
+    def __init__(self, plan: Plan, ensemble: int = 0) -> None:
+        if not 0 <= ensemble < len(plan.parts):
+            raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
+        strategy = plan.parts[ensemble].strategy
+        if strategy is None:
+            raise ValueError(
+                f"the plan (mode={plan.mode!r}, allocation={plan.allocation!r}) measures its "
+                f"answers by no strategy: expected another mode than 'posterior', and "
+                f"allocation='matrix'."
+            )
+        self.plan, self.strategy = plan, strategy
+        finite = {c.family: c.loss for c in strategy.candidates if c.loss < float("inf")}
+        finite[strategy.method] = min(strategy.loss, finite.get(strategy.method, strategy.loss))
+        losses = dict(sorted(finite.items(), key=lambda item: item[1]))
+        title = "strategies for the plan, before any data"
+        super().__init__(losses, strategy.lower_bound, strategy.norm, title, strategy.method)
+
+    @classmethod
+    def from_plan(
+        cls, plan: Plan, *, ensemble: int = 0, ax: "Axes | None" = None
+    ) -> "StrategyBoundDisplay":
+        """Draw one ensemble's strategies."""
+        return cls(plan, ensemble).plot(ax=ax)
+
+
+def common_norm(strategies: Mapping[str, Strategy]) -> Norm:
+    """Return the norm of all strategies.
+
+    Raises ValueError if there is none, or they are of both norms: their errors are of different
+    units.
+    """
+    norms = sorted({one.norm for one in strategies.values()})
+    if len(norms) != 1:
+        raise ValueError(
+            f"strategies of the norms {norms}: expected at least one, all of one norm."
+        )
+    return norms[0]
+
+
+class RowErrorDisplay(Display):
+    """Error of every row under several strategies, each from its worst row to its best.
+
+    Parameters
+    ----------
+    errors : mapping of str to ndarray of shape (q,)
+        Errors before the noise constant, by the names to draw them under.
+    bound : float
+        No strategy keeps every row below it; 0 where nothing is known.
+    norm : {"l1", "l2"}
+        Of Laplace or of Gaussian noise.
+    title : str
+    """
+
+    def __init__(self, errors: Mapping[str, Array], bound: float, norm: Norm, title: str) -> None:
+        self.errors, self.bound, self.norm, self.title = dict(errors), bound, norm, title
+
+    @classmethod
+    def from_strategies(
+        cls,
+        strategies: Mapping[str, Strategy],
+        workload: MatrixLike,
+        *,
+        title: str = "errors of rows",
+        ax: "Axes | None" = None,
+    ) -> "RowErrorDisplay":
+        """Draw strategies for one workload, with the bound of those of objective "max".
+
+        Parameters
+        ----------
+        strategies : mapping of str to Strategy
+            By the names to draw them under, all of one norm.
+        workload : ndarray, scipy sparse or Operator of shape (q, n)
+            Whose rows are asked.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or they are of both norms: their errors are of different units.
+        """
+        norm = common_norm(strategies)
+        errors = {name: one.row_errors(workload) for name, one in strategies.items()}
+        bounds = [one.lower_bound for one in strategies.values() if one.objective == "max"]
+        return cls(errors, max(bounds, default=0.0), norm, title).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw a line a strategy, its mean as a mark, and the bound as a dashed line."""
+        for k, (name, errors) in enumerate(self.errors.items()):
+            colour = COLOURS[k % len(COLOURS)]
+            share = (np.arange(len(errors)) + 0.5) / len(errors)
+            ax.plot(share, np.sort(errors)[::-1], color=colour, label=literal(name))
+            ax.plot(1.03, errors.mean(), MARKERS[k % len(MARKERS)], color=colour)
+        if self.bound > 0:
+            ax.axhline(self.bound, color=GREY, linestyle="--", label="no largest error is below")
+        ax.set(
+            ylim=(0, None),
+            xlabel="share of rows, worst first (marks: the means)",
+            ylabel=rf"error, in units of {UNITS[self.norm]}",
+        )
+        ax.set_title(self.title, fontsize=10)
+        tidy(ax)
+        ax.legend(frameon=False, fontsize=9)
+
+
+FIGURES = {
+    "measurements": "noisy measurements per class",
+    "leaves": "leaves of all trees",
+    "nbytes": "peak of a fit (bytes)",
+    "seconds": "seconds to plan",
+    "rms_per_vote": "rms error of a vote (records per class)",
+}
+
+
+class ParetoDisplay(Display):
+    """Objective of every design against another figure, with the front that none beats.
+
+    Parameters
+    ----------
+    tuning : Tuning
+    against : {"measurements", "leaves", "nbytes", "seconds", "rms_per_vote"}, \
+default="measurements"
+        The figure across.
+
+    Raises
+    ------
+    ValueError
+        If no design has the figure.
+    """
+
+    figsize = (7.0, 4.4)
+
+    def __init__(self, tuning: Tuning, against: str = "measurements") -> None:
+        if against not in FIGURES:
+            raise ValueError(
+                f"against={against!r}: expected one of {', '.join(map(repr, FIGURES))}."
+            )
+        self.tuning, self.against = tuning, against
+        trials = [trial for trial in tuning.trials if np.isfinite(trial.value)]
+        self.found = [trial for trial in trials if np.isfinite(getattr(trial, against))]
+        if not self.found:
+            raise ValueError(
+                f"against={against!r}: no design of the search has this figure. Expected "
+                f"'measurements' or another one."
+            )
+
+    @classmethod
+    def from_tuning(
+        cls, tuning: Tuning, *, against: str = "measurements", ax: "Axes | None" = None
+    ) -> "ParetoDisplay":
+        """Draw a search."""
+        return cls(tuning, against).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw every feasible design as a point, the front as a staircase, the best named.
+
+        A best design without the figure across (products have no rms error) is a dashed line.
+        """
+        ax.scatter(
+            [getattr(trial, self.against) for trial in self.found],
+            [trial.value for trial in self.found],
+            color=GREY,
+            alpha=0.6,
+            s=28,
+            label="designs",
+        )
+        front = sorted(
+            self.tuning.pareto("value", self.against), key=lambda t: getattr(t, self.against)
+        )
+        ax.plot(
+            [getattr(trial, self.against) for trial in front],
+            [trial.value for trial in front],
+            color=COLOURS[0],
+            marker="o",
+            drawstyle="steps-post",
+            label="Pareto front",
+        )
+        self._plot_best(ax)
+        sizes = [getattr(trial, self.against) for trial in self.found]
+        if max(sizes) > 10 * min(sizes) > 0:
+            ax.set_xscale("log")
+        ax.set_xlabel(FIGURES[self.against])
+        ax.set_ylabel(f"{self.tuning.objective.replace('_', ' ')} (smaller is better)")
+        ax.set_title("designs, compared without data", fontsize=10)
+        ax.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1
+        )
+        tidy(ax)
+
+    def _plot_best(self, ax: "Axes") -> None:
+        best = self.tuning.best
+        across = getattr(best, self.against)
+        name = "best: " + ", ".join(f"{k} {v}" for k, v in best.design.items())
+        if np.isfinite(across):
+            ax.scatter(
+                [across], [best.value], color=COLOURS[1], marker="D", s=70, zorder=4, label=name
+            )
+        else:
+            ax.axhline(best.value, color=COLOURS[1], linestyle="--", label=f"{name} (no such rms)")
