@@ -265,22 +265,23 @@ class TwoStage(Kind):
         """Return the plan of a structure, with a strategy for its leaves."""
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its strategy.")
-        share = number_of(structure["share"], "share", most=1.0)
-        spent, counts = shares_of(known.budget, structure["parts"], share)
         matrix, _ = decode(structure["strategy"], known.fetch, PREFIX)
-        return TwoStagePlan(
+        given = Measuring(
+            known.budget, neighboring=known.neighboring, strategy=matrix, delta=known.delta
+        )
+        plan = two_stage_plan(
             known.domain,
             known.budget,
-            trees_from(structure, known.domain, spent, known.neighboring),
-            one_word("parts", structure["parts"], PARTS),
-            share,
-            one_word("voting", structure["voting"], VOTINGS),
-            known.delta,
-            known.n_records,
-            Measuring(counts, neighboring=known.neighboring, strategy=matrix, delta=known.delta),
+            trees_from(structure, known.domain, known.budget, known.neighboring),
+            parts=structure["parts"],
+            structure_share=number_of(structure["share"], "share", most=1.0),
+            measuring=given,
             random_state=0,
-            method=line_of_text(structure["method"], "method", 100),
+            voting=structure["voting"],
+            delta=known.delta,
         )
+        method = line_of_text(structure["method"], "method", 100)
+        return replace(plan, n_records=known.n_records, method=method)
 
 
 TWO_STAGE = TwoStage()
@@ -291,12 +292,12 @@ def two_stage_plan(
     budget: Budget,
     trees: PrivateMultinomialTrees,
     *,
-    parts: str,
+    parts: object,
     structure_share: float,
     measuring: Measuring,
     random_state: Any,
-    voting: object = "hard",
-    delta: float = 0.0,
+    voting: object,
+    delta: float,
 ) -> TwoStagePlan:
     """Return the plan of both stages, without data.
 
@@ -311,7 +312,7 @@ def two_stage_plan(
         domain,
         budget,
         with_budget(trees, structure),
-        parts,
+        one_word("parts", parts, PARTS),
         structure_share,
         one_word("voting", voting, VOTINGS),
         delta,
