@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         PrivateForestClassifier as PrivateForestClassifier,
     )
     from mrf_matrix.estimators.released.from_release import from_release as from_release
+    from mrf_matrix.estimators.released.load import load_model as load_model
     from mrf_matrix.estimators.residual.residual_forest import (
         ResidualForestClassifier as ResidualForestClassifier,
     )
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.training.posterior_forest import (
         PosteriorForestClassifier as PosteriorForestClassifier,
     )
-    from mrf_matrix.files.models.load import load_model as load_model
     from mrf_matrix.files.models.save import save_model as save_model
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release

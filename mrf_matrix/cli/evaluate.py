@@ -69,7 +69,7 @@ def command(
     interval follows from it. There is no default budget: figures without noise show the records.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.files.models import load_model
+    from mrf_matrix.estimators.released.load import load_model
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.study import evaluate
     from mrf_matrix.study.private_evaluation import evaluation_budget

@@ -134,7 +134,7 @@ def command(
     Neither the number of records nor the accuracy on them is printed, for both are private; the
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
-    from mrf_matrix.files.models import save_model
+    from mrf_matrix.files.models.save import save_model
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.ledger.listening import describing
     from mrf_matrix.planning.plans.verdict import weighing

@@ -98,7 +98,7 @@ def command(
     file from anyone is safe to read; its privacy report is its writer's word.
     """
     from mrf_matrix.datasets.files import SPREADSHEETS
-    from mrf_matrix.files.models import load_model
+    from mrf_matrix.estimators.released.load import load_model
 
     if output is not None:
         if output.name.lower().endswith(SPREADSHEETS):

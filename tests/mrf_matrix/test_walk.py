@@ -15,9 +15,9 @@ from walk_calls import CALLS, PLACES, World
 from mrf_matrix import PrivacyLeakWarning, Provenance
 from mrf_matrix.base import provenance as origins
 from mrf_matrix.domain import domain as domains
+from mrf_matrix.estimators.released import load as model_files
 from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.federated import runner
-from mrf_matrix.files.models import load as model_files
 from mrf_matrix.mechanisms import CellCounts, Release
 from mrf_matrix.mechanisms.ledger import ledger as ledgers
 from mrf_matrix.mechanisms.measurement import measure as measuring

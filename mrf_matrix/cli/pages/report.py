@@ -55,7 +55,7 @@ def command(
     what was public, what was measured and how noisy it is, how strongly each attribute speaks, the
     limits, versions and hashes. It reads no records and costs no budget.
     """
-    from mrf_matrix.files.models import load_model
+    from mrf_matrix.estimators.released.load import load_model
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.reports import model_report
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
@@ -38,6 +37,7 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
+from mrf_matrix.files.models.save import save_model
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.counts import needs_records
@@ -77,8 +77,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
 
         Parameters and errors as `mrf_matrix.save_model`.
         """
-        files = import_module("mrf_matrix.files.models.save")  # it imports us: a circle
-        files.save_model(self, path, allow_nonprivate=allow_nonprivate)
+        save_model(self, path, allow_nonprivate=allow_nonprivate)
 
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
         """Refuse: this classifier needs the records themselves, see `fit`."""

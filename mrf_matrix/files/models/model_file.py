@@ -24,7 +24,6 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.shared.model_face import ModelVotes, ReleasedClassifier
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.kinds.model import Model, learn
@@ -46,9 +45,8 @@ MOST_BYTES = 50 * 2**20
 """Of a strategy's arrays."""
 
 
-def model_content(face: ModelVotes) -> tuple[JsonObject, dict[str, Values]]:
-    """Return the JSON and the array of a fitted or released classifier's model."""
-    model = face._model
+def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
+    """Return the JSON and the arrays of a model."""
     plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
     if (size := sum(one.nbytes for one in arrays.values())) > MOST_BYTES:
         raise FieldError(f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a file.")
@@ -70,8 +68,8 @@ def model_content(face: ModelVotes) -> tuple[JsonObject, dict[str, Values]]:
     return content, {"answers": told.answers.astype(ANSWERS), **arrays}
 
 
-def model_of(container: Container) -> ReleasedClassifier:
-    """Return the classifier of a file, learned again from its transcript.
+def model_of(container: Container) -> Model:
+    """Return the model of a file, learned again from its transcript.
 
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
@@ -103,7 +101,7 @@ def model_of(container: Container) -> ReleasedClassifier:
         model = learn(kind, plan, Replay(plan, recorded))
         _check_finite(model)
     notes = tuple(line_of_text(one, "notes") for one in list_of(data["notes"], "notes", MOST_NOTES))
-    return ReleasedClassifier(replace(model, notes=notes))
+    return replace(model, notes=notes)
 
 
 def _recorded(container: Container, data: JsonObject) -> Recorded:

@@ -2,14 +2,12 @@
 
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject
-from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
-from mrf_matrix.estimators.shared.model_face import ModelVotes
-from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
 from mrf_matrix.files.models.model_file import model_content
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
@@ -21,12 +19,7 @@ INTEGERS, FLOATS = "<i4", "<f8"
 ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
-MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
-
-
-def save_model(
-    model: MatrixModel | ModelVotes, path: "str | PathLike[str]", *, allow_nonprivate: bool = False
-) -> None:
+def save_model(model: Any, path: "str | PathLike[str]", *, allow_nonprivate: bool = False) -> None:
     """Write a fitted forest to a file that `load_model` reads.
 
     The file is a zip of JSON and ``.npy`` arrays: the domain, a plan, and the transcript of its
@@ -58,7 +51,7 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     >>> from tempfile import TemporaryDirectory
     >>> from mrf_matrix import load_dataset
     >>> from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
-    >>> from mrf_matrix.files.models.load import load_model
+    >>> from mrf_matrix.estimators.released.load import load_model
     >>> from mrf_matrix.files.models.save import save_model
     >>> monks = load_dataset("monks_1")
     >>> forest = MatrixForestClassifier(monks.domain, n_trees=4, max_depth=2, strategy="identity")
@@ -69,7 +62,7 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     True
     """
     learned = hasattr(type(model), "_model")
-    if not learned and not isinstance(model, MatrixModel):
+    if not learned and not hasattr(type(model), "voting_and_shrinkage"):
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
             f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
@@ -90,12 +83,13 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
             f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
-        write_container(Path(path), "model", *(model_content if learned else _content)(model))
+        content = model_content(model._model) if learned else _content(model)
+        write_container(Path(path), "model", *content)
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
 
 
-def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
+def _content(model: Any) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted matrix forest."""
     voting, shrinkage = model.voting_and_shrinkage()
     arrays: dict[str, Values] = {}
@@ -129,7 +123,7 @@ def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
     return content, arrays
 
 
-def doubt_of(model: MatrixModel | ModelVotes) -> str | None:
+def doubt_of(model: Any) -> str | None:
     """Return why nothing is claimed of a fitted model; None where something is."""
     report = model.privacy_report_
     return None if report.is_private else str(report.statement)

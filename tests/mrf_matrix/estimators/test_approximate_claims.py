@@ -14,7 +14,7 @@ from mrf_matrix import Domain, PrivacyLedger, estimators, load_model, save_model
 from mrf_matrix.cli.main import main
 from mrf_matrix.error import direct_error, expected_error
 from mrf_matrix.estimators.design import from_design
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning import plan, tune

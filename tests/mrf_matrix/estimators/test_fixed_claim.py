@@ -49,7 +49,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.estimators.shared.model_face import FitsByPlan, ModelVotes
 from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.release.curator import Live
 from mrf_matrix.study import importance

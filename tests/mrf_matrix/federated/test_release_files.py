@@ -17,7 +17,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.federated import federate, release_of
 from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from strategies.operators import Identity
 

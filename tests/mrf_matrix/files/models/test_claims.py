@@ -15,8 +15,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.files.container import bytes_of
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import ModelFileError, bytes_of
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")

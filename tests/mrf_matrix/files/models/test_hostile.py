@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import MatrixForestClassifier, load_dataset, load_model, save_model
-from mrf_matrix.files.container import MAX_JSON, array_of, bytes_of
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import MAX_JSON, ModelFileError, array_of, bytes_of
 from mrf_matrix.files.models.save import SCHEMA_VERSION
 
 MODEL = "model.json"

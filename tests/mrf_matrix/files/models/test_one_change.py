@@ -19,8 +19,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.files.container import array_of
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import ModelFileError, array_of
 from mrf_matrix.files.models.model_file import VERSION
 from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.release.transcript import Recorded

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix import MatrixForestClassifier, RandomTrees, load_dataset, load_model, save_model
 from mrf_matrix.estimators import ReleasedForestClassifier
-from mrf_matrix.files.container import bytes_of, header_of
-from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.container import ModelFileError, bytes_of, header_of
 
 DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
 DESIGNS = {

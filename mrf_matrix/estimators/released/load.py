@@ -87,7 +87,9 @@ def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> Re
         with opened_regular(path, bytes_at_most(max_bytes)) as file:
             container = Container(file, "model", max_bytes)
             kind = container.data.get("format") if isinstance(container.data, dict) else None
-            return model_of(container) if kind == LEARNED_FORMAT else _model(container)
+            if kind == LEARNED_FORMAT:
+                return ReleasedClassifier(model_of(container))
+            return _model(container)
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise ModelFileError(f"{where}: {one_line(error)}") from error
 
