@@ -1,20 +1,26 @@
-"""Marginals: the algebra against dense matrices, gradients, optima, candidates, the family."""
+"""Marginals: the algebra against dense matrices, gradients, optima, candidates; HDMM's beside."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 import strategies
-from strategies import evaluate
+from strategies import evaluate, examples, select
 from strategies.methods.family import Search
 from strategies.methods.marginals.algebra import (
     LatticeCover,
     SparseCover,
     candidate_sets,
+    dealt,
+    equal_loss,
     expanded_energies,
     gram_energies,
+    group_designs,
     make_cover,
     marginals_loss,
     subset_sum,
@@ -22,7 +28,15 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.methods.marginals.marginals import known_starts
 from strategies.methods.marginals.optimiser import log_loss, optimise
-from strategies.operators import Dense, Identity, Marginals, Product, RowKronecker, Sparse
+from strategies.operators import (
+    Dense,
+    Identity,
+    Marginals,
+    Product,
+    RowKronecker,
+    Sparse,
+    memory_cap,
+)
 from strategies.operators.masks.energies import structure_energies
 from strategies.problem.problem import Problem
 
@@ -250,3 +264,93 @@ def test_reported_loss_is_the_dense_loss(data):
     matrix = FAMILY.search(Problem.of(workload, norm), search_of(seed, 0.02))
     expected = dense_loss(workload.to_dense(), matrix.to_dense(), norm)
     assert evaluate(workload, matrix, norm).loss == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("sizes", "order"), [((2,) * 6, 2), ((3, 2, 5, 2), 1), ((2, 3, 2), 3)])
+def test_losses_are_those_of_the_matrices(sizes: tuple[int, ...], order: int) -> None:
+    workload = examples.marginals(sizes, order)
+    energies = structure_energies(workload)
+    assert energies is not None
+    designs = group_designs(energies)
+    assert designs
+    for sets in designs:
+        chosen = [tuple(map(int, np.flatnonzero(row))) for row in sets]
+        matrix = Marginals(sizes, chosen, [1.0] * len(chosen))
+        assert equal_loss(energies, sets) == pytest.approx(evaluate(workload, matrix).loss)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_every_attribute_is_dealt_once(count: int) -> None:
+    groups = dealt((7, 2, 2, 5, 3), count)
+    assert (groups.sum(axis=0) == 1).all()
+    assert groups.any(axis=1).all()
+
+
+@pytest.mark.parametrize(
+    ("size", "d", "order", "below"), [(2, 12, 3, 0.86), (4, 12, 3, 0.045), (2, 20, 2, 0.01)]
+)
+def test_a_second_is_enough(size: int, d: int, order: int, below: float) -> None:
+    """Most of what long searches find, as a share of the Identity's loss."""
+    workload = examples.marginals((size,) * d, order)
+    found = select(workload, "l1", random_state=0, time_limit=1.0)
+    assert found.loss < below * workload.shape[0] * (size**d / size**order)
+
+
+def test_tables_stay_within_the_memory_cap() -> None:
+    energies = structure_energies(examples.marginals((2,) * 16, 2))
+    assert energies is not None
+    with memory_cap(2**16):
+        assert max(2 ** sets.sum(axis=1).max() for sets in group_designs(energies)) <= 2**9
+
+
+def hdmm_marginals(sizes: tuple[int, ...], sets: list[tuple[int, ...]], starts: int) -> float:
+    """Return the best of local searches over weights of all 2^d marginals, each a dense descent.
+
+    ``min (Σ θ)² Σ_U w_U / Σ_{S ⊇ U} θ_S²/n_S`` with ``w_U = Σ_{S ⊇ U} Π_U (n_i - 1) / n_S`` over
+    the workload's tables S.
+    """
+    d = len(sizes)
+    every = [set(c) for k in range(d + 1) for c in combinations(range(d), k)]
+    cells = np.array([float(np.prod([sizes[i] for i in s])) for s in every])
+    inside = np.array([[u <= s for s in every] for u in every])
+    asked = np.array([tuple(sorted(s)) in sets for s in every])
+    ranks = np.array([float(np.prod([sizes[i] - 1 for i in u])) for u in every])
+    energies = ranks * (inside @ (asked / cells))
+    used = energies > 0
+    share, energies = (inside / cells)[used], energies[used]
+
+    def log_loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        values = share @ weights**2
+        error, cost = np.sum(energies / values), weights.sum()
+        slope = -2 * weights * ((energies / values**2) @ share)
+        return 2 * np.log(cost) + np.log(error), 2 / cost + slope / error
+
+    rng = np.random.default_rng(0)
+    found = [
+        scipy.optimize.minimize(
+            log_loss, start, jac=True, method="L-BFGS-B", bounds=[(1e-9, None)] * len(every)
+        )
+        for start in (np.ones(len(every)), *rng.random((starts - 1, len(every))))
+    ]
+    return float(np.exp(min(one.fun for one in found)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "order"), [((2,) * 6, 2), ((2,) * 7, 3), ((5, 8, 3, 7, 6), 2), ((2, 9, 2, 9), 3)]
+)
+def test_never_above_the_marginals_of_hdmm(sizes: tuple[int, ...], order: int) -> None:
+    workload = examples.marginals(sizes, order)
+    assert isinstance(workload, Marginals)
+    known = hdmm_marginals(sizes, list(workload.attribute_sets), 5)
+    found = select(workload, "l1", random_state=0, time_limit=1.0)
+    assert found.loss <= known * (1 + 1e-6)
+
+
+def test_the_oracle_knows_the_loss_of_the_tables_alone() -> None:
+    """One attribute: θ on the table and on the total, on a grid."""
+    shares = np.linspace(0.001, 0.999, 999)
+    losses = [
+        evaluate(np.eye(3), np.vstack([s * np.eye(3), np.full((1, 3), 1 - s)])).loss for s in shares
+    ]
+    assert hdmm_marginals((3,), [(0,)], 3) == pytest.approx(min(losses), rel=1e-2)

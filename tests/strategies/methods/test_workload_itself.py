@@ -1,4 +1,4 @@
-"""The workload's distinct rows with optimised weights."""
+"""The cells as they are, and the workload's distinct rows with optimised weights."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from strategies.methods.workload_itself import (
     optimised_weights,
     smoothed_loss,
 )
-from strategies.operators import Product, RowKronecker, Sparse, memory_cap
+from strategies.operators import Grouping, Identity, Product, RowKronecker, Sparse, memory_cap
 
 NORMS = ("l1", "l2")
 
@@ -82,3 +82,31 @@ def test_domains_too_large_to_enumerate() -> None:
         assert large.loss >= small.loss * (1 - 1e-9)
         votes = Product(Sparse(np.ones((1, 14))), doubled)
         assert select(votes, method="workload_itself").loss > 0
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_merged_cells_cost_less(norm: str) -> None:
+    workload = np.array([[1.0, 1.0, 1.0, 2.0], [0.0, 0.0, 0.0, 1.0]])
+    strategy = select(workload, norm, method="identity")
+    assert isinstance(strategy.matrix, Grouping)
+    assert strategy.matrix.shape == (2, 4)
+    assert strategy.sensitivity == 1.0
+    assert strategy.loss == 1.0 + 4.0 + 1.0
+    assert strategy.method == "identity"
+    assert evaluate(workload, np.eye(4), norm).loss == 3.0 + 4.0 + 1.0
+    assert evaluate(workload, strategy.matrix.to_dense(), norm).loss == pytest.approx(strategy.loss)
+    assert strategy.row_errors(workload) == pytest.approx([5.0, 1.0])
+
+
+def test_distinct_columns_stay_cells() -> None:
+    strategy = select(np.tri(5), method="identity")
+    assert isinstance(strategy.matrix, Identity)
+    assert strategy.loss == 15.0
+
+
+def test_huge_domains() -> None:
+    paths = RowKronecker.from_masks([np.array([[1, 0], [0, 1]])] * 90)
+    strategy = select(paths, method="identity")
+    assert strategy.matrix.shape == (2**90, 2**90)
+    assert strategy.matrix.sizes == (2,) * 90
+    assert strategy.loss == 2.0

@@ -1,13 +1,47 @@
-"""Columns of grouped rows against the dense matrix: partitions, holes, gaps between groups."""
+"""Masks: sets within sets, Kronecker products of columns, columns and Grams of grouped rows."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy import sparse
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
-from strategies.operators import RowKronecker, RowScaled
+from strategies.operators import RowKronecker, RowScaled, Sparse, memory_cap
 from strategies.operators.masks import mask_products
+from strategies.operators.masks import packed_masks as attribute_sets
+from strategies.operators.masks import packed_masks as module
+
+
+@pytest.mark.parametrize("meeting", [0.0, np.inf])
+def test_contained_sets_are_those_of_every_pair(monkeypatch, meeting: float) -> None:
+    monkeypatch.setattr(attribute_sets, "MEETING", meeting)
+    random = np.random.default_rng(0)
+    inner, outer = random.random((20, 6)) < 0.3, random.random((15, 6)) < 0.6
+    inner[3] = False
+    expected = [[not (one & ~other).any() for other in outer] for one in inner]
+    assert_array_equal(attribute_sets.contained(inner, outer).toarray(), expected)
+
+
+@pytest.mark.parametrize("band", [1, 3, 2**15])
+@pytest.mark.parametrize("entries", [[0, 1], [0, 1, 2], [0, 0.5, -1]], ids=str)
+@pytest.mark.parametrize("columns", [1, 9])
+def test_columns_are_kronecker_products(monkeypatch, band, entries, columns):
+    monkeypatch.setattr(module, "ENTRIES", band)
+    rng = np.random.default_rng(0)
+    blocks = [rng.choice(entries, size=(size, columns)) for size in (3, 2, 4)]
+    found = module.khatri_rao([sparse.csc_array(block) for block in blocks])
+    expected = [np.kron(np.kron(a, b), c) for a, b, c in zip(*(x.T for x in blocks), strict=True)]
+    np.testing.assert_array_equal(found.toarray(), np.transpose(expected))
+    assert found.dtype == np.result_type(*blocks)
+    assert found.has_sorted_indices
+
+
+def test_products_without_entries(monkeypatch):
+    monkeypatch.setattr(module, "ENTRIES", 2)
+    empty = sparse.csc_array((3, 5), dtype=np.int64)
+    assert module.khatri_rao([empty, sparse.csc_array(np.ones((2, 5)))]).nnz == 0
 
 
 def grown(sizes, rng, depth):
@@ -103,3 +137,20 @@ def test_sensitivity_of_weighted_partitions_is_exact(sizes, seed, even):
     dense = scaled.to_dense()
     assert scaled.integer_sensitivity("l1") == np.abs(dense).sum(axis=0).max()
     assert scaled.integer_sensitivity("l2") == (dense**2).sum(axis=0).max()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_squares_of_combined_rows_are_those_of_the_dense_product(seed, monkeypatch):
+    monkeypatch.setattr(mask_products, "PAIRS", 40)  # several parts
+    random = np.random.default_rng(seed)
+    paths = RowKronecker.from_masks([random.integers(0, 2, (9, size)) for size in (4, 3, 10)])
+    dense = random.integers(-2, 3, (13, 9)) * (random.random((13, 9)) < 0.3)
+    dense[3] = 0
+    left = sparse.csr_array(dense)
+    product = Sparse(left) @ paths
+    expected = np.sum((dense @ paths.to_dense()) ** 2, axis=1)
+    with memory_cap(2000):
+        found = product.row_squares()
+    np.testing.assert_allclose(found, expected)
+    assert found[3] == 0
+    np.testing.assert_allclose(paths.combined_squares(left), expected)
