@@ -123,7 +123,7 @@ def test_residuals_of_classes_that_take_the_noise_of_one_are_noticed(budget, mon
     monkeypatch.setattr(Link, "_weights", lambda self, shares: np.ones(shares.shape[1]))
     monkeypatch.setattr(Link, "_capped", lambda self, sizes: sizes)
     plan = plan_of(budget, "add_remove", 3)
-    pairs = list(neighbours("add_remove", np.random.default_rng(1), 6, 3))
+    pairs = list(neighbours("add_remove", np.random.default_rng(1), 3, 3))
     found = [twins(pair, plan, seed, worst=True) for seed, pair in enumerate(pairs)]
     assert not all(one.within_shares() for one in found)
     if budget.norm == "l1":
@@ -178,7 +178,7 @@ def losses_of_scales(budget, k, neighboring="add_remove"):
     """By how much of its share the choice of a scale tells neighbours apart, for many of them."""
     plan = plan_of(budget, neighboring, k)
     step = plan.first.scale
-    for seed in range(60):
+    for seed in range(30):
         generator = np.random.default_rng(seed)
         records = [RECORDS[k][i] for i in generator.integers(0, len(RECORDS[k]), 6)]
         others = [] if neighboring == "add_remove" else [RECORDS[k][generator.integers(16)]]

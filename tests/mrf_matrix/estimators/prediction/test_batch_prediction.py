@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -282,16 +281,13 @@ def test_a_thousand_queries_on_car_as_in_figure_3b(car):
     generator = np.random.default_rng(1)
     chosen = generator.choice(len(car.codes), 1000, replace=False)
     domain = Domain.from_sizes(car.domain.sizes, n_classes=4)
-    scores, seconds = [], []
+    scores = []
     for seed in range(3):
-        began = time.perf_counter()
         model = BatchPredictionClassifier(
             domain, epsilon=2, n_trees=16, max_depth=4, random_state=seed
         ).fit(car.codes, car.labels)
         scores.append(model.score(car.codes[chosen], car.labels[chosen]))
-        seconds.append(time.perf_counter() - began)
     assert np.mean(scores) > 0.87, scores
-    assert min(seconds) < 2, seconds
 
 
 def test_cross_validation_charges_every_fold_once(records):
