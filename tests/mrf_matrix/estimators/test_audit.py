@@ -8,6 +8,7 @@ thousand times. Everything an estimator publishes is computed from the answers a
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -78,7 +79,14 @@ def exact_answers(pairs):
 
 
 def noisy_answers(pairs):
-    return np.concatenate([measure(made, table).answers.ravel() for made, table in pairs])
+    """Return the answers of many releases, (RUNS, answers): columns of classes have own noise."""
+    found = []
+    for made, table in pairs:
+        many = replace(table, counts=np.tile(table.counts, RUNS))
+        answers = measure(made, many).answers
+        columns = answers.reshape(len(answers), RUNS, -1)
+        found.append(np.moveaxis(columns, 1, 0).reshape(RUNS, -1))
+    return np.concatenate(found, axis=1)
 
 
 def audited(mode, relation):
@@ -95,13 +103,13 @@ def audited(mode, relation):
     scale = float(pairs[0][0][0].law.scale)
 
     def evidence(noisy):
-        """Log-likelihood ratio of released answers, in favour of the first data set."""
-        return (np.abs(noisy - exact[1]).sum() - np.abs(noisy - exact[0]).sum()) / scale
+        """Log-likelihood ratios of released answers, in favour of the first data set."""
+        away = [np.abs(noisy - one).sum(axis=1) for one in exact]
+        return (away[1] - away[0]) / scale
 
     most = np.abs(exact[1] - exact[0]).sum() / scale
-    runs = RUNS
-    seen = [sum(evidence(noisy_answers(one)) >= most / 2 for _ in range(runs)) for one in pairs]
-    return math.log(lower(seen[0], runs) / upper(seen[1], runs)), most
+    seen = [(evidence(noisy_answers(one)) >= most / 2).sum() for one in pairs]
+    return math.log(lower(seen[0], RUNS) / upper(seen[1], RUNS)), most
 
 
 def lower(count, runs):

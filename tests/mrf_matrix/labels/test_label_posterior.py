@@ -77,9 +77,16 @@ def agreement(noise, law):
     return stats.chisquare([*seen, noise.size - sum(seen)], expected).pvalue
 
 
-@pytest.mark.parametrize("noise", ["exact", "research"])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.2)], ids=str)
+@pytest.mark.parametrize(
+    ("budget", "neighboring", "noise"),
+    [
+        (PureDP(1), "add_remove", "exact"),
+        (PureDP(1), "replace_one", "research"),
+        (ZCDP(0.2), "add_remove", "research"),
+        (ZCDP(0.2), "replace_one", "exact"),
+    ],
+    ids=str,
+)
 def test_counts_have_the_noise_of_their_share_of_the_budget(budget, neighboring, noise):
     plan = planned(budget, neighboring=neighboring)
     found, law = drawn(plan, noise, 200), plan.counts.law

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import cycle, product
 from math import exp, sinh
 
 import numpy as np
@@ -69,8 +69,7 @@ def test_the_loss_and_the_noise_rank_differently(car):
         assert mechanism.method == chosen.method
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-@pytest.mark.parametrize("neighboring", NEIGHBORING)
+@pytest.mark.parametrize(("budget", "neighboring"), zip(BUDGETS, cycle(NEIGHBORING)), ids=repr)
 def test_no_candidate_is_better(budget, neighboring):
     for seed in range(3):
         W = workload(seed)

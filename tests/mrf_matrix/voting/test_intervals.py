@@ -19,8 +19,10 @@ def fitted(**changes):
     return MatrixForestClassifier(DOMAIN, **(settings | changes)).fit(CAR.codes, CAR.labels)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"epsilon": None, "rho": 0.1}])
-@pytest.mark.parametrize("kind", ["matrix", "per_tree"])
+@pytest.mark.parametrize(
+    ("budget", "kind"),
+    [({"epsilon": 0.5}, "matrix"), ({"epsilon": None, "rho": 0.1}, "per_tree")],
+)
 def test_intervals_cover_the_margin_without_noise(budget, kind):
     strategy = {"strategy": "identity"} if kind == "matrix" else {"strategy": "auto"}
     true = fitted(epsilon=float("inf"), allocation=kind, **strategy)._votes(CAR.codes)
