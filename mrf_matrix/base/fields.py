@@ -112,10 +112,15 @@ def list_of(data: object, where: str, most: int = MOST, least: int = 0) -> list[
 
 
 def whole_numbers(
-    data: object, where: str, least: int = 0, most: int = 2**31 - 1, length: int | None = None
+    data: object,
+    where: str,
+    least: int = 0,
+    most: int = 2**31 - 1,
+    length: int | None = None,
+    longest: int = 100_000,
 ) -> tuple[int, ...]:
     """Return a list of so many integers of a range."""
-    listed = list_of(data, where, most=100_000)
+    listed = list_of(data, where, most=longest)
     if length not in (None, len(listed)):
         raise FieldError(f"{where} has {len(listed)} entries; expected {length}.")
     return tuple(integer_of(item, where, least, most) for item in listed)

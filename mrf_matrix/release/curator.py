@@ -40,6 +40,9 @@ from mrf_matrix.release.transcript import Announced, Outcome, Places, Recorded, 
 LARGEST_ANSWER = 2**62
 """In size, of answers in a file: sums of a few of them are int64."""
 
+LONGEST_CHOICE = 2**22
+"""Whole numbers of a choice in a file: a forest has two a node at most."""
+
 DEEPEST = 5
 """Plans within plans, of which a stranger's file may have many."""
 
@@ -376,7 +379,8 @@ class Replay(Curator):
         return release
 
     def _chosen(self, step: Step, asked: Options) -> Places:
-        chosen = whole_numbers(self._next("chosen"), "outcomes: chosen")
+        told = self._next("chosen")
+        chosen = whole_numbers(told, "outcomes: chosen", longest=LONGEST_CHOICE)
         asked.check(chosen)
         self._left.popleft()
         return chosen

@@ -458,3 +458,12 @@ def test_the_private_forest_screened_and_kept_few():
     assert {0, 1} <= set(model.screened_)
     assert len(model.screened_) < len(WIDE)
     assert len(model.transcript_.choices) > 3
+
+
+def test_a_forest_of_many_choices_is_read_back(tmp_path):
+    domain, codes, labels = records_of([2] * 9, 300)
+    model = MultinomialForestClassifier(domain, epsilon=1, n_trees=256, max_depth=8)
+    model.fit(codes, labels).save(tmp_path / "many.mrf")
+    assert len(model.model_.transcript.choices[0]) > 100_000
+    again = load_model(tmp_path / "many.mrf")
+    assert np.array_equal(again.predict(codes), model.predict(codes))
