@@ -47,7 +47,7 @@ def fit(files, output, *more, data="records.csv"):
     return run("fit", files / data, "--domain", files / "domain.json", "--output", output, *more)
 
 
-@pytest.mark.parametrize(("name", "data"), zip(LINE_OF, cycle(["records.csv", "parts"])))
+@pytest.mark.parametrize(("name", "data"), list(zip(LINE_OF, cycle(["records.csv", "parts"]))))
 def test_a_named_method_is_fitted_saved_and_predicts(files, tmp_path, numbers_told, name, data):
     options, kind, words = LINE_OF[name]
     seed = [] if name == "naive_bayes" else ["--random-state", 0]

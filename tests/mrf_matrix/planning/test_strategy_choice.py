@@ -69,7 +69,9 @@ def test_the_loss_and_the_noise_rank_differently(car):
         assert mechanism.method == chosen.method
 
 
-@pytest.mark.parametrize(("budget", "neighboring"), zip(BUDGETS, cycle(NEIGHBORING)), ids=repr)
+@pytest.mark.parametrize(
+    ("budget", "neighboring"), list(zip(BUDGETS, cycle(NEIGHBORING))), ids=repr
+)
 def test_no_candidate_is_better(budget, neighboring):
     for seed in range(3):
         W = workload(seed)
