@@ -1,12 +1,57 @@
 """The command `mrf-matrix`: each subcommand parses, calls and prints; no mathematics here."""
 
+import codecs
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
 
-from mrf_matrix.cli.plain_numbers import read_plainly
-from mrf_matrix.cli.plain_speech import plain_errors, speak_any_encoding
+from mrf_matrix.base import escaped
+from mrf_matrix.base.shown import cut
+from mrf_matrix.cli.options import read_plainly
+
+UNSPOKEN = "mrf_matrix.json"
+"""The rule of characters that an encoding lacks: they are written as JSON writes them."""
+
+
+def speak_any_encoding() -> None:
+    r"""Let standard output and error take every character, whatever their encoding.
+
+    What the encoding lacks is written as ``\u03b5``: readable, and the same value in JSON.
+    """
+    codecs.register_error(UNSPOKEN, json_escapes)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=UNSPOKEN)
+
+
+def json_escapes(error: UnicodeError) -> tuple[str, int]:
+    """Return the characters that could not be encoded, as JSON writes them, and where they end."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def spelled(text: str) -> str:
+    """Return a text as standard error can print it."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    return text.encode(encoding, UNSPOKEN).decode(encoding)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Let what errors quote from files and arguments be short, and not act on the terminal."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error).update(message=spelled(cut(escaped(error.message, keep="\n"))))
+        raise
+
 
 COMMANDS = {
     "domain": "Write, check and show the public domain: which records can exist at all.",
@@ -23,13 +68,13 @@ COMMANDS = {
 }
 
 
-ROOMS = {
-    "domain": "domains.commands",
-    "plan": "plans.plan",
-    "tune": "plans.tune",
-    "report": "pages.report",
+HOMES = {
+    "plan": ("plans.plan", "command"),
+    "tune": ("plans.tune", "command"),
+    "ledger": ("report", "show_ledger"),
+    "datasets": ("domain", "show_datasets"),
 }
-"""Files of subcommands that are not called as they are."""
+"""File and function of subcommands that are not ``command`` in a file of their own name."""
 
 
 class LazyGroup(click.Group):
@@ -43,8 +88,8 @@ class LazyGroup(click.Group):
         """Import a subcommand by its name."""
         if cmd_name not in COMMANDS:
             return None
-        home = ROOMS.get(cmd_name, cmd_name)
-        command: click.Command = import_module(f"mrf_matrix.cli.{home}").command
+        home, name = HOMES.get(cmd_name, (cmd_name, "command"))
+        command: click.Command = getattr(import_module(f"mrf_matrix.cli.{home}"), name)
         return read_plainly(command)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

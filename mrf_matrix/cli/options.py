@@ -1,5 +1,6 @@
-"""Options that several subcommands share, and their types."""
+"""Options that several subcommands share, their types, and numbers as people write them."""
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import wraps
@@ -9,7 +10,56 @@ from typing import Any
 import click
 
 from mrf_matrix.base.shown import shown
-from mrf_matrix.cli.plain_numbers import number_text
+
+WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+NUMBER = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
+LARGEST = 10**15
+
+
+class PlainNumber(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3
+    """A number of another type, whose text is checked before it is read.
+
+    Python reads ``1_0`` as ten, digits of every script, ``nan`` and ``inf``, and numbers of any
+    length: as an option each is a slip.
+    """
+
+    def __init__(self, kind: "click.ParamType[Any]") -> None:
+        self.kind, self.name = kind, kind.name
+        self.is_whole = isinstance(kind, click.types.IntParamType)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or say what was expected."""
+        if isinstance(value, str):
+            if not (WHOLE if self.is_whole else NUMBER).fullmatch(value.strip()):
+                what = "whole number such as 10" if self.is_whole else "finite number such as 0.5"
+                self.fail(f"{shown(value)}: expected a {what}.", param, ctx)
+            if not abs(float(value)) <= LARGEST:
+                self.fail(f"{shown(value)}: expected at most 10^15 in size.", param, ctx)
+        return self.kind.convert(value, param, ctx)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["kind"], name)  # ends of a range, for the help
+
+
+def read_plainly(command: click.Command) -> click.Command:
+    """Let every option of a command and its subcommands that is a number be a `PlainNumber`."""
+    for parameter in command.params:
+        if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType):
+            parameter.type = PlainNumber(parameter.type)
+    for inner in getattr(command, "commands", {}).values():
+        read_plainly(inner)
+    return command
+
+
+def number_text(text: str) -> str:
+    """Return the text of a plain, finite number.
+
+    Raises ValueError if it is none.
+    """
+    if NUMBER.fullmatch(text.strip()) is None:
+        raise ValueError(f"{shown(text)} is no plain number")
+    return text
+
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """What adds options to a command; each subcommand says its own help where it differs."""

@@ -21,6 +21,7 @@ from mrf_matrix.cli.options import (
     n_records_option,
     n_trees_option,
     neighboring_option,
+    number_text,
     party_options,
     random_state_option,
     refuse_given,
@@ -29,7 +30,6 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.plain_numbers import number_text
 from mrf_matrix.cli.plans.plan_tables import plan_table, size_table, step_table
 from mrf_matrix.cli.plans.private_plan import show_private
 from mrf_matrix.cli.screen import advise, console, write_results

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from mrf_matrix import Attribute, Domain, plan, tune
 from mrf_matrix.cli.main import COMMANDS, main
-from mrf_matrix.cli.plain_numbers import PlainNumber
+from mrf_matrix.cli.options import PlainNumber
 from strategies import select
 from strategies.operators import RowKronecker
 

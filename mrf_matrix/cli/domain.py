@@ -1,4 +1,4 @@
-"""`mrf-matrix domain`: write a public domain, check it with its records, show it."""
+"""`mrf-matrix domain` and `datasets`: write, check and show a domain; list data sets by name."""
 
 import json
 import sys
@@ -264,3 +264,27 @@ def _parsed(schema: Path) -> object:
         return parsed(content)
     except ValueError as error:
         raise click.ClickException(f"the schema {schema} is not JSON: {error}") from error
+
+
+@click.command(name="datasets")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def show_datasets(as_json: bool) -> None:
+    """List the data sets known by name, with source and licence."""
+    from mrf_matrix.datasets import list_datasets
+
+    rows = list_datasets()
+    if as_json:
+        click.echo(json.dumps([row._asdict() for row in rows], indent=2))
+        return
+    listing = table("Data sets", "name", "records", "attributes", "classes", "cells")
+    for row in rows:
+        listing.add_row(
+            row.name,
+            str(row.n_records),
+            str(row.n_attributes),
+            str(row.n_classes),
+            f"{row.n_cells:,}" if row.n_cells < 10**9 else f"{row.n_cells:.2g}",
+        )
+    console().print(listing)
+    for row in rows:
+        console().print(f"{row.name}: {row.source}; {row.licence}")

@@ -1,6 +1,7 @@
-"""`mrf-matrix report`: all that a model released, on one page for whoever answers for it."""
+"""`mrf-matrix report` and `ledger`: what a model released, on a page, and what a ledger spent."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,20 @@ from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import object_of, parsed
 from mrf_matrix.base.files import content_of, hash_of
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import FILE, NEW, ledger_option, overwrite_option
+from mrf_matrix.cli.options import (
+    FILE,
+    NEIGHBORING,
+    NEW,
+    budget_options,
+    ledger_option,
+    overwrite_option,
+)
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console, note
 
 if TYPE_CHECKING:
     from mrf_matrix.reports import ReportPage
+
 
 LONGEST = 10 * 1024**2
 EVALUATION = {
@@ -96,3 +105,71 @@ def evaluation_of(file: Path) -> dict[str, object]:
             f"--evaluation {file} is no JSON: expected what `mrf-matrix evaluate --output` wrote."
         ) from error
     return object_of(found, str(file), EVALUATION, optional={"model"})  # older ones name none
+
+
+@click.command(name="ledger")
+@click.argument("file", type=NEW)
+@budget_options(
+    "Total budget of a new ledger: pure DP, or with --delta (ε, δ)-DP.",
+    "Total zCDP budget of a new ledger.",
+)
+@click.option(
+    "--neighboring",
+    type=click.Choice(NEIGHBORING),
+    help="Neighbouring relation of a new ledger [default: add_remove].",
+)
+@click.option(
+    "--delta",
+    type=float,
+    help="With --epsilon: δ of a new ledger's total. Else: also show what was spent as (ε, δ), for "
+    "this δ.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@click.option(
+    "--html",
+    type=NEW,
+    help="Write a page: one file that loads nothing, and prints.",
+)
+@overwrite_option("a page")
+@user_errors
+def show_ledger(
+    file: Path,
+    epsilon: object,
+    rho: object,
+    neighboring: str | None,
+    delta: float | None,
+    as_json: bool,
+    html: Path | None,
+    overwrite: bool,
+) -> None:
+    """Show the ledger in FILE, or start one there with --epsilon (and --delta) or --rho.
+
+    A total of (ε, δ) takes releases by Laplace and by Gaussian noise, a pure one by Laplace only.
+    `mrf-matrix fit --ledger FILE` charges it, and refuses what does not fit before any record is
+    read.
+    """
+    from mrf_matrix.mechanisms import PrivacyLedger
+    from mrf_matrix.reports import ledger_report
+
+    total, at = (delta, None) if epsilon is not None else (None, delta)
+    if html is not None:
+        if as_json or at is not None:
+            raise click.ClickException(
+                "--html: give it without --json and without --delta to show."
+            )
+        check_output(html, overwrite=overwrite, reads=(file,), option="--html")
+    if not file.exists() and epsilon is None and rho is None:
+        raise click.ClickException(f"{file} does not exist: start it with --epsilon or --rho.")
+    ledger = PrivacyLedger.open(
+        file, epsilon=epsilon, rho=rho, delta=total, neighboring=neighboring
+    )
+    spent = None if at is None else ledger.spent_epsilon(at)
+    if as_json:
+        click.echo(ledger.to_json(), file=sys.stdout)
+        return
+    if html is not None:
+        show(ledger_report(ledger), html)
+        return
+    console().print(ledger)
+    if spent is not None:
+        console().print(f"Spent so far, together: (ε = {spent:.4g}, δ = {at:g})-DP.")

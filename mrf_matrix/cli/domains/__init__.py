@@ -1,1 +1,0 @@
-"""`mrf-matrix domain`: write, check and show the public domain."""

@@ -1,1 +1,0 @@
-"""Pages for whoever answers for a release."""
