@@ -107,6 +107,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no limits on files")
 def test_where_files_have_no_room_nothing_is_spent(folder, ledger):
     arguments = [*FIT, "--ledger", str(ledger), "--output", str(folder / "m.mrf")]
@@ -164,6 +165,7 @@ def test_no_command_replaces_what_it_reads(folder, model, ledger):
     assert json.loads(ledger.read_text())["charges"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes are others there")
 def test_a_reader_that_goes_away_loses_nothing(folder, ledger):
     arguments = [*FIT, "--ledger", str(ledger), "--output", str(folder / "m.mrf")]

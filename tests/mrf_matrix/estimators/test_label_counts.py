@@ -60,6 +60,7 @@ def test_without_noise_counts_are_those_of_the_records_by_the_names_of_classes()
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"epsilon": 0.9}, {"rho": 0.1}], ids=str)
 def test_counts_of_many_fits_are_true_ones_and_the_noise_of_the_law(changes):
     models = [tree(NAMED, noise_state=seed, **changes).fit(X, SAID) for seed in range(30)]

@@ -49,7 +49,7 @@ def research(domain, n, **changes):
 
 KINDS = {  # n, d, k, epsilon: each kind once
     "posterior forest": (400, 3, 3, 1.0),
-    "residual forest": (20_000, 10, 2, 2.0),
+    "residual forest": (6000, 10, 2, 2.0),
     "screened attributes": (8000, 20, 2, 1.0),  # the classes are even enough for it
     "screened attributes of several": (140_000, 20, 6, 0.004),  # too many for labels
     "tree of labels of several": (1020, 20, 6, 0.5),
