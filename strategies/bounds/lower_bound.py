@@ -219,7 +219,7 @@ def row_bound(rows: DistinctRows) -> float:
 
 def total_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound on the total error of all rows: of tables, or at uniform weights of cells."""
-    known = joint_bound(problem.summed(), work)
+    known = joint_bound(problem.as_total(), work)
     if known:
         return known
     if problem.merging is not None and fits((problem.merging.n_groups,) * 2, 16):

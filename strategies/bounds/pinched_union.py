@@ -28,8 +28,8 @@ from strategies.bounds.total_design import (
     TOLERANCE,
     Design,
     TotalClimb,
-    beside,
     reached_beside_ones,
+    residual_basis,
 )
 from strategies.operators import Array, fits
 from strategies.operators.base.arrays import Longs
@@ -130,7 +130,7 @@ def split(weights: Array, grams: list[Array], shares: Array, tilt: float, count:
     coupling to u: a root of the Gram couples the two through these alone.
     """
     u = np.sqrt(weights / weights.sum())
-    whole = np.column_stack([u, beside(weights, reached_beside_ones(grams))])
+    whole = np.column_stack([u, residual_basis(weights, reached_beside_ones(grams))])
     forms = [whole.T @ (u[:, None] * gram * u) @ whole for gram in grams]
     form = np.tensordot(shares, np.asarray(forms), 1)
     low, high = low_and_high(form, tilt, count)

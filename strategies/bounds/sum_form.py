@@ -33,7 +33,7 @@ from strategies.operators.base.arrays import Longs
 from strategies.operators.base.qr import triangular
 from strategies.operators.kronecker import kronecker_product
 from strategies.operators.tables.overlapping_tables import Basis, JointSolve, SharedColumns, Table
-from strategies.operators.tables.table_stack import as_tables, few_rows, summed
+from strategies.operators.tables.table_stack import as_tables, few_rows, sum_to_table
 from strategies.problem.problem import Problem
 
 LARGEST_TABLE, LARGEST_SHARED = 1600, 2600  # cells of one table; shared columns of all
@@ -175,7 +175,7 @@ def rows_above(asked: TableStack, table: Table, below: Sequence[int]) -> Array:
     """Return the rows of some blocks over the cells of a table above them; not many more."""
     sizes, sets = asked.sizes, asked.attribute_sets
     every = np.eye(prod(sizes[i] for i in table))
-    parts = [few_rows(asked.blocks[b], summed(every, table, sets[b], sizes)) for b in below]
+    parts = [few_rows(asked.blocks[b], sum_to_table(every, table, sets[b], sizes)) for b in below]
     rows = np.concatenate(parts)
     return triangular(rows) if len(rows) > len(every) else rows
 

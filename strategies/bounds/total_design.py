@@ -65,7 +65,7 @@ def reached_beside_ones(grams: Sequence[Array]) -> Array | None:
     return np.asarray(left[:, lengths > 0.5])
 
 
-def beside(weights: Array, reached: Array | None) -> Array:
+def residual_basis(weights: Array, reached: Array | None) -> Array:
     """Return Q: an orthonormal basis of ``Λ^½`` times what rows reach, beside √λ."""
     u = np.sqrt(weights)
     if reached is None:
@@ -103,7 +103,7 @@ class Frame:
     def solve(self, gram: Array) -> None:
         """Find the best residual rows for a Gram, at the weights and z."""
         u = np.sqrt(self.weights)
-        q = beside(self.weights, self.reached)
+        q = residual_basis(self.weights, self.reached)
         y = q.T @ (self.z / u)
         inner = q.T @ (u[:, None] * gram * u) @ q
         d, vectors = linalg.eigh(both_sides(inner, y, 0.5), check_finite=False)

@@ -32,7 +32,7 @@ def has_many_ranges(problem: Problem) -> bool:
 
     For the worst row, as if for the total.
     """
-    ranges = (problem if problem.is_total else problem.summed()).ranges
+    ranges = (problem if problem.is_total else problem.as_total()).ranges
     if ranges is None or ranges.n <= FEW_CELLS:
         return False
     longer = int(np.count_nonzero(ranges.lengths > 1))
@@ -61,8 +61,8 @@ def largest_rank(problem: Problem) -> int:
     return min(q, n if problem.merging is None else problem.merging.n_groups)
 
 
-def enumerated(known: Known | None) -> Known:
-    """Return what is known of the merged cells, or refuse a workload over too many."""
+def require_merged(known: Known | None) -> Known:
+    """Return what is known of the merged cells; raise ValueError where they are too many."""
     if known is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     return known
@@ -76,18 +76,18 @@ def has_few_cells(problem: Problem, most: int, squares: int, fewest: int = 1) ->
     return fewest <= g <= most and fits((g, g), squares)
 
 
-def anywhere(problem: Problem) -> bool:
-    """Tell that a family is worth its time wherever it serves."""
+def always(problem: Problem) -> bool:
+    """Return True: a family that is worth its time wherever it serves."""
     return True
 
 
-def nowhere(problem: Problem) -> bool:
-    """Tell that a family runs where it is asked for by name: others are never above it."""
+def never(problem: Problem) -> bool:
+    """Return False: a family that runs by name only, since others are never above it."""
     return False
 
 
-def nothing(problem: Problem) -> float:
-    """Return the price of a search that ends wherever its allowance does."""
+def no_seconds(problem: Problem) -> float:
+    """Return 0: the least that a search takes which ends wherever its allowance does."""
     return 0.0
 
 
@@ -193,9 +193,9 @@ class Family:
     search: Callable[[Problem, Search], Operator]
     polishes: bool = False
     share: float = 1.0
-    least: Callable[[Problem], float] = nothing
-    good: Callable[[Problem], float] = nothing
-    worthwhile: Callable[[Problem], bool] = anywhere
+    least: Callable[[Problem], float] = no_seconds
+    good: Callable[[Problem], float] = no_seconds
+    worthwhile: Callable[[Problem], bool] = always
     objectives: frozenset[Objective] = TOTAL_ONLY
     purpose: str = ""
 

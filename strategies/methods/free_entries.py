@@ -31,11 +31,11 @@ from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,
     Search,
-    enumerated,
     explicit_seconds,
     factory,
     has_few_cells,
     is_unordered,
+    require_merged,
 )
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.base.recovery import factorised
@@ -61,7 +61,7 @@ NEAR = 1e-3
 
 def freed_starts(problem: Problem, search: Search) -> Operator:
     """Return the best of several starts after descents over all entries, over the merged cells."""
-    factor, errors = enumerated(descended_rows(problem))
+    factor, errors = require_merged(descended_rows(problem))
     ordered = descents_in_order(problem, factor, errors, search.starts)
     found = affordable_descents(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])

@@ -57,10 +57,10 @@ from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,
     Search,
-    enumerated,
     evaluation_seconds,
     factory,
     is_unordered,
+    require_merged,
 )
 from strategies.methods.streams import prefix_root
 from strategies.operators import (
@@ -96,7 +96,7 @@ def optimal_rows(problem: Problem, search: Search) -> Operator:
     rows = climbable_rows(problem)
     if rows is not None:
         return Dense(joint_strategy(rows, joint_dual(problem, rows, work)))
-    factor = enumerated(problem.factor)
+    factor = require_merged(problem.factor)
     return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, work)))
 
 

@@ -150,13 +150,13 @@ def applies(problem: Problem) -> bool:
 
     For the worst row, those of the total error.
     """
-    total = problem if problem.is_total else problem.summed()
+    total = problem if problem.is_total else problem.as_total()
     return total.ordered is not None or total.ranges is not None
 
 
 def is_worthwhile(problem: Problem) -> bool:
     """Tell whether to run unasked: few ranges, or of few cells, have better families."""
-    total = problem if problem.is_total else problem.summed()
+    total = problem if problem.is_total else problem.as_total()
     return total.ordered is not None or has_many_ranges(total)
 
 

@@ -23,12 +23,12 @@ from strategies.methods.descents import REFUSED, gaussian_rows, minimise, step_s
 from strategies.methods.family import (
     Family,
     Search,
-    enumerated,
     explicit_seconds,
     factory,
     has_few_cells,
     is_unordered,
     largest_rank,
+    require_merged,
 )
 from strategies.operators import Array, Dense, Operator
 from strategies.operators.base.qr import minimum_norm
@@ -58,7 +58,7 @@ SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and
 
 def rows_in_space(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found in the row space of the workload, over the merged cells."""
-    factor = enumerated(problem.factor)
+    factor = require_merged(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
     budget = search.work

@@ -64,7 +64,7 @@ from strategies.methods.family import (
     Search,
     checked_count,
     factory,
-    nowhere,
+    never,
 )
 from strategies.methods.kronecker_selections import Parts
 from strategies.operators import (
@@ -161,7 +161,7 @@ def _family(
         frozenset({"l2"}),
         applies,
         search,
-        worthwhile=nowhere,
+        worthwhile=never,
         objectives=BOTH_OBJECTIVES,
     )
 

@@ -44,11 +44,11 @@ from strategies.methods.family import (
     Search,
     checked_count,
     checked_switch,
-    enumerated,
     evaluation_seconds,
     factory,
     has_few_cells,
-    nowhere,
+    never,
+    require_merged,
 )
 from strategies.operators import Array, Identity, Norm, Operator, Ranges, Sparse
 from strategies.operators.ordered_sums import OrderedGram
@@ -230,7 +230,7 @@ def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
     known = problem.ordered or problem.ranges
     if known is not None:
         return known
-    return CellGram(enumerated(problem.gram))
+    return CellGram(require_merged(problem.gram))
 
 
 def tree_nodes(
@@ -299,7 +299,7 @@ def haar_rows(problem: Problem, search: Search, weighted: bool = True) -> Operat
 
 def cells_of(problem: Problem) -> int:
     """Return the number of merged cells."""
-    return enumerated(problem.merging).n_groups
+    return require_merged(problem.merging).n_groups
 
 
 def applies(problem: Problem) -> bool:
@@ -333,7 +333,7 @@ def tree(*, branching: int | None = None, weighted: bool = True) -> Family:
     checked_count("branching", branching, 2, "the children of a node")
     checked_switch("weighted", weighted)
     found = partial(tree_nodes, branching=branching, weighted=weighted)
-    return Family("tree", "merged", BOTH_NORMS, applies, found, worthwhile=nowhere)
+    return Family("tree", "merged", BOTH_NORMS, applies, found, worthwhile=never)
 
 
 @factory
@@ -368,7 +368,7 @@ def levels(*, sizes: Sequence[int] | None = None, weights: Sequence[float] | Non
         raise ValueError(f"weights={weights!r}: expected {count} numbers above 0, one a level.")
     chosen = None if sizes is None else tuple(sizes)
     found = partial(block_sums, sizes=chosen, weights=given)
-    return Family("levels", "merged", BOTH_NORMS, applies, found, worthwhile=nowhere)
+    return Family("levels", "merged", BOTH_NORMS, applies, found, worthwhile=never)
 
 
 @factory
@@ -388,5 +388,5 @@ def wavelet(*, weighted: bool = True) -> Family:
     checked_switch("weighted", weighted)
     found = partial(haar_rows, weighted=weighted)
     return Family(
-        "wavelet", "merged", BOTH_NORMS, applies, found, least=least_seconds, worthwhile=nowhere
+        "wavelet", "merged", BOTH_NORMS, applies, found, least=least_seconds, worthwhile=never
     )

@@ -116,7 +116,7 @@ class Problem:
         """Whether the loss is the sum over all rows: it depends on the workload's Gram alone."""
         return self.aim.objective == "total"
 
-    def summed(self, weights: object = None) -> "Problem":
+    def as_total(self, weights: object = None) -> "Problem":
         """Return the problem of the rows' total error, with weights on top of its own."""
         if weights is None:
             return self._summed

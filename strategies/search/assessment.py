@@ -128,17 +128,17 @@ def surrogate_total(problem: Problem, work: float) -> Problem:
     if rows is None or LEAST_STEPS * joint_update_seconds(rows) > work:
         prefix = prefix_rows(problem)
         if prefix is None:
-            return problem.summed()
+            return problem.as_total()
         shares = prefix_dual(problem, prefix).groups
         mixed = (1 - EVEN) * shares + EVEN / len(shares)
-        return problem.summed(mixed[prefix.origin] * len(shares))
+        return problem.as_total(mixed[prefix.origin] * len(shares))
     shares = joint_dual(problem, rows, work).groups
     mixed = (1 - EVEN) * shares + EVEN / len(shares)
     weights = mixed[rows.groups][rows.origin]
     if problem.aim.groups is None:  # equal rows share one weight
         weights = weights / np.bincount(rows.origin[rows.origin >= 0])[rows.origin]
     weights = np.where(rows.origin < 0, 1.0, weights * rows.n_groups)
-    return problem.summed(weights)
+    return problem.as_total(weights)
 
 
 BY_TRIANGLE = 1000

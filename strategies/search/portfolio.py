@@ -98,7 +98,7 @@ LEAST_PATIENCE = 20.0
 """Seconds of wall time in which a family may start, however short the limit."""
 TRIALS = ("identity", "marginals", "boxes")
 RULED = "kronecker_selections"
-"""Runs however late it is: no result is above the product of its factors' own."""
+"""Always runs, even past the deadline, so no result is above the product of its factors' own."""
 CERTIFYING = 0.1
 """Share of the limit for what is no family's: a bound, weights of the rows, the workload itself."""
 TRIAL_WORK = 0.1
@@ -173,7 +173,7 @@ class Stopping:
 def smallest_of_best(problem: Problem, found: Sequence[Strategy]) -> Strategy:
     """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
 
-    Fewer answers take less time and room, and a thousandth of the loss is no price for that.
+    Fewer answers take less time and room: a 0.1 % larger loss is acceptable for that.
     """
     best = min(found, key=lambda strategy: strategy.loss)
     if problem.norm == "l1":
@@ -187,9 +187,9 @@ def smallest_of_best(problem: Problem, found: Sequence[Strategy]) -> Strategy:
     return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Portfolio:
-    """Searches in a fixed order with fixed shares of the work.
+    """One run: searches in a fixed order with fixed shares of the work, and what they found.
 
     Attributes
     ----------
@@ -202,8 +202,12 @@ class Portfolio:
     report : callable
         Called with a `Progress` before each search.
     is_auto : bool
-        Whether nobody asked for a family by name. A short trial may then decide that nothing else
-        is tried, and no result is above the workload's own rows.
+        Whether nobody asked for a family by name. A short trial may then end the search, and no
+        result is above the workload's own rows.
+    found : list of Strategy
+        What the families have returned so far.
+    candidates : list of Candidate
+        What every family reached, or why it did not run.
     """
 
     problem: Problem
@@ -213,26 +217,26 @@ class Portfolio:
     report: Report
     is_auto: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
-    tried: list[Candidate] = field(default_factory=list, init=False)
-    first_generator: np.random.Generator = field(init=False)
-    seed: int = field(init=False)
+    candidates: list[Candidate] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first_generator", deepcopy(self.generator))
-        object.__setattr__(self, "seed", int(self.generator.integers(2**63)))
+        self.first_generator = deepcopy(self.generator)
+        self.seed = int(self.generator.integers(2**63))
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
         if self.is_auto and self.promises_nothing():
-            return replace(min(self.found, key=lambda one: one.loss), candidates=tuple(self.tried))
+            return replace(
+                min(self.found, key=lambda one: one.loss), candidates=tuple(self.candidates)
+            )
         truncated = self.search_in_turn()
         if self.is_auto and own_loss(self.problem) < self.best_loss * (1 - TIE):
             self.add_own_rows()
         if not self.found:
-            notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
+            notes = "; ".join(f"{item.family}: {item.note}" for item in self.candidates)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
         best = smallest_of_best(self.problem, self.found)
-        ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
+        ranking = tuple(sorted(self.candidates, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
 
     def search_in_turn(self) -> bool:
@@ -256,7 +260,7 @@ class Portfolio:
     def affords(self, family: Family, left: float) -> bool:
         """Tell whether what is left covers a family's shortest search, and note where it does not.
 
-        What comes first is not asked, unless the workload's own rows may be measured, nor the
+        The first family always runs, unless the workload's own rows may be measured; so does the
         family that the rule of products stands on.
         """
         price = family.least(self.problem)
@@ -264,7 +268,7 @@ class Portfolio:
         if first or family.name == RULED or price <= left:
             return True
         note = f"takes about {price:.2g} s at least, more than is left of the limit"
-        self.tried.append(Candidate(family.name, float("inf"), 0.0, note))
+        self.candidates.append(Candidate(family.name, float("inf"), 0.0, note))
         return False
 
     @property
@@ -288,10 +292,10 @@ class Portfolio:
             objective=objective,
         )  # fmt: skip
         self.found.append(plain)
-        self.tried.append(Candidate(name, loss, 0.0, "every row by its own answer", workload))
+        self.candidates.append(Candidate(name, loss, 0.0, "every row by its own answer", workload))
 
     def promises_nothing(self) -> bool:
-        """Tell whether short trials show that paths over many cells end at the Identity.
+        """Tell whether short trials show that a search over many cells ends at the Identity.
 
         Rows of plain paths have their local minimum at the Identity, which long searches over
         many cells leave only where weighted tables, or boxes, leave it at once.
@@ -308,10 +312,10 @@ class Portfolio:
         for family in trials:
             self.attempt(family, TRIAL_WORK)
         if self.best_loss >= problem.merged_total * (1 - GAIN):
-            self.tried.sort(key=lambda candidate: candidate.loss)
+            self.candidates.sort(key=lambda candidate: candidate.loss)
             return True
         self.found.clear()
-        self.tried.clear()
+        self.candidates.clear()
         return False
 
     @cached_property
@@ -354,12 +358,12 @@ class Portfolio:
             if len(self.families) == 1:
                 raise
             spent = time.monotonic() - began
-            self.tried.append(Candidate(family.name, float("inf"), spent, str(error)))
+            self.candidates.append(Candidate(family.name, float("inf"), spent, str(error)))
             return
         spent = time.monotonic() - began
         self.found.append(strategy)
         kept = None if is_dense(strategy.matrix) else strategy.matrix
-        self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
+        self.candidates.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
     def select_part(
         self,
@@ -384,7 +388,7 @@ class Portfolio:
         if self.problem.aim.objective in family.objectives:
             return self.problem
         near = self.surrogate
-        return near if family.serves(near) else self.problem.summed()  # weights hide structure
+        return near if family.serves(near) else self.problem.as_total()  # weights hide structure
 
     @cached_property
     def surrogate(self) -> Problem:

@@ -238,7 +238,9 @@ class TableStack(Operator):
             if t is None:
                 return None
             basis = bases[t].columns / np.sqrt(len(bases[t].columns))
-            found.append((t, summed(basis, self.attribute_sets[t], chosen, self.sizes), block))
+            found.append(
+                (t, sum_to_table(basis, self.attribute_sets[t], chosen, self.sizes), block)
+            )
         return found
 
     def has_rule_for(self, workload: Operator) -> bool:
@@ -274,7 +276,7 @@ class TableStack(Operator):
         return result[:, 0] if checked.ndim == 1 else result
 
 
-def summed(values: Array, table: Table, chosen: Table, sizes: Sequence[int]) -> Array:
+def sum_to_table(values: Array, table: Table, chosen: Table, sizes: Sequence[int]) -> Array:
     """Return values of a table's cells (cells, k), added up to those of some of its attributes."""
     tensor = values.reshape(*(sizes[i] for i in table), values.shape[1])
     rest = tuple(axis for axis, i in enumerate(table) if i not in chosen)
@@ -369,8 +371,8 @@ def table_products(outer: TableStack, other: TableStack) -> Array:
         band = []
         for two, second in zip(other.attribute_sets, other.blocks, strict=True):
             both = tuple(i for i in one if i in two)
-            left = summed(block.to_dense().T, one, both, outer.sizes)
-            right = summed(second.to_dense().T, two, both, outer.sizes)
+            left = sum_to_table(block.to_dense().T, one, both, outer.sizes)
+            right = sum_to_table(second.to_dense().T, two, both, outer.sizes)
             together = prod(outer.sizes[i] for i in {*one, *two})
             band.append(left.T @ right * (n / together))
         bands.append(np.concatenate(band, axis=1))

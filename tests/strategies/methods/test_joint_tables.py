@@ -218,7 +218,7 @@ def test_the_bound_climbs_within_the_work_and_once() -> None:
     assert 0.0 < bound == joint_bound(problem, 1e-6)
     assert bound <= lower_bound(problem) <= select(workload, "l2", random_state=0).loss
     largest = Problem.of(workload, "l2", "max")
-    assert largest.summed() is largest.summed()
+    assert largest.as_total() is largest.as_total()
 
 
 def test_rows_outside_and_tables_without_full_rank() -> None:

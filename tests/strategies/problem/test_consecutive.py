@@ -121,7 +121,7 @@ def test_prefix_sums_have_one_result_in_every_form(form):
 def test_weights_of_rows_are_kept():
     rows, weights = random_ranges(40, 30, 3).to_dense(), np.arange(30.0)
     problem = Problem.of(shuffled(rows, 4))
-    summed = problem.summed(weights)
+    summed = problem.as_total(weights)
     whole = (np.sqrt(weights)[:, None] * problem.workload.to_dense()) ** 2
     assert summed.merged_total == pytest.approx(
         float(whole[:, problem.merging.grouping.representatives].sum())

@@ -105,7 +105,7 @@ def test_distinct_rows_have_the_errors_of_all(form) -> None:
 def test_a_problem_summed_is_one_of_total_error() -> None:
     problem = Problem.of(np.tri(4), "l1", "max", groups=[0, 0, 1, 1])
     assert not problem.is_total
-    total = problem.summed([1.0, 2.0, 3.0, 4.0])
+    total = problem.as_total([1.0, 2.0, 3.0, 4.0])
     assert total.is_total
     assert total.merged_total == pytest.approx(1 * 1 + 2 * 2 + 3 * 3 + 4 * 4)
 
