@@ -16,34 +16,23 @@ if TYPE_CHECKING:
     from mrf_matrix.compilation.path_matrix import path_matrix_from_codes as path_matrix_from_codes
     from mrf_matrix.compilation.queries import prediction_workload as prediction_workload
     from mrf_matrix.compilation.queries import query_matrix as query_matrix
-    from mrf_matrix.datasets.dataset import Dataset as Dataset
     from mrf_matrix.datasets.registry import list_datasets as list_datasets
     from mrf_matrix.datasets.registry import load_dataset as load_dataset
     from mrf_matrix.domain.attribute import Attribute as Attribute
     from mrf_matrix.domain.domain import Domain as Domain
     from mrf_matrix.domain.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.error.expected_error import expected_error as expected_error
-    from mrf_matrix.estimators.design import from_design as from_design
     from mrf_matrix.estimators.grown.federated_forest import (
         FederatedForestClassifier as FederatedForestClassifier,
     )
     from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
     )
-    from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
-        MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
-    )
     from mrf_matrix.estimators.grown.named_forests import (
         PureForestClassifier as PureForestClassifier,
     )
     from mrf_matrix.estimators.grown.named_forests import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.labelled.label_tree import (
-        LabelTreeClassifier as LabelTreeClassifier,
-    )
-    from mrf_matrix.estimators.pooled.pooled_forest import (
-        PooledForestClassifier as PooledForestClassifier,
     )
     from mrf_matrix.estimators.prediction.batch_prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,
@@ -56,49 +45,28 @@ if TYPE_CHECKING:
     )
     from mrf_matrix.estimators.released.from_release import from_release as from_release
     from mrf_matrix.estimators.released.load import load_model as load_model
-    from mrf_matrix.estimators.residual.residual_forest import (
-        ResidualForestClassifier as ResidualForestClassifier,
-    )
     from mrf_matrix.estimators.training.matrix_forest import (
         MatrixForestClassifier as MatrixForestClassifier,
     )
     from mrf_matrix.estimators.training.naive_bayes import (
         PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier,
     )
-    from mrf_matrix.estimators.training.posterior_forest import (
-        PosteriorForestClassifier as PosteriorForestClassifier,
-    )
     from mrf_matrix.files.models.save import save_model as save_model
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release
     from mrf_matrix.forests.forest import Forest as Forest
-    from mrf_matrix.forests.learned.grown_trees import MultinomialTrees as MultinomialTrees
-    from mrf_matrix.forests.learned.private_multinomial import (
-        PrivateMultinomialTrees as PrivateMultinomialTrees,
-    )
-    from mrf_matrix.forests.learned.simplified_breiman import (
-        SimplifiedBreimanTrees as SimplifiedBreimanTrees,
-    )
     from mrf_matrix.forests.sources.conversion import from_sklearn as from_sklearn
-    from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
     from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.budgets.claim import ApproximateDP as ApproximateDP
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
-    from mrf_matrix.mechanisms.ledger.default import BudgetWarning as BudgetWarning
     from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
-    from mrf_matrix.mechanisms.measurement.release import Release as Release
-    from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
     from mrf_matrix.planning.search.design_search import tune as tune
-    from mrf_matrix.streams import count_dask as count_dask
-    from mrf_matrix.streams import count_leaves as count_leaves
     from mrf_matrix.streams import count_stream as count_stream
-    from mrf_matrix.streams import partial_counts as partial_counts
     from mrf_matrix.study.study import compare as compare
 
 __version__ = "0.1.0"

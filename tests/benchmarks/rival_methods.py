@@ -19,10 +19,9 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivateForestClassifier,
-    ResidualForestClassifier,
 )
+from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 
 DRAWS_OF_A_SPLIT = 1000

@@ -20,7 +20,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder
 from test_rare import stays
 
-from mrf_matrix import Domain, PrivateForestClassifier, ResidualForestClassifier
+from mrf_matrix import Domain, PrivateForestClassifier
+from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.posterior.effects import terms
 
 SIZES = (10, 4, 4, 3, 2)

@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 from cluster_cost import cluster_cost, measure_throughput
 
-from mrf_matrix import Domain, PosteriorForestClassifier, count_dask, count_stream
+from mrf_matrix import Domain, count_stream
+from mrf_matrix.estimators import PosteriorForestClassifier
+from mrf_matrix.streams import count_dask
 
 SIZES, K, N = (4, 4, 4, 3, 3, 3, 5, 6), 4, 5_000_000
 DOMAIN = Domain.from_sizes(SIZES, n_classes=K)

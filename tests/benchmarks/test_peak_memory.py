@@ -37,6 +37,7 @@ def taken(name, sizes, n_classes, n_records):
     import numpy as np
 
     import mrf_matrix
+    from mrf_matrix import estimators
     from mrf_matrix.estimators.shared import given_data
     from mrf_matrix.planning import peak_bytes
     from mrf_matrix.planning.plans.cost import release_seconds
@@ -46,7 +47,7 @@ def taken(name, sizes, n_classes, n_records):
         plans.append((plan, time.process_time())),
         check(plan, *more),
     )
-    kind, noise = getattr(mrf_matrix, name), {"noise": "research", "noise_state": 0}
+    kind, noise = getattr(estimators, name), {"noise": "research", "noise_state": 0}
     trees = {"n_trees": 64, "time_limit": 1} if name == "MatrixForestClassifier" else {}
     rng = np.random.default_rng(0)
 

@@ -21,7 +21,8 @@ from binary_sets import LARGE, SMALL, binary
 from rival_data import RivalData, needs_csv_files, split
 from rival_held_out import load_held_out
 
-from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
+from mrf_matrix import PrivateForestClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
 from mrf_matrix.labels import plan as label_depths
 from mrf_matrix.planning.private import choices, pooled_plan, rules
 from mrf_matrix.posterior import pooled

@@ -17,7 +17,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
-from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
+from mrf_matrix import PrivateForestClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
 from mrf_matrix.planning.private import choices
 
 EPSILONS = (0.5, 1.0, 2.0)

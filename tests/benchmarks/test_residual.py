@@ -25,11 +25,8 @@ from several_sets import NAMES as SEVERAL
 from several_sets import several
 from sklearn.metrics import log_loss, roc_auc_score
 
-from mrf_matrix import (
-    PosteriorForestClassifier,
-    PrivateForestClassifier,
-    ResidualForestClassifier,
-)
+from mrf_matrix import PrivateForestClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness

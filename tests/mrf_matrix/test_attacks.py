@@ -16,15 +16,12 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     MultinomialForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     Provenance,
     PureDP,
     RandomTrees,
     SubsampleAggregateClassifier,
-    count_leaves,
     count_stream,
     load_model,
     measure,
@@ -34,13 +31,19 @@ from mrf_matrix import (
 )
 from mrf_matrix.cli.main import main
 from mrf_matrix.domain import PrivacyLeakWarning
-from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+)
 from mrf_matrix.federated import run_federation
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.sources.block_trees import BlockTrees
 from mrf_matrix.mechanisms import ApproximateDP, Quorum, calibrate, count_cells
 from mrf_matrix.reports import model_report
+from mrf_matrix.streams import count_leaves
 from mrf_matrix.study import evaluate
 from strategies.operators import Identity, Kronecker
 

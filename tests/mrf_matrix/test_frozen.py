@@ -29,21 +29,23 @@ import pytest
 from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
-    LabelTreeClassifier,
     MatrixForestClassifier,
     MultinomialForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
     SubsampleAggregateClassifier,
     load_dataset,
     plan,
 )
 from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.base.provenance import Provenance
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.federated import Network, run_federation
 from mrf_matrix.mechanisms import count_cells
 

@@ -7,8 +7,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import Budget
-from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.kinds.labels import LABELS, tree_text
+from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
@@ -76,12 +75,6 @@ class LabelTreeClassifier(SeedParameters, FitsByPlan):
     _kind: ClassVar[Kind] = LABELS
 
     @property
-    def tree_(self) -> LabelTree:
-        """The cuts, the labels and the counts that were released."""
-        tree: LabelTree = self.posterior_.partition
-        return tree
-
-    @property
     def _budget(self) -> Budget:
         """Of the law that labels at the larger rate."""
         return max(claiming_budgets(self.epsilon, self.delta, self.rho), key=choice_epsilon)
@@ -95,36 +88,3 @@ class LabelTreeClassifier(SeedParameters, FitsByPlan):
             neighboring=self.neighboring,
             delta=float(self.delta),
         )
-
-    def export_text(self) -> str:
-        """Draw the tree as text: where it is cut, and the label of each cell.
-
-        With counts also how likely it is, in percent.
-
-        Cuts that leave no code on one side of what was cut before, and those below which both
-        sides are the same, are left out.
-
-        Examples
-        --------
-        >>> from mrf_matrix import load_dataset
-        >>> from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-        >>> monks = load_dataset("monks_1")
-        >>> tree = LabelTreeClassifier(
-        ...     monks.domain, epsilon=2, n_records=432, random_state=0,
-        ...     noise="research", noise_state=0,  # the same tree every time: not private
-        ... )
-        >>> print(tree.fit(monks.X, monks.y).export_text())
-        ├── a1 = 1
-        │   ├── a2 = 1: 1 (97%)
-        │   └── a2 in {2, 3}
-        │       ├── a5 = 1: 1 (95%)
-        │       └── a5 in {2, 3, 4}: 0 (98%)
-        └── a1 in {2, 3}
-            ├── a2 in {1, 2}
-            │   ├── a5 = 1: 1 (97%)
-            │   └── a5 in {2, 3, 4}: 0 (76%)
-            └── a2 = 3
-                ├── a1 in {1, 2}: 0 (80%)
-                └── a1 = 3: 1 (98%)
-        """
-        return tree_text(self.posterior_, self.domain_)

@@ -7,8 +7,6 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import Budget
-from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.kinds.labels import tree_text
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.pool import POOL, pooled_plan
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
@@ -92,12 +90,6 @@ class PooledForestClassifier(SeedParameters, FitsByPlan):
     def _beside(self) -> str:
         return one_word("beside", self.beside, BESIDE)
 
-    @property
-    def tree_(self) -> LabelTree:
-        """The cuts, the labels and the counts that were released."""
-        tree: LabelTree = self.posterior_.tree.partition
-        return tree
-
     def _plan(self, domain: Domain) -> PooledPlan:
         return pooled_plan(
             domain,
@@ -108,7 +100,3 @@ class PooledForestClassifier(SeedParameters, FitsByPlan):
             residuals=self._beside == "residuals",
             delta=float(self.delta),
         )
-
-    def export_text(self) -> str:
-        """Draw the tree as text, without what the tables add."""
-        return tree_text(self.posterior_.tree, self.domain_)

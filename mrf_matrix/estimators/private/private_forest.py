@@ -1,22 +1,35 @@
-"""The forest to reach for: one table of rules says which kind suits the claim."""
+"""The forest to reach for: of the kind that one table of rules names, or of one that is named."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
-from mrf_matrix.base.checks import public_records
+from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
+from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.private.what_may_follow import check_what_may_follow
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.asked_data import asked_data
 from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
 from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.signal import weighed
-from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan
+from mrf_matrix.planning.private import planned_for, private_plan
+
+FACES: Mapping[str, type[FitsByPlan]] = {
+    "tables": PosteriorForestClassifier,
+    "additive": ResidualForestClassifier,
+    "labels": LabelTreeClassifier,
+    "pool": PooledForestClassifier,
+}
+"""The classifier of each kind that may be named; it alone takes what only its kind can be told."""
 
 
 @parameters
@@ -35,6 +48,10 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
 
     Parameters
     ----------
+    kind : {"auto", "tables", "additive", "labels", "pool"}
+        "auto": as the table of rules says. "tables": `PosteriorForestClassifier`. "additive":
+        `ResidualForestClassifier`. "labels": `LabelTreeClassifier`. "pool":
+        `PooledForestClassifier`, a tree beside tables.
     delta : float
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Laplace noise or by Gaussian noise under the
         zCDP budget that implies it: of one table for each attribute the smaller.
@@ -44,7 +61,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
 
     Attributes
     ----------
-    plan_ : PrivatePlan
+    plan_ : PrivatePlan, or the plan of the kind that was named
         The kind, and the rule that took it. ``plan_.announced`` is the plan before the classes
         were asked for, as `plan` gives it.
     forest_plan_ : Plan, ResidualPlan, PooledPlan or LabelPlan
@@ -72,11 +89,27 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     (1728,)
     """
 
+    kind: str = "auto"
     n_records: int | None = None
-    _kind: ClassVar[Kind] = PRIVATE
+    _claim_rests_on = ("kind",)  # what is measured
 
-    def plan(self) -> PrivatePlan:
+    @property
+    def _named(self) -> FitsByPlan | None:
+        """The classifier of the kind that is named; None where the rules take one."""
+        if one_word("kind", self.kind, ("auto", *FACES)) == "auto":
+            return None
+        given = {name: one for name, one in self.get_params(deep=False).items() if name != "kind"}
+        return FACES[self.kind](**given)
+
+    @property
+    def _kind(self) -> Kind:  # type: ignore[override]
+        named = self._named
+        return PRIVATE if named is None else named._kind
+
+    def plan(self) -> Any:
         """Return the kind that `fit` would take, and the rule that takes it, without data.
+
+        Of a kind that is named, its plan.
 
         Where ``plan().balance`` stands first, that is what it would take of even classes.
 
@@ -88,7 +121,9 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
         check_claim(self)
         return self._plan(required_domain(self.domain))
 
-    def _plan(self, domain: Domain, serving: Serving = ALL) -> PrivatePlan:
+    def _plan(self, domain: Domain, serving: Serving = ALL) -> Any:
+        if (named := self._named) is not None:
+            return named._plan(domain)
         domain.required_target()
         tell("Planning the forest")
         known = public_records(self.n_records)
@@ -103,21 +138,24 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
         )
 
     @property
-    def plan_(self) -> PrivatePlan:
-        """The kind, and the rule that took it."""
-        why: PrivatePlan = self._last.why
-        return why
+    def plan_(self) -> Any:
+        """The kind, and the rule that took it; of a kind that was named, its plan."""
+        return self._last.why if self._is_auto else self._model.plan
 
     @property
     def forest_plan_(self) -> Any:
         """The plan of the forest that labels."""
-        return self._model.plan.settled_forest
+        return self._model.plan.settled_forest if self._is_auto else self._model.plan
 
     @property
     def screened_(self) -> tuple[int, ...] | None:
         """Attributes that were chosen, where they were enough."""
         steps: PrivateSteps = self._model.plan
-        return steps.screened
+        return steps.screened if self._is_auto else None
+
+    @property
+    def _is_auto(self) -> bool:
+        return self._model.kind is PRIVATE
 
     @property
     def _last(self) -> Any:
@@ -125,14 +163,18 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
         steps: PrivateSteps = self._model.plan
         return steps.followed if isinstance(steps.followed, PrivateSteps) else steps
 
-    def _plan_of(self, given: Any, early: PrivatePlan | None) -> PrivateSteps:
+    def _plan_of(self, given: Any, early: Any) -> Any:
+        if self._named is not None:
+            return super()._plan_of(given, early)
         serving = Serving.by(given, public_records(self.n_records))
         if early is None or serving != ALL:  # what such data cannot give is no candidate
             early = self._plan(given.domain, serving)
         return private_steps(early, self.random_state)
 
-    def _asked(self, given: Any, plan: PrivateSteps) -> Any:
+    def _asked(self, given: Any, plan: Any) -> Any:
         """Return what is asked of, once all that may follow would fit: **private**."""
+        if not isinstance(plan, PrivateSteps):
+            return super()._asked(given, plan)
         data: PrivateData = given.over(plan.domain)
         why = plan.why
         assert why is not None

@@ -111,6 +111,57 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
         return self._model.transcript if failed is None else failed.transcript
 
     @property
+    def tree_(self) -> Any:
+        """The tree of labels that was released: cuts, labels and counts; of kinds that have one."""
+        return self._labels.partition
+
+    @property
+    def _labels(self) -> LabelPosterior:
+        model = self._model
+        found = getattr(model.posterior, "tree", model.posterior)
+        if isinstance(found, LabelPosterior):
+            return found
+        raise AttributeError(f"kind {model.kind.name!r} has no tree of labels here.")
+
+    def export_text(self) -> str:
+        """Draw the tree as text: where it is cut, and the label of each cell.
+
+        With counts also how likely it is, in percent; without what tables beside it add.
+
+        Cuts that leave no code on one side of what was cut before, and those below which both
+        sides are the same, are left out.
+
+        Raises
+        ------
+        AttributeError
+            If this model has no tree.
+
+        Examples
+        --------
+        >>> from mrf_matrix import load_dataset
+        >>> from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
+        >>> monks = load_dataset("monks_1")
+        >>> tree = LabelTreeClassifier(
+        ...     monks.domain, epsilon=2, n_records=432, random_state=0,
+        ...     noise="research", noise_state=0,  # the same tree every time: not private
+        ... )
+        >>> print(tree.fit(monks.X, monks.y).export_text())
+        ├── a1 = 1
+        │   ├── a2 = 1: 1 (97%)
+        │   └── a2 in {2, 3}
+        │       ├── a5 = 1: 1 (95%)
+        │       └── a5 in {2, 3, 4}: 0 (98%)
+        └── a1 in {2, 3}
+            ├── a2 in {1, 2}
+            │   ├── a5 = 1: 1 (97%)
+            │   └── a5 in {2, 3, 4}: 0 (76%)
+            └── a2 = 3
+                ├── a1 in {1, 2}: 0 (80%)
+                └── a1 = 3: 1 (98%)
+        """
+        return tree_text(self._labels, self.domain_)
+
+    @property
     def spent(self) -> Budget:
         """What was spent on it."""
         budget: Budget = self._model.plan.budget
@@ -352,18 +403,6 @@ class ReleasedClassifier(ModelVotes, ReleasedBefore):
         """The classifier that releases it anew."""
         return self.model.kind.estimator
 
-    def export_text(self) -> str:
-        """Draw the tree of labels as text, of kinds that have one.
-
-        Raises
-        ------
-        TypeError
-            If this kind has none.
-        """
-        if (found := self._labels) is None:
-            raise TypeError(f"kind {self.model.kind.name!r} has no tree of labels.")
-        return tree_text(found, self.domain_)
-
     @property
     def screened_(self) -> tuple[int, ...] | None:
         """Attributes that a private forest kept; None where all are used."""
@@ -371,18 +410,6 @@ class ReleasedClassifier(ModelVotes, ReleasedBefore):
         if not isinstance(plan, PrivateSteps):
             raise AttributeError(f"kind {self.model.kind.name!r} screens no attributes.")
         return plan.screened
-
-    @property
-    def tree_(self) -> Any:
-        """The tree of labels that was released, of kinds that have one."""
-        if (found := self._labels) is None:
-            raise AttributeError(f"kind {self.model.kind.name!r} has no tree of labels.")
-        return found.partition
-
-    @property
-    def _labels(self) -> LabelPosterior | None:
-        found = getattr(self._model.posterior, "tree", self._model.posterior)
-        return found if isinstance(found, LabelPosterior) else None
 
     def _codes(self, X: Records) -> Codes:
         return self._model.domain.encode(X, extra="ignore")

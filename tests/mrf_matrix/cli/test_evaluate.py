@@ -5,15 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import (
-    PosteriorForestClassifier,
-    PrivacyLedger,
-    load_dataset,
-    load_release,
-    save_model,
-)
+from mrf_matrix import PrivacyLedger, load_dataset, load_release, save_model
 from mrf_matrix.cli import evaluate as command_file
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import PosteriorForestClassifier
 
 DATA = load_dataset("monks_1")
 

@@ -3,8 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import Domain, PosteriorForestClassifier, load_dataset, save_model
+from mrf_matrix import Domain, load_dataset, save_model
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import PosteriorForestClassifier
 
 DATA = load_dataset("monks_1")
 

@@ -8,15 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from mrf_matrix import (
-    LabelTreeClassifier,
     MatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivateNaiveBayesClassifier,
     load_dataset,
     load_model,
     save_model,
 )
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import LabelTreeClassifier, PosteriorForestClassifier
 from mrf_matrix.study import evaluate
 
 DATA = load_dataset("monks_1")

@@ -6,8 +6,9 @@ from hashlib import sha256
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import PosteriorForestClassifier, PrivacyLedger, load_dataset, save_model
+from mrf_matrix import PrivacyLedger, load_dataset, save_model
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.study import evaluate
 
 DATA = load_dataset("monks_1")

@@ -9,15 +9,9 @@ from click.testing import CliRunner
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
-    PosteriorForestClassifier,
-    PrivacyLedger,
-    PureDP,
-    save_model,
-)
+from mrf_matrix import Attribute, Domain, PrivacyLedger, PureDP, save_model
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.plotting import BudgetDisplay, StrategyErrorDisplay, StrengthDisplay
 
 WORDS = ["[none]", "smoker [current]", "[link=https://a.example]here[/link]", "[/]", ":smile:"]

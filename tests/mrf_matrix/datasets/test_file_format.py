@@ -21,13 +21,13 @@ from mrf_matrix import (
     FileFormat,
     PrivacyLedger,
     PrivateNaiveBayesClassifier,
-    count_dask,
     count_stream,
     load_dataset,
 )
 from mrf_matrix.datasets import files
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.streams import count_dask
 from mrf_matrix.streams import files as csv_files
 
 ENGINES = ["pyarrow", "polars", "python", "load"]

@@ -10,9 +10,7 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
-    ResidualForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators import (
@@ -20,8 +18,10 @@ from mrf_matrix.estimators import (
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PooledForestClassifier,
+    PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
 )
 
 TARGET = Attribute("income", categories=["<=50K", ">50K"])

@@ -7,14 +7,12 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLeakWarning,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureDP,
     RandomTrees,
-    ResidualForestClassifier,
     count_stream,
     from_release,
     measure,
@@ -23,7 +21,12 @@ from mrf_matrix import (
     save_release,
     tune,
 )
-from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.federated.systems.private_growing import grow_privately
 from mrf_matrix.files import ReleaseFileError

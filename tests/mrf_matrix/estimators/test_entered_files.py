@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 
 import mrf_matrix
-from mrf_matrix import (
-    BatchPredictionClassifier,
-    MatrixForestClassifier,
-    PosteriorForestClassifier,
-    load_dataset,
-)
+from mrf_matrix import BatchPredictionClassifier, MatrixForestClassifier, load_dataset
+from mrf_matrix.estimators import PosteriorForestClassifier
 
 ROOT = Path(mrf_matrix.__file__).parent
 TREES = {"n_trees": 8, "max_depth": 2, "strategy": "identity", "random_state": 0}

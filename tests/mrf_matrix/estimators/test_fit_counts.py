@@ -11,8 +11,6 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     MultinomialForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PureForestClassifier,
     RandomTrees,
@@ -20,7 +18,11 @@ from mrf_matrix import (
     count_stream,
     load_dataset,
 )
-from mrf_matrix.estimators import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators import (
+    MultinomialMatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
+)
 from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import BudgetError, count_cells

@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mrf_matrix import (
-    Domain,
-    LabelTreeClassifier,
-    PooledForestClassifier,
-    PrivacyLeakWarning,
-    PrivateForestClassifier,
-    load_model,
-    save_model,
-)
+from mrf_matrix import Domain, PrivacyLeakWarning, PrivateForestClassifier, load_model, save_model
+from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.forests.learned import label_tree
 from mrf_matrix.planning.private.pooled_plan import CLEAR_OF_SEVERAL
 from mrf_matrix.study.effects import effect, explained, importance

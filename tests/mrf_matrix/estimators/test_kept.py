@@ -12,9 +12,7 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
-    PrivateMultinomialTrees,
     PrivateNaiveBayesClassifier,
     PureDP,
     load_dataset,
@@ -26,9 +24,11 @@ from mrf_matrix.base.provenance import Spending
 from mrf_matrix.cli import evaluate as evaluate_command
 from mrf_matrix.cli.main import main
 from mrf_matrix.cli.paid_release import Rescue
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.federated.sums import party
 from mrf_matrix.federated.systems import grow_privately
+from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import LedgerError, count_cells
 from mrf_matrix.mechanisms.ledger.file import FileStore
 from mrf_matrix.mechanisms.ledger.together import charge_together

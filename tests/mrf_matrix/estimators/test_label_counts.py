@@ -10,8 +10,8 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 from sklearn.base import clone
 
-from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger
-from mrf_matrix.estimators import ReleasedClassifier
+from mrf_matrix import Attribute, Domain, PrivacyLedger
+from mrf_matrix.estimators import LabelTreeClassifier, ReleasedClassifier
 from mrf_matrix.kinds.labels import tree_text
 from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.labels.posterior import label_posterior

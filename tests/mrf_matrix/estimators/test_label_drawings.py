@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import Attribute, Domain, LabelTreeClassifier
+from mrf_matrix import Attribute, Domain
+from mrf_matrix.estimators import LabelTreeClassifier
 from mrf_matrix.reports.model_sections import labels_section
 
 INFINITE = float("inf")

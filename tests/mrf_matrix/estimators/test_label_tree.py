@@ -9,11 +9,13 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
+from mrf_matrix import Attribute, Domain, PrivacyLedger
+from mrf_matrix.estimators import LabelTreeClassifier
 from mrf_matrix.kinds import labels as kind
 from mrf_matrix.labels.plan import CONCENTRATIONS, COUNTED_FROM, DEEP, FLAT, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
+from mrf_matrix.streams import partial_counts
 from mrf_matrix.study.effects import effect, explained, importance
 from strategies.operators import MemoryCapError
 

@@ -10,15 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
+from mrf_matrix import Attribute, Domain, PrivacyLedger, privacy_ledger
+from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
-    PrivacyLedger,
-    partial_counts,
-    privacy_ledger,
 )
 from mrf_matrix.estimators.shared import asked_data, model_face
 from mrf_matrix.estimators.shared.spending import Bill
@@ -32,6 +28,7 @@ from mrf_matrix.posterior import PooledPosterior
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
+from mrf_matrix.streams import partial_counts
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError, memory_cap
 

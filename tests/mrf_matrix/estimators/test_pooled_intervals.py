@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.stats import norm
 
-from mrf_matrix import Domain, PooledForestClassifier
+from mrf_matrix import Domain
+from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_TABLES
 
 SIZES = (4, 3, 5, 2)

@@ -7,16 +7,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier
 
-from mrf_matrix import (
-    Domain,
-    PosteriorForestClassifier,
-    PrivacyLedger,
-    PrivateForestClassifier,
-    load_model,
-    partial_counts,
-    save_model,
-)
+from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
 from mrf_matrix.base.steps import listening
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.estimators.shared import held_records
 from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.kinds.private import Private
@@ -25,6 +18,7 @@ from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private.rules import OF_RESIDUALS
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import MOST_CODES
+from mrf_matrix.streams import partial_counts
 
 INFINITE = float("inf")
 

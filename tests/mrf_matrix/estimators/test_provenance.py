@@ -14,18 +14,14 @@ from sklearn.tree import DecisionTreeClassifier
 from mrf_matrix import (
     Attribute,
     Domain,
-    LabelTreeClassifier,
     MatrixForestClassifier,
     MultinomialForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     Provenance,
     PureDP,
     RandomTrees,
-    count_leaves,
     count_stream,
     from_release,
     load_model,
@@ -39,7 +35,10 @@ from mrf_matrix import (
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,
+    LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.federated import federate, run_federation
@@ -55,6 +54,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.reconstruction import combine
 from mrf_matrix.reports import model_report
+from mrf_matrix.streams import count_leaves
 from strategies.operators import Identity
 
 RNG = np.random.default_rng(0)

@@ -8,13 +8,8 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
-    PrivacyLedger,
-    PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
-)
+from mrf_matrix import Attribute, Domain, PrivacyLedger, PrivateNaiveBayesClassifier
+from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.kinds import additive
 from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.model import learn

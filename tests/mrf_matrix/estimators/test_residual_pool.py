@@ -8,15 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from mrf_matrix import (
-    Domain,
-    LabelTreeClassifier,
-    PooledForestClassifier,
-    PrivacyLedger,
-    PrivateForestClassifier,
-    partial_counts,
-    privacy_ledger,
-)
+from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, privacy_ledger
+from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.kinds import labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget
@@ -26,6 +19,7 @@ from mrf_matrix.posterior.pooled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning
+from mrf_matrix.streams import partial_counts
 from mrf_matrix.study import effect, explained, importance
 
 SIZES = (3, 2, 4, 2, 3)

@@ -10,20 +10,22 @@ from click.testing import CliRunner
 
 from mrf_matrix import (
     Domain,
-    LabelTreeClassifier,
     MatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
     SubsampleAggregateClassifier,
     load_model,
     plan,
 )
 from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans.cost import MASKS_HELD
 from mrf_matrix.voting.evidence import naive_bayes_forest

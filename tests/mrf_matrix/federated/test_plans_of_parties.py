@@ -9,14 +9,9 @@ pytest.importorskip("cryptography")
 
 from click.testing import CliRunner
 
-from mrf_matrix import (
-    MatrixForestClassifier,
-    PosteriorForestClassifier,
-    load_dataset,
-    plan,
-)
+from mrf_matrix import MatrixForestClassifier, load_dataset, plan
 from mrf_matrix.cli.main import main
-from mrf_matrix.estimators import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.federated import CoarseStrategyError, Network, run_federation
 from mrf_matrix.mechanisms import DiscreteLaplace, count_cells
 from mrf_matrix.planning import FederatedPlan

@@ -13,7 +13,6 @@ from mrf_matrix import (
     Attribute,
     Domain,
     MatrixForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PureDP,
     load_model,
@@ -24,6 +23,7 @@ from mrf_matrix import (
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.cli import screen
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import PosteriorForestClassifier
 
 DOMAIN = Domain(
     [Attribute("a", categories=["x", "y", "z"]), Attribute("b", edges=[0, 1, 2])],

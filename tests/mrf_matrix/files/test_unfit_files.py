@@ -14,7 +14,6 @@ from scipy import sparse
 import strategies
 from mrf_matrix import (
     Domain,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PureDP,
     count_stream,
@@ -27,6 +26,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.cli.main import main
 from mrf_matrix.datasets.checking import domain_problems
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.study import compare
 
 TWO = {"attributes": [{"name": "a", "size": 2}], "target": {"name": "y", "size": 2}}

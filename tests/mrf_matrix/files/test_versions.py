@@ -12,7 +12,6 @@ import pytest
 import mrf_matrix
 from mrf_matrix import (
     Domain,
-    LabelTreeClassifier,
     MatrixForestClassifier,
     PrivacyLedger,
     PureDP,
@@ -22,6 +21,7 @@ from mrf_matrix import (
     save_model,
     save_release,
 )
+from mrf_matrix.estimators import LabelTreeClassifier
 from mrf_matrix.mechanisms import count_cells
 from strategies.operators import Identity
 

@@ -11,15 +11,17 @@ import pytest
 
 from mrf_matrix import (
     Domain,
-    LabelTreeClassifier,
     MultinomialForestClassifier,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    load_model,
+)
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
-    PrivateForestClassifier,
-    PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
-    load_model,
 )
 from mrf_matrix.files.container import ModelFileError, write_container
 from mrf_matrix.release.curator import DEEPEST

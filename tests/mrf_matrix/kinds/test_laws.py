@@ -17,17 +17,19 @@ from sklearn.base import clone
 
 from mrf_matrix import (
     Domain,
-    LabelTreeClassifier,
     MultinomialForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
     count_stream,
     load_model,
+)
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
 )
 from mrf_matrix.files.container import ModelFileError, write_container
 from mrf_matrix.mechanisms import BudgetError

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, PooledForestClassifier
+from mrf_matrix import Domain
+from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.labels.plan import label_plan
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING

@@ -118,7 +118,7 @@ def test_a_ledger_is_one_bar_of_at_most_six_charges():
 
 
 def test_a_fitted_model_is_bars_of_its_importance():
-    from mrf_matrix import PosteriorForestClassifier
+    from mrf_matrix.estimators import PosteriorForestClassifier
     from mrf_matrix.plotting import StrengthDisplay
     from mrf_matrix.study import importance
 

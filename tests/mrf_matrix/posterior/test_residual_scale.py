@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
-from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix import Domain
+from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget

@@ -9,8 +9,9 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MultinomialForestClassifier, MultinomialMatrixForestClassifier
+from mrf_matrix import Domain, MultinomialForestClassifier
 from mrf_matrix.base.fields import FieldError
+from mrf_matrix.estimators import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import multinomial

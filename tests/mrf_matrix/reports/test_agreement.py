@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mrf_matrix import (
-    Domain,
+from mrf_matrix import Domain, load_model, save_model
+from mrf_matrix.estimators import (
     PooledForestClassifier,
     PosteriorForestClassifier,
+    ReleasedClassifier,
     ResidualForestClassifier,
-    load_model,
-    save_model,
 )
-from mrf_matrix.estimators import ReleasedClassifier
 from mrf_matrix.reports import model_report
 from mrf_matrix.reports.model_sections import AGREEMENT_TITLE, BESIDE, agreement_section
 

@@ -12,15 +12,18 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     MultinomialForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureDP,
-    ResidualForestClassifier,
 )
 from mrf_matrix.base.provenance import Provenance, Spending
-from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reports import model_report
 from mrf_matrix.reports.ledger_page import ANOTHER_FILE, ledger_warnings

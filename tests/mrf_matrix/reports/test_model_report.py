@@ -14,15 +14,18 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     MultinomialForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
     load_model,
     save_model,
 )
-from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, model_report
 from mrf_matrix.reports.guarantee import odds
 from mrf_matrix.reports.model_page import facts_of

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
-from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix import Domain
+from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.posterior.effects import constant, contributions, terms
 
 SIZES = (10, 4, 4, 3, 2)

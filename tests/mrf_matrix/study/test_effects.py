@@ -5,15 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
+from mrf_matrix import Attribute, Domain, PrivateForestClassifier, load_model, save_model
+from mrf_matrix.estimators import (
     PooledForestClassifier,
     PosteriorForestClassifier,
-    PrivateForestClassifier,
     ResidualForestClassifier,
-    load_model,
-    save_model,
 )
 from mrf_matrix.study import effect, explained, importance
 

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
-    LabelTreeClassifier,
-    PooledForestClassifier,
-    PrivateForestClassifier,
-    load_model,
-    save_model,
-)
+from mrf_matrix import Attribute, Domain, PrivateForestClassifier, load_model, save_model
+from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.posterior.effects import terms_of_tables

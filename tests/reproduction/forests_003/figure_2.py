@@ -7,12 +7,8 @@ from forests_003.panels import EPSILONS, RESEARCH, SETTINGS, accuracies, records
 from item import Claim, Figure, Item, Run, Table, by_cell, row_of_means
 from sklearn.ensemble import ExtraTreesClassifier
 
-from mrf_matrix import (
-    BatchPredictionClassifier,
-    MatrixForestClassifier,
-    PosteriorForestClassifier,
-    PrivateForestClassifier,
-)
+from mrf_matrix import BatchPredictionClassifier, MatrixForestClassifier, PrivateForestClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, load_pyplot, tidy
 
 TRAINING, PREDICTION = "DP batch training", "DP batch prediction"

@@ -8,7 +8,8 @@ from multinomial_000_001.tables import BREIMAN, TABLE_2
 from scenes.aerial_scene import aerial_scene
 from scenes.pixel_features import FEATURES, pixel_features
 
-from mrf_matrix import Attribute, Domain, PosteriorForestClassifier, privacy_ledger
+from mrf_matrix import Attribute, Domain, privacy_ledger
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
 
 PRIVATE = "posterior forest, ε = 1 (ours, private)"

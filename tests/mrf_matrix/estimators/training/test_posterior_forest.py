@@ -11,15 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
-    PosteriorForestClassifier,
-    PrivacyLedger,
-    load_dataset,
-)
+from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.kinds import tables as kind
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure

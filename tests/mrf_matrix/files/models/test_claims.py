@@ -8,13 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mrf_matrix import (
-    MatrixForestClassifier,
-    PosteriorForestClassifier,
-    load_dataset,
-    load_model,
-    save_model,
-)
+from mrf_matrix import MatrixForestClassifier, load_dataset, load_model, save_model
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.files.container import ModelFileError, bytes_of
 
 MODEL = "model.json"

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from mrf_matrix import (
     Domain,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    load_model,
+    save_model,
+)
+from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
-    PrivateForestClassifier,
-    PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
-    load_model,
-    save_model,
 )
 from mrf_matrix.files.container import ModelFileError, array_of
 from mrf_matrix.files.models.model_file import VERSION

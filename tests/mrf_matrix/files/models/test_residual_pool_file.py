@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mrf_matrix import (
-    Domain,
-    PooledForestClassifier,
-    PrivateForestClassifier,
-    load_model,
-    save_model,
-)
+from mrf_matrix import Domain, PrivateForestClassifier, load_model, save_model
+from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.study import importance
 
 SIZES = (3, 2, 4, 2, 3)

@@ -8,7 +8,6 @@ import pytest
 
 from mrf_matrix import (
     BatchPredictionClassifier,
-    BudgetWarning,
     Domain,
     MultinomialForestClassifier,
     PrivacyLedger,
@@ -18,7 +17,7 @@ from mrf_matrix import (
     privacy_ledger,
 )
 from mrf_matrix.estimators.shared import spending
-from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.mechanisms import BudgetError, BudgetWarning
 from mrf_matrix.mechanisms.ledger.default import DEFAULTS
 from mrf_matrix.mechanisms.ledger.listening import describing
 from mrf_matrix.study import evaluate

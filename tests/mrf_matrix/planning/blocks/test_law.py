@@ -2,7 +2,8 @@
 
 import pytest
 
-from mrf_matrix import Domain, PosteriorForestClassifier, plan
+from mrf_matrix import Domain, plan
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget

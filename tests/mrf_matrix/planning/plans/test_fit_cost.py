@@ -10,18 +10,20 @@ from click.testing import CliRunner
 
 from mrf_matrix import (
     Domain,
-    LabelTreeClassifier,
     MatrixForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
     plan,
 )
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.estimators.private.announced import announced
 from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans import cost

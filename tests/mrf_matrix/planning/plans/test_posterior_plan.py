@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, PosteriorForestClassifier, load_dataset
+from mrf_matrix import Domain, load_dataset
+from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.estimators.design import CLASSIFIERS, from_design
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ExpectedLoss, TargetPrior, plan, tune

@@ -8,17 +8,19 @@ from click.testing import CliRunner
 
 from mrf_matrix import (
     Domain,
-    LabelTreeClassifier,
     MatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
     plan,
 )
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.planning.plans.verdict import NOTE, NoiseError, Verdict, verdict_of, weighing
 
 DOMAIN = Domain.from_sizes([4, 4], n_classes=2)

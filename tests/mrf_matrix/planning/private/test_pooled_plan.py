@@ -7,12 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import (
-    Domain,
-    PooledForestClassifier,
-    PrivacyLedger,
-    PrivateForestClassifier,
-)
+from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier
+from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.planning.private import planned_for, private_plan

@@ -5,7 +5,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix import Domain
+from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.mechanisms.noise.discrete import DiscreteLaplace
 from mrf_matrix.planning import default_space, tune
