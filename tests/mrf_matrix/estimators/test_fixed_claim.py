@@ -85,6 +85,7 @@ MADE = {
     "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
 CHANGES = {
+    "kind": "tables",
     "beside": "residuals",
     "n_records": 90,
     "domain": OTHER,

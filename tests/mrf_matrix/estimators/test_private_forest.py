@@ -9,7 +9,12 @@ from sklearn.model_selection import FixedThresholdClassifier
 
 from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
 from mrf_matrix.base.steps import listening
-from mrf_matrix.estimators import PosteriorForestClassifier
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.estimators.shared import held_records
 from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.kinds.private import Private
@@ -375,3 +380,33 @@ def test_the_ledger_names_the_forest_that_was_fitted(n_records):
     domain = Domain.from_sizes([3] * 5, n_classes=2)
     PrivateForestClassifier(domain, n_records=n_records, ledger=ledger).fit(codes, labels)
     assert [one.what for one in ledger.charges] == ["PrivateForestClassifier.fit"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "single"),
+    [
+        ("tables", PosteriorForestClassifier),
+        ("additive", ResidualForestClassifier),
+        ("labels", LabelTreeClassifier),
+        ("pool", PooledForestClassifier),
+    ],
+)
+def test_a_kind_that_is_named_is_fitted_as_its_own_class_does(kind, single):
+    codes, labels = records(600, 4)
+    model = research(domain_of(4), 600, kind=kind, epsilon=1)
+    given = {name: one for name, one in model.get_params().items() if name != "kind"}
+    twin = single(**given).fit(codes, labels)
+    assert repr(model.plan()) == repr(twin.plan_)
+    shares = model.fit(codes, labels).predict_proba(codes)
+    np.testing.assert_array_equal(shares, twin.predict_proba(codes))
+    assert model.privacy_report_.to_dict() == twin.privacy_report_.to_dict()
+    if kind in ("labels", "pool"):
+        assert model.export_text() == twin.export_text()
+    else:
+        with pytest.raises(AttributeError, match="no tree of labels"):
+            model.export_text()
+
+
+def test_a_kind_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="kind='tree': expected one of 'auto', 'tables'"):
+        PrivateForestClassifier(domain_of(4), kind="tree").plan()
