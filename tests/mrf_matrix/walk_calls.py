@@ -35,22 +35,28 @@ from walk_accountant import (
 
 import mrf_matrix as mm
 from mrf_matrix import ZCDP, Domain, Provenance, PureDP
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    MultinomialMatrixForestClassifier,
+    PosteriorForestClassifier,
+)
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.forests import concatenate, take_trees
 from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.mechanisms import LeafCounts, count_cells
 from mrf_matrix.reconstruction import combine
 from mrf_matrix.reports import model_report
+from mrf_matrix.streams import count_leaves
 from mrf_matrix.study import evaluate
 
 X = np.array([[0, 0], [0, 1], [1, 2], [1, 0], [0, 2], [1, 1]] * 3)
 Y = np.array([0, 1, 1, 0, 0, 1, 1, 1, 0] * 2)
 FEW = {"n_trees": 2, "max_depth": 1, "strategy": "identity", "random_state": 0, "parts": "all"}
-GROWING = (mm.MultinomialForestClassifier, mm.MultinomialMatrixForestClassifier)
+GROWING = (mm.MultinomialForestClassifier, MultinomialMatrixForestClassifier)
 KINDS = (
-    mm.MatrixForestClassifier, mm.BatchPredictionClassifier, mm.PosteriorForestClassifier,
+    mm.MatrixForestClassifier, mm.BatchPredictionClassifier, PosteriorForestClassifier,
     mm.PrivateNaiveBayesClassifier, *GROWING,
-    mm.LabelTreeClassifier, mm.PrivateForestClassifier,  # whose choices are not watched here
+    LabelTreeClassifier, mm.PrivateForestClassifier,  # whose choices are not watched here
 )  # fmt: skip
 
 
@@ -175,7 +181,7 @@ class World(Accountant):
 
     @call("tables")
     def counts_leaves(self, forest="forests"):
-        return self.does(lambda: mm.count_leaves([(X, Y)], forest.value), forest)
+        return self.does(lambda: count_leaves([(X, Y)], forest.value), forest)
 
     @call("tables")
     def sums_over_attributes(self, table="tables", turned=YES_NO):
@@ -344,7 +350,7 @@ class World(Accountant):
         def run():
             made = mm.plan(space.value, "posterior", epsilon=1, parties=2)
             found = run_federation(made.designs[0], [one.value, other.value], noise=noise)
-            return mm.PosteriorForestClassifier(space.value).fit_release(made, found.release)
+            return PosteriorForestClassifier(space.value).fit_release(made, found.release)
 
         known = {"structure": space.facts, "space": space.facts}
         return self.does(run, space, one, other, parties=True, **known)
