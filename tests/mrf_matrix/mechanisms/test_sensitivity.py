@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MatrixForestClassifier
+from mrf_matrix import Domain, MatrixForestClassifier, load_model, save_model
 from mrf_matrix.error import expected_error
 from mrf_matrix.estimators import PosteriorForestClassifier
-from mrf_matrix.estimators.released.load import load_model, save_model
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.mechanisms import NEIGHBORING, as_budget, calibrate, count_cells, measure
 from mrf_matrix.planning import plan
