@@ -19,6 +19,8 @@ PACKAGES = ("strategies", "mrf_matrix")
 
 MOST_FILES = 16
 """Files in one folder, beside its folders."""
+MOST_LINES = 450
+"""Lines of a chapter."""
 
 
 def import_table() -> dict[str, set[str]]:
@@ -224,6 +226,12 @@ def test_rooms_can_be_held_in_mind() -> None:
         path.parent.relative_to(ROOT).as_posix() for path in FILES if path.name != "__init__.py"
     )
     assert not {room for room, count in counts.items() if count > MOST_FILES}
+
+
+def test_chapters_can_be_read_at_a_sitting() -> None:
+    chapters = [path for path in FILES if within(module_of(path), "strategies")]
+    lengths = {path.name: len(path.read_text().splitlines()) for path in chapters}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def modules_loaded_by(statement: str, beside: str = "pass") -> set[str]:
