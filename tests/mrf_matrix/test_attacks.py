@@ -4,6 +4,7 @@ import copy
 import csv
 import pickle
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,6 +62,11 @@ LABELS = RECORDS[:, 0] % 2
 
 def grown(**asked):
     return MultinomialForestClassifier(DOMAIN, **({"epsilon": 2} | asked), **FEW).fit(X, Y)
+
+
+@cache
+def grown_forest():
+    return grown().forest_
 
 
 def read_off_domain():
@@ -303,7 +309,7 @@ LEDGERS = {
 def test_a_page_warns_of_a_structure_that_its_ledger_did_not_pay_for(kind):
     paying, other = LEDGERS[kind](), LEDGERS[kind]()
     model = MatrixForestClassifier(
-        DOMAIN, epsilon=1, forest=grown().forest_, neighboring=paying.neighboring, ledger=paying
+        DOMAIN, epsilon=1, forest=grown_forest(), neighboring=paying.neighboring, ledger=paying
     ).fit(X, Y)
     twice = 2 if paying.neighboring == "replace_one" else 1
     assert [one.budget for one in paying.charges] == [PureDP(2 * twice), PureDP(1)]
