@@ -16,8 +16,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import CRITERIA
-from mrf_matrix.forests.growth.private.labels import LABEL_SCORES, private_labels
-from mrf_matrix.forests.growth.private.scores import GRID, SCORES
+from mrf_matrix.forests.growth.leaf_labels import LABEL_SCORES, private_labels
+from mrf_matrix.forests.growth.private import GRID, SCORES
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.mechanisms import neighboring_factor
 from mrf_matrix.mechanisms.selection.bits import Bits

@@ -37,7 +37,7 @@ INTROS = {
 SHOWN_BY_TESTS = {
     "000, 001: with the stopping rule of Algorithm 1 on raw counts Theorem 2 does not hold; with"
     " public depth, all classes and all leaves it does": (
-        "tests/mrf_matrix/forests/growth/private/test_privacy.py"
+        "tests/mrf_matrix/forests/growth/test_privacy.py"
     ),
     "000: SmoothRF, its rival, is not ε-DP as published": (
         "tests/reproduction/rivals/test_smooth_sensitivity.py"

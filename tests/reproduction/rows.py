@@ -31,7 +31,7 @@ estimators/prediction/test_batch_prediction mechanisms/test_privacy
 forests/growth/test_grow forests/growth/test_split_rules
 23 | 000 | labels of leaves M(ψ) | estimators/grown/test_grown_forests
 24 | 000 | majority vote, random ties | estimators/grown/test_grown_forests
-25 | 000 | Definition 2, Lemmas 5-7, Theorem 2 (private) | forests/growth/private/test_privacy
+25 | 000 | Definition 2, Lemmas 5-7, Theorem 2 (private) | forests/growth/test_privacy
 26 | 000 | private structure, leaves by matrix mechanism | estimators/test_two_stages
 27 | 000 | Breiman, +SE, +M | tests/reproduction/rivals/test_grown
 28 | 000 | Denil14, BRF | estimators/grown/test_grown_forests

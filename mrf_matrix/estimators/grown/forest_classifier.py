@@ -30,7 +30,7 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
-from mrf_matrix.forests.growth.private.labels import public_labels
+from mrf_matrix.forests.growth.leaf_labels import public_labels
 from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 
 

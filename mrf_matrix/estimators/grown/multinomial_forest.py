@@ -15,8 +15,8 @@ from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, noise_stream, paid
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
-from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate
-from mrf_matrix.forests.growth.private.scores import SCORES
+from mrf_matrix.forests.growth.leaf_labels import check_label_score, label_rate
+from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Model, learn
 from mrf_matrix.kinds.multinomial import MULTINOMIAL, MultinomialPlan, check_growth_memory
 from mrf_matrix.mechanisms import ZCDP, BudgetError
@@ -62,7 +62,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     delta : float
         With ``epsilon``: (ε, δ)-DP is claimed, by the better of pure choices and those of the
         largest zCDP budget that implies it, whose squares add up over levels and trees; see
-        `mrf_matrix.forests.learned.choice_budget.ChoiceBudget`.
+        `mrf_matrix.forests.learned.private_multinomial.ChoiceBudget`.
     structure_score : {"normalized", "majority"}
         Score of private structure choices, see `PrivateMultinomialTrees`.
     label_score : {"share", "count"}

@@ -17,7 +17,7 @@ from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, paid
 from mrf_matrix.forests import Forest, RandomTrees
-from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
+from mrf_matrix.forests.growth.leaf_labels import label_rate, private_labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger

@@ -13,7 +13,7 @@ from mrf_matrix.federated.runner import run_federation
 from mrf_matrix.federated.systems import grow_privately, private_growing
 from mrf_matrix.federated.systems.private_growing import LeafSplits, most_splits, party_plans
 from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.private import private as private_module
+from mrf_matrix.forests.growth import private as private_module
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP, count_cells
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.release.curator import Live

@@ -19,7 +19,7 @@ from mrf_matrix.forests.growth.growth import (
     Softmax,
     Stopping,
 )
-from mrf_matrix.forests.growth.private.private import Candidates
+from mrf_matrix.forests.growth.private import Candidates
 
 SIZES = (5, 3, 7, 2)
 SOURCES = [

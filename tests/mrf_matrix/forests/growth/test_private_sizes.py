@@ -8,8 +8,8 @@ import pytest
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators import MultinomialForestClassifier
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.forests.growth.private import private_sizes
-from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
+from mrf_matrix.forests.growth import private as private_sizes
+from mrf_matrix.forests.growth.private import GrowthSizes
 from mrf_matrix.mechanisms import PrivacyLedger
 from strategies.operators import MemoryCapError, memory_cap
 

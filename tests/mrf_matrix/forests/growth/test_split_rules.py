@@ -17,8 +17,8 @@ from mrf_matrix.forests.growth.growth import (
     Softmax,
     Stopping,
 )
+from mrf_matrix.forests.growth.leaf_labels import public_labels
 from mrf_matrix.forests.growth.level import choose_in_groups, choose_rows
-from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.mechanisms.selection.exponential import Rate, coin_exp, probabilities, select
 

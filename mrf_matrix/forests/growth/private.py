@@ -1,13 +1,34 @@
 """Grow trees privately: public depth, public candidates, the exponential mechanism at every node.
 
+Scores of candidates are integer gaps whose sensitivity is exact:
+
+*normalized* (Bai et al., 2021). A node's scores are scaled to [0, 1] by their own minimum and
+maximum, and rounded to a grid of 1/4096. Whatever the records, a gap lies between 0 and 4096: so
+one record more or less moves each by at most 4096 (and that much is possible: a node whose
+scores were all equal, where every gap is 0 by definition, may get gaps of 4096). Hence
+``exp(-B gap / (2 * 4096))`` is B-DP: weights change by a factor of at most ``exp(B/2)``, and so
+does their sum. The bound needs no property of the floating-point scores behind the grid.
+
+*majority* (the "max operator" of Friedman and Schuster, 2010). The score is the number of records
+that their side's majority class labels right: an integer that one more record moves by 0 or 1,
+never down. Weights ``exp(B score)`` then change by a factor in [1, exp(B)], and so does their
+sum, so the choice is B-DP without the half. The scale is records, not shares: the signal grows
+with the node.
+
 All nodes at one depth of the trees at hand are handled together. What may be chosen depends on
 the domain and on earlier choices only: the codes that remain of each attribute in the node's box.
 No record decides whether a node is split, so empty nodes are split too, at random.
+
+What growth needs in memory follows from public numbers alone, before anything is spent. The number
+of records takes no part, for it is private: a refusal that depended on it would tell.
+Work over records is cut into parts instead, so that no array has a row for each record and tree.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +36,56 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import threshold_pattern
-from mrf_matrix.forests.growth.private.scores import PrivateScore
+from mrf_matrix.forests.assembly import check_growth, threshold_pattern
+from mrf_matrix.forests.growth.growth import Impurity
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import Rate, select
+from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate, select
+
+Score = Literal["normalized", "majority"]
+SCORES: tuple[str, ...] = get_args(Score)
+
+GRID = 4096  # steps of a normalised score
+
+
+@dataclass(frozen=True)
+class PrivateScore:
+    """How public candidates are scored, and the rate that spends a budget."""
+
+    kind: Score = "normalized"
+    impurity: Impurity = field(default_factory=Impurity)  # only for "normalized"
+
+    def __post_init__(self) -> None:
+        if self.kind not in SCORES:
+            raise ValueError(
+                f"score={self.kind!r}: expected one of {', '.join(map(repr, SCORES))}."
+            )
+
+    def rate(self, epsilon: Fraction | float) -> Rate:
+        """Return the rate at which one choice spends ε under add/remove neighbours."""
+        if epsilon == float("inf"):
+            return Rate(None)
+        if self.kind == "normalized":
+            return Rate.below(Fraction(epsilon) / (2 * GRID), GRID)
+        return Rate.below(Fraction(epsilon), LARGEST_GAP)
+
+    def of(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
+        """Return raw scores from class counts (..., k) on both sides of a cut."""
+        if self.kind == "normalized":
+            return self.impurity.decrease(left, right)
+        return np.asarray(left.max(axis=-1) + right.max(axis=-1), dtype=np.float64)
+
+    def gaps(self, scores: Array, options: Bools) -> Longs:
+        """Return how far each option is behind, as integers; (options, nodes) as given."""
+        high = np.where(options, scores, -np.inf).max(axis=0, initial=-np.inf)
+        high = np.where(np.isfinite(high), high, 0.0)
+        if self.kind == "majority":
+            return (high - np.where(options, scores, high)).astype(np.int64)
+        low = np.where(options, scores, np.inf).min(axis=0, initial=np.inf)
+        spread = np.where(high > low, high - low, 1.0)
+        scored = np.where(options & (high > low), scores, high)
+        share = (high - scored) / spread
+        return np.asarray(np.clip(np.floor(share * GRID), 0, GRID), dtype=np.int64)
+
 
 Level = tuple[Ints, Ints]
 
@@ -283,3 +350,56 @@ def _slices(node: Longs, n_nodes: int, step: int) -> Iterator[tuple[slice, slice
         stop = min(first + step, n_nodes)
         ends = np.searchsorted(node, [first, stop])
         yield slice(first, stop), slice(int(ends[0]), int(ends[1]))
+
+
+POINTS = 1 << 20  # records of all trees that are grown together, unless one tree has more
+
+BOXES = 1 << 23  # codes that bound the nodes of trees grown together: 64 MB, and a few times that
+
+_SMALLER = "lower n_trees or max_depth"
+
+
+@dataclass(frozen=True)
+class GrowthSizes:
+    """The most that private trees over a domain can come to.
+
+    >>> GrowthSizes(Domain.from_sizes([2, 2], 2), n_trees=3, max_depth=10).leaves_of_a_tree
+    4
+    """
+
+    domain: Domain
+    n_trees: int
+    max_depth: int
+
+    @property
+    def leaves_of_a_tree(self) -> int:
+        """``min(2**depth, n)``: splits are in two, and every leaf holds a cell."""
+        cells = prod(self.domain.sizes)
+        return min(1 << min(self.max_depth, cells.bit_length()), cells)
+
+    @property
+    def leaves(self) -> int:
+        """Leaves of all trees."""
+        return self.n_trees * self.leaves_of_a_tree
+
+    @property
+    def arrays(self) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        """The largest arrays: what each is, its shape, and bytes an entry with its copies."""
+        sizes, k = self.domain.sizes, self.domain.n_classes
+        return (
+            ("bounds of a tree's nodes", (self.leaves_of_a_tree, len(sizes)), 32),
+            ("class counts of a node's candidates", (sum(sizes), k), 48),
+            ("class counts of all leaves", (self.leaves, k), 48),
+        )
+
+    def check(self) -> None:
+        """Refuse trees that could outgrow the limit on a forest's nodes.
+
+        Raises ValueError: with the public numbers that are too large; nothing was allocated.
+        """
+        check_growth(self.n_trees * (2 * self.leaves_of_a_tree - 1), _SMALLER)
+
+    def trees_at_once(self, n_records: int) -> int:
+        """Return how many trees to grow together: few when there are many records or nodes."""
+        bounds = max(1, self.leaves_of_a_tree * len(self.domain.sizes))
+        return max(1, min(self.n_trees, POINTS // max(1, n_records), BOXES // bounds))

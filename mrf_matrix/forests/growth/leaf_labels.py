@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.level import choose_rows
-from mrf_matrix.forests.growth.private.scores import GRID
+from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate, select
 

@@ -16,15 +16,21 @@ from scipy import stats
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.private.labels import (
+from mrf_matrix.forests.growth.leaf_labels import (
     LABEL_SCORES,
     label_gaps,
     label_rate,
     private_labels,
 )
-from mrf_matrix.forests.growth.private.private import Candidates, attribute_scores, candidate_scores
-from mrf_matrix.forests.growth.private.scores import GRID, SCORES, PrivateScore
-from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
+from mrf_matrix.forests.growth.private import (
+    GRID,
+    SCORES,
+    Candidates,
+    PrivateScore,
+    attribute_scores,
+    candidate_scores,
+)
+from mrf_matrix.forests.learned.private_multinomial import ChoiceBudget
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.mechanisms.selection.exponential import probabilities

@@ -1,1 +1,0 @@
-"""Growing under differential privacy."""
