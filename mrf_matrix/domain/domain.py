@@ -19,7 +19,8 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import MOST_BINS, Attribute, coarser_attribute
 from mrf_matrix.domain.attribute_parts import Scalar
 from mrf_matrix.domain.columns import Outside
-from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
+from mrf_matrix.domain.decoding import decode_labels, decode_records
+from mrf_matrix.domain.encoding import encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.readable import domain_html, domain_text
