@@ -81,11 +81,9 @@ class LazyGroup(click.Group):
     """A group that imports a subcommand's module when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the subcommands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a subcommand by its name."""
         if cmd_name not in COMMANDS:
             return None
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
@@ -103,7 +101,6 @@ class LazyGroup(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a subcommand."""
         with plain_errors():
             return super().invoke(ctx)
 

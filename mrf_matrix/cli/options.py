@@ -226,7 +226,6 @@ class LedgerFile(click.Path):
 
 
 def ledger_option(help: str) -> Decorator:
-    """Add --ledger: the file of one."""
     kind = LedgerFile(dir_okay=False, path_type=Path)
     return click.option("--ledger", "ledger_file", type=kind, help=help)
 
@@ -259,24 +258,20 @@ def n_records_option() -> Decorator:
 
 
 def n_trees_option(help: str = "Trees in the forest.") -> Decorator:
-    """Add --n-trees."""
     return click.option("--n-trees", default=128, show_default=True, help=help)
 
 
 def splits_option(help: str | None = "Kind of split.") -> Decorator:
-    """Add --splits."""
     return click.option(
         "--splits", type=click.Choice(SPLITS), default="multiway", show_default=True, help=help
     )
 
 
 def strategy_option(help: str = "Strategy family, or auto for the best of all.") -> Decorator:
-    """Add --strategy."""
     return click.option("--strategy", default="auto", show_default=True, help=help)
 
 
 def neighboring_option(help: str | None = "Neighbouring relation.") -> Decorator:
-    """Add --neighboring."""
     return click.option(
         "--neighboring",
         type=click.Choice(NEIGHBORING),

@@ -210,7 +210,6 @@ def is_date(edge: object) -> bool:
 
 
 def checked_date(name: str, edge: object) -> date:
-    """Return one edge as a date."""
     if is_date(edge):
         return date.fromisoformat(str(edge))
     raise DomainError(

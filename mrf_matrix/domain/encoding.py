@@ -51,7 +51,6 @@ class CodeTable(dict[object, int]):
     """Codes of known values; anything else is unlisted."""
 
     def __missing__(self, key: object) -> int:
-        """Mark a value without a code."""
         return UNLISTED
 
 
@@ -64,7 +63,6 @@ def plainly_comparable(categories: Sequence[Scalar], values: Sequence[object]) -
 
 
 def match_objects(categories: Sequence[Scalar], values: Sequence[object]) -> Codes:
-    """Look objects up in a dictionary."""
     if plainly_comparable(categories, values):
         table = CodeTable({value: code for code, value in enumerate(categories)})
         codes = np.fromiter(map(table.__getitem__, values), np.int32, len(values))
@@ -80,7 +78,6 @@ def match_objects(categories: Sequence[Scalar], values: Sequence[object]) -> Cod
 
 
 def key_of(value: Scalar | np.bool_) -> tuple[str, object]:
-    """Return the matching key of a value from records."""
     return match_key(bool(value) if isinstance(value, np.bool_) else value)
 
 
@@ -113,7 +110,6 @@ def offsets(values: Values, start: int, size: int) -> Codes:
 
 
 def are_inside(values: Values, start: int, size: int) -> bool:
-    """Whether values are integers, all in start .. start+size-1, that int32 holds."""
     if values.dtype.kind not in "iu" or not len(values):
         return False
     low, high = int(values.min()), int(values.max())
@@ -122,7 +118,6 @@ def are_inside(values: Values, start: int, size: int) -> bool:
 
 
 def search_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
-    """Match numbers among the sorted numeric categories by binary search."""
     coded = enumerate(categories)
     listed = sorted((value, code) for code, value in coded if match_key(value)[0] == "number")
     if not listed:
@@ -251,7 +246,6 @@ def encode_column(attribute: Attribute, column: Column, outside: str = "refuse")
 
 
 def is_below(attribute: Attribute, column: Column) -> Bools:
-    """Return which numbers, or dates, lie below all bins."""
     values = (days if attribute.is_date else numbers)(attribute, column)
     return np.asarray(values < attribute.numeric_edges[0])
 

@@ -13,7 +13,6 @@ Vocabulary = Sequence[str] | Mapping[str, Sequence[str]]  # categories, or group
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text."""
     return tuple(text.split())
 
 

@@ -127,7 +127,6 @@ class NoiseSum:
 
     @property
     def variance(self) -> float:
-        """Variance of the error."""
         return float(sum(term.variance for term in self.terms))
 
     @property

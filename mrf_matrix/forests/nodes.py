@@ -111,12 +111,10 @@ class Nodes:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes of all trees."""
         return len(self.attribute)
 
     @property
     def n_trees(self) -> int:
-        """Number of trees."""
         return len(self.roots)
 
     @property

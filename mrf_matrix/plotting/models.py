@@ -168,7 +168,6 @@ class StrengthDisplay(Display):
         return cls(importance(estimator, classes=classes)).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw a bar a term."""
         names = [one if isinstance(one, str) else " × ".join(one) for one in self.strengths]
         places = range(len(names))
         ax.barh(places, list(self.strengths.values()), color=COLOURS[0])

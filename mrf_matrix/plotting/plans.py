@@ -322,7 +322,6 @@ class ErrorCurveDisplay(Display):
         return cls(plan, amounts).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw one curve for each plan on logarithmic axes."""
         first = next(iter(self.plans.values()))
         pure = isinstance(first.budget, PureDP)
         for number, (name, plan) in enumerate(self.plans.items()):

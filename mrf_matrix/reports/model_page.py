@@ -186,7 +186,6 @@ def _versions() -> Iterator[str]:
 
 
 def _releases(model: Any) -> Iterator[Release]:
-    """Give the releases that a model holds."""
     told = getattr(model, "transcript_", None)
     found = (vars(model).get("release_"),) if told is None else told.releases
     yield from (one for one in found if isinstance(one, Release))

@@ -262,7 +262,6 @@ class Compared(NamedTuple):
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Cells of the table."""
         said = "more than noise" if self.excess > 1 else ""
         shares = f"{self.counted:.3f}", f"{self.implied:.3f}", f"±{self.noise:.3f}"
         return (self.attribute, self.code, self.label, *shares, said)

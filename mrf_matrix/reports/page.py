@@ -278,7 +278,6 @@ class ReportPage:
         return f"ReportPage({self.title!r}: {self.statement})"
 
     def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
         kind = "claim" if self.is_private else "claim denied"
         warned = "".join(
             f'<p class="claim denied" role="alert">Warning: {_text(one)}</p>'

@@ -123,7 +123,6 @@ class Splits:
 
     @property
     def n_fits(self) -> int:
-        """Fits of a split."""
         return fits_of_split(self.methods, len(self.settings["epsilons"]), self.settings["n_draws"])
 
     @property
@@ -155,7 +154,6 @@ class Splits:
     def run_on(
         self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
     ) -> list[Found]:
-        """Run the splits on a cluster."""
         if self.settings["noise"] != "research":
             raise ValueError(
                 f"noise={self.settings['noise']!r} with client: expected 'research', for noise of "

@@ -105,7 +105,6 @@ class WeightVoteIntervals(VoteIntervals):
         raise NotImplementedError
 
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
-        """Return voting and shrinkage."""
         raise NotImplementedError
 
     def _codes(self, X: Records) -> Codes:

@@ -34,7 +34,6 @@ def check_sharpness(name: str, value: object) -> float:
 
 
 def check_probability(name: str, value: object) -> None:
-    """Refuse what is no probability."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"{name}={shown(value)}: expected a probability from 0 to 1.")
 
@@ -145,7 +144,6 @@ class Partition:
 
     @property
     def separate(self) -> bool:
-        """True."""
         return True
 
     @property
@@ -165,7 +163,6 @@ class Bootstrap:
 
     @property
     def separate(self) -> bool:
-        """False."""
         return False
 
     def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
@@ -181,11 +178,9 @@ class Everything:
 
     @property
     def separate(self) -> bool:
-        """False."""
         return False
 
     def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
-        """Return all records for every tree."""
         points = (np.repeat(np.arange(n_trees), n_records), np.tile(np.arange(n_records), n_trees))
         return points, points
 
@@ -211,7 +206,6 @@ class AllAttributes:
     """Every node looks at every attribute."""
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
-        """Return None."""
         return None
 
 
@@ -223,7 +217,6 @@ class RandomAttributes:
     count: int | Literal["sqrt"] = "sqrt"
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
-        """Return a random subset for each node."""
         count = subset_size(self.count, n_attributes)
         return random_subsets(np.full(n_nodes, count), n_attributes, generator)
 
@@ -241,7 +234,6 @@ class Softmax:
         check_sharpness("b2", self.b2)
 
     def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Return the same pair for every node."""
         return np.full(n_nodes, float(self.b1)), np.full(n_nodes, float(self.b2))
 
 

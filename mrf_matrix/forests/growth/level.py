@@ -99,7 +99,6 @@ class Points:
         return Points(self.record[index], number[self.node[index]])
 
     def counts(self, labels: Ints, n_nodes: int, n_classes: int) -> Longs:
-        """Count points by node and class."""
         key = self.node * np.int64(n_classes) + labels[self.record]
         return np.bincount(key, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes)
 

@@ -136,7 +136,6 @@ class Candidates:
 
     @classmethod
     def of(cls, sizes: tuple[int, ...]) -> "Candidates":
-        """Return the candidates of a domain."""
         splittable = np.array([i for i, size in enumerate(sizes) if size > 1], dtype=np.int64)
         lengths = np.array([sizes[i] - 1 for i in splittable], dtype=np.int64)
         first = np.cumsum(lengths) - lengths

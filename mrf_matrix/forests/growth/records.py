@@ -52,7 +52,6 @@ class Items:
 
     @cached_property
     def start(self) -> Longs:
-        """First item of every node."""
         sizes = self.counts.sum(axis=1)
         return np.asarray(np.cumsum(sizes) - sizes)
 
@@ -140,12 +139,10 @@ class Records(PrivateValue):
 
     @property
     def n_records(self) -> int:
-        """Number of records."""
         return len(self.labels)
 
     @property
     def n_attributes(self) -> int:
-        """Number of attributes."""
         return len(self.columns)
 
     @cached_property

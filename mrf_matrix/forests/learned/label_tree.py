@@ -35,7 +35,6 @@ class CellTable:
 
     @property
     def table(self) -> "CellTable":
-        """The table itself."""
         return self
 
     @cached_property
@@ -259,7 +258,6 @@ def _halves(
 
 
 def _cuts(level: list[int | Branch]) -> Iterator[Cut]:
-    """Yield the cuts of a level."""
     return (one.cut for one in level if isinstance(one, Branch))
 
 

@@ -104,7 +104,6 @@ class EnsembleDesign:
         return tuple(ensembles)
 
     def checked_count(self) -> int:
-        """Return the number of ensembles, or refuse."""
         count = whole_number("n_ensembles", self.n_ensembles)
         if count > MOST_ENSEMBLES:
             raise ValueError(
