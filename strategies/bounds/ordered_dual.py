@@ -26,7 +26,6 @@ total error, and coarser problems begin as there.
 """
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy
@@ -46,6 +45,7 @@ from strategies.bounds.dual_ascent import (
 )
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
+from strategies.operators.base.operator import cached_per_value
 from strategies.operators.ordered_sums import OrderedGram
 from strategies.operators.ranges import Ranges, prefix_ends
 from strategies.problem.consecutive import FEWEST, ranges_as_given
@@ -188,19 +188,14 @@ class FittedDual:
     weights: Array
 
 
-_DUALS: "WeakKeyDictionary[Problem, FittedDual]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def fitted_dual(problem: Problem) -> FittedDual | None:
     """Return the weights for a problem of ranges, found once; None for other problems."""
     ranges = problem.ranges
     if ranges is None:
         return None
-    if problem not in _DUALS:
-        gram = fitted_gram(ranges)
-        dual = climb_ordered(gram, TOLERANCE, steps_within(gram.n, WORK))
-        _DUALS[problem] = FittedDual(gram, dual.weights)
-    return _DUALS[problem]
+    gram = fitted_gram(ranges)
+    return FittedDual(gram, climb_ordered(gram, TOLERANCE, steps_within(gram.n, WORK)).weights)
 
 
 def fitted_gram(ranges: Ranges) -> OrderedGram:
@@ -376,14 +371,10 @@ def climb_prefix(rows: PrefixRows, work: float) -> JointDual:
     return climb.to(PREFIX_TOLERANCE, min(MOST_STEPS, steps_within(2 * rows.n, work)))
 
 
-_PREFIX_DUALS: "WeakKeyDictionary[Problem, JointDual]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def prefix_dual(problem: Problem, rows: PrefixRows) -> JointDual:
     """Return the weights of a problem of prefix sums, climbed once."""
-    if problem not in _PREFIX_DUALS:
-        _PREFIX_DUALS[problem] = climb_prefix(rows, PREFIX_WORK)
-    return _PREFIX_DUALS[problem]
+    return climb_prefix(rows, PREFIX_WORK)
 
 
 def prefix_bound(rows: PrefixRows, dual: JointDual) -> float:

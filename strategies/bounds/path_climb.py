@@ -16,7 +16,6 @@ the sensitivity of A (`strategies.operators.masks.heaviest_cell`).
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +37,7 @@ from strategies.bounds.path_bounds import (
 )
 from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.base.arrays import Longs
+from strategies.operators.base.operator import cached_per_value
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.objective import is_explicit
@@ -329,18 +329,12 @@ def update_seconds(paths: PatternRows) -> float:
     return 1e-3 + 25.0 * side**3 / SPEED + (2e-8 + 2e-9 * len(paths.varied)) * side**2
 
 
-_KNOWN: "WeakKeyDictionary[Problem, PathClimb | None]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def path_climb(problem: Problem) -> PathClimb | None:
-    """Return the climb of a problem over paths, the same for search and certificate, else None."""
-    if problem not in _KNOWN:
-        _KNOWN[problem] = begun_climb(problem)
-    return _KNOWN[problem]
+    """Return the climb over the paths behind a workload, None where there are none, or too many.
 
-
-def begun_climb(problem: Problem) -> PathClimb | None:
-    """Return a climb over the paths behind a workload, None where there are none, or too many."""
+    Search and certificate share it.
+    """
     rows = mask_rows(problem.workload) if problem.is_total else None
     if rows is None or len(rows.masks[0]) * len(rows.masks) > 2 * 10**6:
         return None

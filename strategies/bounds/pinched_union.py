@@ -33,6 +33,7 @@ from strategies.bounds.total_design import (
 )
 from strategies.operators import Array, fits
 from strategies.operators.base.arrays import Longs
+from strategies.operators.base.operator import cached_per_value
 from strategies.problem.problem import Problem
 from strategies.problem.table_union import TableUnion, table_union
 
@@ -46,7 +47,6 @@ EPS = float(np.finfo(float).eps)
 TINY = 1e-300
 FEWEST_STEPS = 12  # of a climb, however little work is allowed
 
-_UNIONS: "WeakKeyDictionary[Problem, TableUnion | None]" = WeakKeyDictionary()
 _CLIMBS: "WeakKeyDictionary[Problem, TotalClimb | LargestClimb]" = WeakKeyDictionary()
 _BOUNDS: "WeakKeyDictionary[Problem, tuple[int, float]]" = WeakKeyDictionary()
 """The bound of every climb, and the step at which it was taken."""
@@ -311,19 +311,18 @@ def joined(blocks: list[list[Array]], lows: Array) -> Array:
 # One search a problem ---------------------------------------------------------------------------
 
 
+@cached_per_value
 def problem_union(problem: Problem) -> TableUnion | None:
     """Return the workload as a union of several tables, None where it is none.
 
     None for plain tables too, and for ordered cells, which have closed forms or rules of their own.
     """
-    if problem not in _UNIONS:
-        union = None
-        known = problem.energies
-        if known is None or not known.is_invariant:
-            union = table_union(problem.workload)
-        several = union is not None and len(union.tables) > 1 and union.count > 1
-        _UNIONS[problem] = union if several else None
-    return _UNIONS[problem]
+    known = problem.energies
+    if known is not None and known.is_invariant:
+        return None
+    union = table_union(problem.workload)
+    several = union is not None and len(union.tables) > 1 and union.count > 1
+    return union if several else None
 
 
 def table_design(problem: Problem, work: float) -> Design | None:

@@ -30,6 +30,7 @@ from scipy import linalg
 from strategies.bounds.dual_ascent import SPEED
 from strategies.operators import Array, TableStack, fits
 from strategies.operators.base.arrays import Longs
+from strategies.operators.base.operator import cached_per_value
 from strategies.operators.base.qr import triangular
 from strategies.operators.kronecker import kronecker_product
 from strategies.operators.tables.overlapping_tables import Basis, JointSolve, SharedColumns, Table
@@ -51,7 +52,6 @@ RANGE = 1e8  # the largest shift beside the trace
 SAFETY = 1e-9  # share taken off for rounding, beside the shifts' own errors
 EPS = float(np.finfo(float).eps)
 
-_TABLES: "WeakKeyDictionary[Problem, tuple[TableStack, SharedColumns] | None]" = WeakKeyDictionary()
 _CLIMBS: "WeakKeyDictionary[Problem, JointTables]" = WeakKeyDictionary()
 
 
@@ -180,20 +180,19 @@ def rows_above(asked: TableStack, table: Table, below: Sequence[int]) -> Array:
     return triangular(rows) if len(rows) > len(every) else rows
 
 
+@cached_per_value
 def problem_tables(problem: Problem) -> tuple[TableStack, SharedColumns] | None:
     """Return a workload as several tables, and what those share that lie below no other.
 
     None where it shows no tables, or where those are too many or too large.
     """
-    if problem not in _TABLES:
-        asked, known = as_tables(problem.workload), None
-        sets = sorted(set(() if asked is None else asked.attribute_sets))
-        if asked is not None and 1 < len(sets) <= MOST_TABLES:
-            above = [one for one in sets if not any({*one} < {*other} for other in sets)]
-            shared = SharedColumns(asked.sizes, tuple(above))
-            known = (asked, shared) if len(above) > 1 and tables_fit(shared) else None
-        _TABLES[problem] = known
-    return _TABLES[problem]
+    asked = as_tables(problem.workload)
+    sets = sorted(set(() if asked is None else asked.attribute_sets))
+    if asked is None or not 1 < len(sets) <= MOST_TABLES:
+        return None
+    above = [one for one in sets if not any({*one} < {*other} for other in sets)]
+    shared = SharedColumns(asked.sizes, tuple(above))
+    return (asked, shared) if len(above) > 1 and tables_fit(shared) else None
 
 
 def tables_fit(shared: SharedColumns) -> bool:

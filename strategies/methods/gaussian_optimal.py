@@ -26,7 +26,6 @@ changes by less than one part in 10⁵.
 
 from dataclasses import replace
 from math import prod
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg, sparse
@@ -74,6 +73,7 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.arrays import Longs
+from strategies.operators.base.operator import cached_per_value
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.heaviest_cell import MOST_TOGETHER, search_seconds
 from strategies.operators.masks.packed_masks import members, unique_rows
@@ -319,14 +319,10 @@ def part_of(paths: PatternRows, chosen: Longs) -> PatternRows:
     )
 
 
-_PARTS: "WeakKeyDictionary[PathClimb, list[Longs]]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def parts_of(climb: PathClimb) -> list[Longs]:
     """Return the parts of a climb's paths that are searched together, found once."""
-    if climb not in _PARTS:
-        _PARTS[climb] = searchable_parts(climb.paths)
-    return _PARTS[climb]
+    return searchable_parts(climb.paths)
 
 
 def sensitivity_seconds(climb: PathClimb) -> float:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg, sparse
@@ -16,7 +15,7 @@ from strategies.operators.base.arrays import (
     check_allocation,
     fits,
 )
-from strategies.operators.base.operator import Operator
+from strategies.operators.base.operator import Operator, cached_per_value
 from strategies.operators.base.validation import checked_sizes, densified, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import line_energies, structure_energies
@@ -194,21 +193,15 @@ class PIdentity(Operator):
         return total
 
 
-_SOLVERS: "WeakKeyDictionary[PIdentity, Callable[[Array], Array]]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def solver_of(matrix: PIdentity) -> Callable[[Array], Array]:
     """Return what solves with ``S = I + B Bᵀ``, factored once for as long as the matrix lives.
 
     S is at least as well conditioned as A. Rows that are nested, or meet few others, have a factor
     with as few entries.
     """
-    if matrix not in _SOLVERS:
-        bent = matrix._bent
-        _SOLVERS[matrix] = system_solver(
-            sparse.csc_array(sparse.eye_array(bent.shape[0]) + bent @ bent.T)
-        )
-    return _SOLVERS[matrix]
+    bent = matrix._bent
+    return system_solver(sparse.csc_array(sparse.eye_array(bent.shape[0]) + bent @ bent.T))
 
 
 def system_solver(system: sparse.csc_array) -> Callable[[Array], Array]:

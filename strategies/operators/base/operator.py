@@ -8,8 +8,9 @@ those structures register themselves with, so that the base knows none of them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import singledispatch
-from typing import Any, Literal, overload
+from functools import singledispatch, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +36,28 @@ from strategies.operators.base.validation import (
 )
 
 Norm = Literal["l1", "l2"]
+
+Value = TypeVar("Value")
+Rest = ParamSpec("Rest")
+Found = TypeVar("Found")
+
+
+def cached_per_value(
+    find: Callable[Concatenate[Value, Rest], Found],
+) -> Callable[Concatenate[Value, Rest], Found]:
+    """Keep what a function finds of its first argument for as long as that value lives.
+
+    The rest of the arguments follow from the first, or do not matter.
+    """
+    known: WeakKeyDictionary[Value, Found] = WeakKeyDictionary()
+
+    @wraps(find)
+    def found(value: Value, /, *rest: Rest.args, **named: Rest.kwargs) -> Found:
+        if value not in known:
+            known[value] = find(value, *rest, **named)
+        return known[value]
+
+    return found
 
 
 class Operator(ABC):

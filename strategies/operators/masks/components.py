@@ -15,14 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Longs, Numbers, check_allocation
-from strategies.operators.base.operator import Operator
+from strategies.operators.base.operator import Operator, cached_per_value
 from strategies.operators.masks.packed_masks import combinations, mask_widths, unique_rows
 
 MAX_FIXED = 20  # a row that fixes more attributes than this has too many components to enumerate
@@ -139,15 +138,10 @@ def components(rows: MaskRows) -> Components:
     return _mixed(rows)
 
 
-_KNOWN: "WeakKeyDictionary[Operator, Components]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def components_of(workload: Operator, rows: MaskRows) -> Components:
     """Return the components of a workload's rows, once for as long as it lives: many ask."""
-    known = _KNOWN.get(workload)
-    if known is None:
-        known = _KNOWN[workload] = components(rows)
-    return known
+    return components(rows)
 
 
 def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from math import prod
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from strategies.operators.base.arrays import Array, Bools, Longs, fits
-from strategies.operators.base.operator import Operator
+from strategies.operators.base.operator import Operator, cached_per_value
 from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
 from strategies.operators.masks.packed_masks import mask_widths, unique_rows
 
@@ -188,6 +187,7 @@ def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
     return positive_energies(sizes, flags.astype(bool), values)
 
 
+@cached_per_value
 def line_energies(form: Operator) -> Energies | None:
     """Return the energies of an explicit matrix whose columns are the codes of one attribute.
 
@@ -195,18 +195,12 @@ def line_energies(form: Operator) -> Energies | None:
     entries are integers, so that equality means what it says. A union asks for its factors' once
     a block: what was found is kept as long as the matrix.
     """
-    if form not in _LINES:
-        known = None
-        if form.sizes is None or len(form.sizes) == 1:
-            n = form.shape[1]
-            sums = form.matmat(np.ones(n))
-            mean, whole = float(sums @ sums) / n, float(form.row_squares().sum())
-            known = split_energies(mean, whole, n, _is_even(form))
-        _LINES[form] = known
-    return _LINES[form]
-
-
-_LINES: WeakKeyDictionary[Operator, Energies | None] = WeakKeyDictionary()
+    if form.sizes is not None and len(form.sizes) != 1:
+        return None
+    n = form.shape[1]
+    sums = form.matmat(np.ones(n))
+    mean, whole = float(sums @ sums) / n, float(form.row_squares().sum())
+    return split_energies(mean, whole, n, _is_even(form))
 
 
 def line_gram_energies(gram: Array, sizes: tuple[int, ...] | None) -> Energies | None:
