@@ -192,7 +192,7 @@ def paths_themselves(workload: Operator) -> str:
 
     Under Gaussian noise no strategy gives any vote ``q Tᵀ T`` a smaller error than T: its squared
     sensitivity is the number of trees τ, the error of a vote at most τ, and no strategy is below
-    ``max_j (q Tᵀ T)_j² = τ²`` (`strategies.bounds.row_maximum`).
+    ``max_j (q Tᵀ T)_j² = τ²`` (`strategies.bounds.lower_bound`).
     """
     served = can_merge(workload) or workload.shape[0] <= MOST_PATHS
     return "workload_itself" if served else "auto"
