@@ -2,6 +2,7 @@
 
 from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.labels import LABELS
+from mrf_matrix.kinds.matrix import MATRIX
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.multinomial import MULTINOMIAL
 from mrf_matrix.kinds.naive_bayes import NAIVE_BAYES
@@ -10,7 +11,7 @@ from mrf_matrix.kinds.private import PRIVATE
 from mrf_matrix.kinds.tables import TABLES
 from mrf_matrix.kinds.two_stage import TWO_STAGE
 
-KINDS: dict[str, Kind] = {
-    one.name: one
-    for one in (PRIVATE, TABLES, ADDITIVE, LABELS, POOL, NAIVE_BAYES, MULTINOMIAL, TWO_STAGE)
-}
+ALL = (
+    PRIVATE, TABLES, ADDITIVE, LABELS, POOL, NAIVE_BAYES, MATRIX, MULTINOMIAL, TWO_STAGE,
+)  # fmt: skip
+KINDS: dict[str, Kind] = {one.name: one for one in ALL}

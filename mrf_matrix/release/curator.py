@@ -31,6 +31,7 @@ from mrf_matrix.release.plan import (
     Step,
     TableStep,
     check_shares,
+    is_dealt,
     is_plan,
     partition_share,
 )
@@ -47,8 +48,8 @@ DEEPEST = 5
 """Plans within plans, of which a stranger's file may have many."""
 
 DEALT_ONCE = (
-    "records were dealt to two steps by coins that no transcript holds, and dealt anew a record "
-    "might be seen by both: expected a new fit, which pays for both."
+    "records were dealt to steps or trees by coins that no transcript holds, and dealt anew a "
+    "record might be seen twice: expected a new fit, which pays again."
 )
 
 Announce = Callable[[], Plan]
@@ -228,7 +229,7 @@ class Live(Curator):
         self._provenance = provenance
         self._root: Live = self if parent is None else parent._root
         self._dealt: Any = None
-        if partition_share(plan) is not None and not (before is None and parent is None):
+        if is_dealt(plan) and not (before is None and parent is None):
             raise PlanError(DEALT_ONCE)
         if parent is None:
             self._bits = Bits(stream if choosing is None else choosing)
@@ -256,7 +257,7 @@ class Live(Curator):
         both steps.
         """
         kept = self.is_paid and self.begun == len(self._outcomes)
-        return kept and partition_share(self.plan) is None
+        return kept and not is_dealt(self.plan)
 
     def _shown(self) -> Any:
         """Return what the next step sees: **private**; where records are dealt, those it got."""

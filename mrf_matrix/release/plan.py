@@ -132,6 +132,14 @@ def partition_share(plan: Plan) -> float | None:
     return share
 
 
+def is_dealt(plan: Plan) -> bool:
+    """Whether coins say which of its steps, or which tree, a record is in: no transcript has them.
+
+    So a fit that failed does not go on: coins thrown anew would show a record elsewhere.
+    """
+    return partition_share(plan) is not None or bool(getattr(plan, "throws_coins", False))
+
+
 def check_shares(plan: Plan) -> None:
     """Refuse a plan whose steps do not add up to its budget, exactly.
 

@@ -15,9 +15,9 @@ from walk_calls import CALLS, PLACES, World
 from mrf_matrix import PrivacyLeakWarning, Provenance
 from mrf_matrix.base import provenance as origins
 from mrf_matrix.domain import domain as domains
-from mrf_matrix.estimators.released import load as model_files
 from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.federated import runner
+from mrf_matrix.kinds import matrix as matrix_kind
 from mrf_matrix.mechanisms import CellCounts, Release
 from mrf_matrix.mechanisms.ledger import ledger as ledgers
 from mrf_matrix.mechanisms.measurement import measure as measuring
@@ -89,7 +89,7 @@ def test_no_long_walk_does_and_every_call_is_made(walks):
 # Controls ----------------------------------------------------------------------------------------
 
 MARGINAL, NOISE_FOR, MAKER = CellCounts.marginal, calibration.noise_for, measuring.release_maker
-DUE, CHECKED, TO_DICT = ledgers.charges_due, model_files.checked_forest, domains.domain_to_dict
+DUE, CHECKED, TO_DICT = ledgers.charges_due, matrix_kind.checked_forest, domains.domain_to_dict
 CALM = property(lambda claim: None)
 NAMED = property(lambda data: data.domain.provenance)
 
@@ -118,7 +118,7 @@ CUTS = {
     "a release takes nothing on": (Release, "resting_on", lambda release, *others: release),
     "counts are known by their domain": (given_counts.GivenCounts, "provenance", NAMED),
     "a model file forgets": (
-        model_files, "checked_forest", lambda *known: CHECKED(*known[:3], origins.FOREST)
+        matrix_kind, "checked_forest", lambda *known: CHECKED(*known[:3], origins.FOREST)
     ),
     "a domain's file forgets": (domains, "domain_to_dict", lambda *all, is_read_off: TO_DICT(*all)),
     "a ledger drops what it rests on": (

@@ -1,7 +1,7 @@
 """What may be claimed of all batches of queries that one fit has answered."""
 
 from mrf_matrix.estimators.prediction.vote_book import FittedPrediction
-from mrf_matrix.estimators.shared.reports import structure_notes
+from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import (

@@ -10,11 +10,10 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
-from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
-from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public, grown_publicly
+from mrf_matrix.kinds.matrix import ReleasedEnsemble, structure_notes
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.reports.privacy_report import Measurement, report_of_releases

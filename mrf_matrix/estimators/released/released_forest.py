@@ -1,10 +1,16 @@
 """A forest that was released: it predicts, and knows nothing of the records."""
 
-from mrf_matrix.base.arrays import Values
+from typing import Self
+
+from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released, released
-from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
+from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest
+from mrf_matrix.estimators.shared.parameters import Outside, Records
+from mrf_matrix.kinds.matrix import MATRIX, MatrixPosterior, ReleasedEnsemble, voted_by
+from mrf_matrix.kinds.model import Model
 from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.voting.intervals import Margins
 
 
 @released
@@ -25,6 +31,8 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
         The voting rule, see `MatrixForestClassifier`.
     shrinkage : str
         What is done to the leaves before they vote.
+    model : Model, optional
+        Plan, transcript and what they imply, where the file holds them.
 
     Attributes
     ----------
@@ -41,6 +49,41 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
     report: PrivacyReport
     voting: str = "hard"
     shrinkage: str = "none"
+    model: Model | None = None
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """Return the classifier of a model."""
+        found: MatrixPosterior = model.posterior
+        return cls(
+            found.ensembles, model.domain, model.classes, model.report,
+            voting=found.voting, shrinkage=found.shrinkage, model=model,
+        )  # fmt: skip
+
+    @property
+    def _model(self) -> Model | None:
+        """The model, with votes as they are asked for now; None where leaves alone are known."""
+        rule = self.voting_and_shrinkage()
+        return None if self.model is None else voted_by(self.model, *rule)
+
+    @property
+    def _posterior(self) -> MatrixPosterior:
+        return MatrixPosterior(self.ensembles_, *self.voting_and_shrinkage())
+
+    def _votes(self, X: Records) -> Array:
+        return self._posterior.votes(self._codes(X))
+
+    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
+        """Return each class's probability, or its share of the votes, by the voting rule: (b, k).
+
+        Posterior probabilities under the known noise for "posterior", as in naive Bayes for
+        "product"; for "shares" the leaves' class shares, on average; for "hard" and "weight" shares
+        of votes, which are no probabilities.
+        """
+        return self._posterior.probabilities(self._codes(self._within(X, outside)))
+
+    def _margins(self, X: Records, level: float) -> Margins:
+        return MATRIX.margins(self._posterior, self._codes(X), level)
 
     def _keep(self) -> None:
         self.ensembles_, self.classes_ = tuple(self.ensembles), self.classes

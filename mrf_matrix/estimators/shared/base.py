@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
-from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.columns import checked_table
@@ -23,28 +22,17 @@ from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
     GivenData,
     GivenRecords,
-    MeasuredPlan,
-    PrivateData,
-    tables_for,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Outside, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
     Budget,
-    BudgetParameters,
-    NoiseParameters,
-    Prepared,
-    bill_of,
-    noise_stream,
 )
 from mrf_matrix.files.models.save import save_model
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.counts import needs_records
-from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
-from mrf_matrix.planning.plans.part import ready_tables, released
-from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
@@ -336,36 +324,3 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
             Private.
         """
         return partial_counts(X, y, required_domain(self.domain))
-
-
-class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
-    """A classifier whose `fit` makes a plan, measures it once, and answers from the releases."""
-
-    def _prepared_measurement(
-        self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
-    ) -> Prepared[MeasuredPlan]:
-        """Return a plan made without data, and its releases, ready to be paid: nothing is spent."""
-        held = vars(self)
-        known = held.get("n_records")
-        records = public_records(known)
-        measuring, bill = self._measuring(self._budget), bill_of(self, self._budget)
-        measuring.check()
-        bill.check()
-        data = bring()
-        if kind.is_disjoint:
-            data.check_records(f"{type(self).__name__} with allocation={kind.allocation!r}")
-        structure = structure_generator(held.get("random_state"))
-        plan = plan_of(
-            kind, data.domain, design, measuring, structure, n_records=records,
-            use="study" if bill.budget.is_infinite else "release",
-        )  # fmt: skip
-        limit = held.get("time_limit", 0.0)
-        found = tables_for(plan, data, self.noise, structure, limit)
-        tables = ready_tables(plan.parts, found)
-        stream = noise_stream(self.noise, bill.noise_state)
-
-        def release() -> MeasuredPlan:
-            releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
-            return plan, tuple(one.resting_on(data.provenance) for one in releases)
-
-        return Prepared(bill.resting_on(plan.provenance, data.provenance), release)

@@ -8,8 +8,7 @@ And the parameters that the claim rests on are recorded; whatever is asked of th
 later compares them, and refuses by name.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from numbers import Number
@@ -158,26 +157,6 @@ def check_claim(estimator: object) -> None:
     """
     if isinstance(estimator, FixedClaim):
         estimator._check_claim()
-
-
-@contextmanager
-def keeping(estimator: object, earlier: Sequence[str], note: str, **kept: object) -> Iterator[None]:
-    """Keep what was just paid for, and nothing of an earlier fit beside it.
-
-    `earlier`: attributes that follow from an earlier fit: dropped; `note`: where it is and how to
-    go on, added to whatever the block raises; `**kept`: attributes of the estimator, within the
-    block and after an error.
-    """
-    held = vars(estimator)
-    for one in earlier:
-        held.pop(one, None)
-    held.update(kept)
-    keep_if_fit_fails(estimator)
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(note)
-        raise
 
 
 def keep_if_fit_fails(estimator: object) -> None:

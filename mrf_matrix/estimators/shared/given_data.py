@@ -25,9 +25,9 @@ from mrf_matrix.estimators.shared.schema import validated_training
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, count_cells
+from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each, record_coins
+from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.signal import WEIGHING
@@ -62,10 +62,6 @@ class GivenData(PrivateData, Protocol):
 
     def over(self, coarser: Domain) -> Self:
         """Return the same data over a coarser domain: one of `Domain.coarser`."""
-
-
-MeasuredPlan = tuple[Plan, tuple[Release, ...]]
-"""A plan, and what was released of it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,33 +202,6 @@ def check_before_release(plan: object, time_limit: float = 0.0) -> None:
     if (weigh := WEIGHING.get()) is not None:
         weigh(plan)
     check_cost(plan, time_limit)
-
-
-def tables_for(
-    plan: Plan,
-    data: PrivateData,
-    noise: str,
-    structure: np.random.Generator,
-    time_limit: float = 0.0,
-) -> list[CellCounts | LeafCounts]:
-    """Return the tables that a plan measures, **private**; nothing is spent by it.
-
-    `noise` {"exact", "research"}: where records toss coins; `structure`: seeds those of research;
-    `time_limit`: see `check_cost`.
-
-    Raises MemoryCapError if the release or its answers would not fit in memory, by public numbers
-    alone; ValueError if the data are counts that have no answers to what is measured.
-    """
-    check_before_release(plan, time_limit)
-    tell("Counting the records")
-    source = data.tables([part.ensemble.features for part in plan.parts], only_leaves(plan))
-    for part in plan.parts:
-        source.check(part.mechanism.rounded.matrix)
-    seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
-    return [
-        plan.kind.table(part.ensemble, source, record_coins(noise, part.mechanism.budget, seed))
-        for part, seed in zip(plan.parts, seeds, strict=True)
-    ]
 
 
 def only_leaves(plan: Plan) -> Forest | None:

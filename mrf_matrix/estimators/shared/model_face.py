@@ -100,7 +100,7 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
         model = self._model
         if not model.kind.models_noise:
             raise AttributeError(
-                f"{model.kind.name} takes counts as they are: it has no posterior."
+                f"{model.kind.name} takes what was released as it is: it has no posterior."
             )
         return model.posterior
 

@@ -1,113 +1,23 @@
-"""Forests that know the noise of their leaves: what a release leaves of them, and how they vote."""
+"""Faces of forests that know the noise of their leaves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes, Ints
-from mrf_matrix.base.checks import one_word
-from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
-from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.base.arrays import Array, Seed, Values
+from mrf_matrix.base.checks import checked_level, one_word
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Outside, Records
-from mrf_matrix.forests import Forest
-from mrf_matrix.forests.forest import seen_columns
-from mrf_matrix.mechanisms import Release, row_variances
-from mrf_matrix.voting.ensemble_votes import ensemble_votes, fresh_leaf_noise, shares_of_votes
-from mrf_matrix.voting.intervals import WeightVoteIntervals
-from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
-from mrf_matrix.voting.margin_widths import vote_terms
+from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.kinds.matrix import ReleasedEnsemble
+from mrf_matrix.voting.ensemble_votes import agreements, checked_draws
+from mrf_matrix.voting.intervals import VoteIntervals
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
-from strategies import Strategy
-from strategies.operators import Operator
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedEnsemble:
-    """What a release leaves of one ensemble; nothing in it is private."""
-
-    features: tuple[int, ...]  # positions of its attributes in the domain
-    forest: Forest  # its structure, over these attributes
-    # (o, k): noisy class counts of the leaves, in the order of the classifier's `classes_`
-    leaf_values: Array
-    # where the leaf values' noise follows from: a file holds the noise alone
-    noise: Release | LeafNoise
-    strategy: Strategy | None = None  # the strategy in use, where there was one, and it is at hand
-    # whether the release holds the leaves themselves, as the baselines' do; else it answers them
-    leaves_measured: bool = False
-
-    @cached_property
-    def leaves(self) -> NoisyLeaves:
-        """The leaf values with their noise, which is known without data."""
-        noise = self._own_variance if self.leaves_measured else self.noise
-        return NoisyLeaves(self.forest, self.leaf_values, noise)
-
-    @property
-    def release(self) -> Release:
-        """The noisy measurement.
-
-        Raises ValueError if it is not at hand, as in a forest from a model file.
-        """
-        if not isinstance(self.noise, Release):
-            raise ValueError(
-                "the release is not part of a model file, so that the noise of votes is not "
-                "known: expected the fitted classifier, or from_release(...)."
-            )
-        return self.noise
-
-    @property
-    def leaf_variances(self) -> Array:
-        """Noise variance of every leaf value, in each class, shape (o,)."""
-        return self.leaves.variances
-
-    def vote_variances(self, codes: Codes) -> Array:
-        """Return the expected squared error of every record's weight votes, per class, (b,)."""
-        if self._own_weights is not None:
-            squares = self._own_weights[self._reached(codes)] ** 2
-            return np.asarray(self.release.variance * squares.sum(axis=1))
-        return row_variances(self.release, self._votes_asked(codes))
-
-    def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
-        """Return the weighted noise draws of every record's votes, if they can be afforded."""
-        if self._own_weights is not None:
-            weights = self._own_weights[self._reached(codes)]
-            return [NoiseTerm.of(row, self.release.law) for row in weights]
-        return vote_terms(self._votes_asked, self.release, codes)
-
-    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
-        """Return fresh errors of the leaf values, shape (o, k, draws)."""
-        answered = None if self.leaves_measured else self.forest
-        return fresh_leaf_noise(self.release, answered, draws, generator)
-
-    @cached_property
-    def _own_weights(self) -> Array | None:
-        """Weight of each leaf's own noise draw, (o,); None where leaves are answered together."""
-        if self.leaves_measured:
-            return np.full(self.forest.n_leaves, 1 / float(self.release.scale))
-        recovery = self.release.mechanism.rounded.recovery
-        found = recovery.own_multiples(path_matrix(self.forest))
-        return None if found is None else np.abs(found)
-
-    def _reached(self, codes: Codes) -> Ints:
-        return self.forest.apply(seen_columns(codes, self.features))
-
-    @property
-    def _own_variance(self) -> float:
-        """Variance of a leaf that was measured itself."""
-        return self.release.variance / float(self.release.scale) ** 2
-
-    def _votes_asked(self, codes: Codes) -> Operator:
-        queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
-        return prediction_workload(self.forest, queries)
-
-
-class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
-    """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
+class NoiseAwareForest(VoteIntervals, BaseForestClassifier):
+    """Intervals of ensembles' weight votes, and redrawn votes under any other rule."""
 
     ensembles_: tuple[ReleasedEnsemble, ...]
-    _learned = "ensembles_"
     voting: str
     shrinkage: str
 
@@ -117,23 +27,68 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
         voting = one_word("voting", self.voting, NOISE_AWARE_VOTINGS)
         return voting, one_word("shrinkage", self.shrinkage, SHRINKAGES)
 
-    def _votes(self, X: Records) -> Array:
-        codes = self._codes(X)
-        parts = [(one.features, one.leaves) for one in self.ensembles_]
-        return ensemble_votes(parts, codes, *self.voting_and_shrinkage())
-
-    def predict_proba(self, X: Records, *, outside: Outside = "refuse") -> Array:
-        """Return each class's probability, or its share of the votes, by the voting rule.
-
-        Shape (b, k), in the order of `classes_`. Posterior probabilities under the known noise for
-        "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares, on
-        average, which are less sure than they may be; for "hard" and "weight" shares of votes,
-        which are no probabilities.
-        """
-        votes = self._votes(self._within(X, outside))
-        return shares_of_votes(votes, self.voting_and_shrinkage()[0])
-
     def _known_ensembles(self) -> Sequence[ReleasedEnsemble]:
         for one in self.ensembles_:
             _ = one.release  # refuses where the noise is not known
         return self.ensembles_
+
+    def expected_vote_error(self, X: Records) -> Array:
+        """Return the root-mean-square error that noise causes in each record's weight votes.
+
+        Known without private data: from strategy, records and budget alone.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records to predict, in the domain's terms.
+
+        Returns
+        -------
+        ndarray of shape (b,)
+            In records per class, summed over the trees of all ensembles.
+        """
+        codes = self._codes(X)
+        variances = [one.vote_variances(codes) for one in self._known_ensembles()]
+        return np.asarray(np.sqrt(np.sum(variances, axis=0)))
+
+    def predict_or_abstain(
+        self, X: Records, level: float = 0.95, *, n_draws: int = 100, random_state: Seed = None
+    ) -> Values:
+        """Return labels, masked where noise may have chosen them.
+
+        Under weight voting without shrinkage, where the interval of the margin holds 0. Under any
+        other rule the noise is drawn again, and a label is withheld that less than `level` of the
+        redrawn votes agree with; see `mrf_matrix.voting.ensemble_votes`.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms.
+        level : float, default=0.95
+            See `vote_intervals`; else the share of redrawn votes that must agree.
+        n_draws : int, default=100
+            Redrawn votes. Not used where intervals are known.
+        random_state : int or Generator, optional
+            Seed of the redrawn noise. Not used where intervals are known.
+
+        Returns
+        -------
+        numpy.ma.MaskedArray of shape (b,)
+            Predicted classes; masked is withheld.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1, the draws are too few for it, or the release is
+            not at hand, as in a forest from a model file.
+        """
+        wanted = checked_level(level)
+        rule = self.voting_and_shrinkage()
+        if rule == ("weight", "none"):
+            return super().predict_or_abstain(X, wanted)
+        draws = checked_draws(n_draws, wanted)
+        codes = self._codes(X)
+        best = self._votes(X).argmax(axis=1)
+        generator = np.random.default_rng(random_state)
+        found = agreements(self._known_ensembles(), codes, best, rule, draws, generator)
+        return np.ma.masked_array(self.classes_[best], mask=(found < wanted * (draws + 1)))

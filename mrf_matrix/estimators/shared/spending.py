@@ -1,10 +1,10 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -213,22 +213,6 @@ class Bill:
     @property
     def _kind(self) -> str:
         return "none" if self.budget.is_infinite else str(self.noise)
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared(Generic[Found]):
-    """A release that only waits to be paid: all that it needs of the records is worked out.
-
-    Several are charged together by one bill over all of them, and released one after another.
-    """
-
-    bill: Bill
-    release: Callable[[], Found]
-
-    def pay(self) -> Found:
-        """Spend, or refuse; and release."""
-        with paid(self.bill):
-            return self.release()
 
 
 @contextmanager

@@ -1,40 +1,29 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import one_word
-from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.shared.base import MeasuresOnce
+from mrf_matrix.base.checks import one_word, public_records, structure_generator
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.asked_data import asked_data
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
-from mrf_matrix.estimators.shared.fixed_claim import keeping
-from mrf_matrix.estimators.shared.given_data import PrivateData
-from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
+from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
+from mrf_matrix.estimators.shared.model_face import FitsByPlan
+from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,
     SeedParameters,
     StrategyParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.reports import plan_report
-from mrf_matrix.estimators.shared.spending import Prepared
+from mrf_matrix.estimators.shared.spending import bill_of
 from mrf_matrix.forests import Forest
+from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, ReleasedEnsemble, matrix_plan, voted_by
+from mrf_matrix.kinds.model import Kind, Model
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
-
-FITTED = ("domain_", "classes_", "ensembles_", "privacy_report_")
-"""What follows from the releases of a fit."""
-
-KEPT = (
-    "The records were measured and the budget is spent, but nothing is lost: the releases are "
-    "releases_ of this estimator, beside plan_. plan_.answers(releases_) goes on at no cost, "
-    "save_release(release, path) keeps one. Fitting again would spend again."
-)
 
 
 @parameters
@@ -42,8 +31,8 @@ class MatrixForestClassifier(
     SeedParameters,
     StrategyParameters,
     EnsembleParameters,
+    FitsByPlan,
     FitsFromRelease,
-    MeasuresOnce,
     NoiseAwareForest,
 ):
     """Random forest whose leaf values are released once by the matrix mechanism.
@@ -117,30 +106,43 @@ class MatrixForestClassifier(
     shrinkage: str = "none"
     n_records: int | None = None
     _mode = "training"
+    _kind: ClassVar[Kind] = MATRIX
+
+    def _plan(self, domain: Domain) -> MatrixPlan:
+        return matrix_plan(
+            domain,
+            self._design(),
+            self._measuring(self._budget),
+            structure_generator(self.random_state),
+            n_records=public_records(self.n_records),
+            noise=self.noise,
+            allocation=self.allocation,
+            voting=self.voting,
+            shrinkage=one_word("shrinkage", self.shrinkage, SHRINKAGES),
+        )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        kind = kind_of(self._mode, self.allocation, self.voting)
-        one_word("shrinkage", self.shrinkage, SHRINKAGES)
-        measuring = self._prepared_measurement(kind, self._design(), bring)
-        Prepared(measuring.bill, lambda: self._learn(*measuring.release())).pay()
-        return self
+        bill_of(self, self._budget).check()  # before strategies are searched
+        return super()._fit(bring)
 
-    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
-        """Keep what follows from the releases of a plan: post-processing."""
-        with keeping(self, FITTED, KEPT, releases_=tuple(releases), plan_=plan):
-            self._learn_from(plan, releases)
+    def _asked(self, given: PrivateData, plan: MatrixPlan) -> Any:
+        """Return what the plan is asked of, once its release would fit: **private**."""
+        if plan.kind.is_disjoint:
+            given.check_records(f"{type(self).__name__} with allocation={self.allocation!r}")
+        check_before_release(plan, self.time_limit)
+        return asked_data(plan, given)
 
-    def _learn_from(self, plan: Plan, releases: Sequence[Release]) -> None:
-        self.domain_ = plan.domain
-        self.classes_, order = sorted_classes(plan.domain)
-        self.ensembles_ = tuple(
-            ReleasedEnsemble(
-                part.ensemble.features, part.forest, part.answers(release)[:, order], release,
-                part.strategy, leaves_measured=part.strategy is None,
-            )
-            for part, release in zip(plan.parts, releases, strict=True)
-        )  # fmt: skip
-        self.privacy_report_ = partial(plan_report, plan, releases)
+    @property
+    def _model(self) -> Model:
+        """The model, with votes as they are asked for now: post-processing."""
+        model, (voting, shrinkage) = super()._model, self.voting_and_shrinkage()
+        return voted_by(model, voting, shrinkage)
+
+    @property
+    def ensembles_(self) -> tuple[ReleasedEnsemble, ...]:  # type: ignore[override]
+        """All that was learned, of each ensemble."""
+        found: tuple[ReleasedEnsemble, ...] = self._model.posterior.ensembles
+        return found
 
     @property
     def forest_(self) -> Forest:

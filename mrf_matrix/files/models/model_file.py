@@ -45,11 +45,17 @@ MOST_BYTES = 50 * 2**20
 """Of a strategy's arrays."""
 
 
+class LargeModelError(FieldError):
+    """A strategy that no file holds."""
+
+
 def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a model."""
     plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
     if (size := sum(one.nbytes for one in arrays.values())) > MOST_BYTES:
-        raise FieldError(f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a file.")
+        raise LargeModelError(
+            f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a file."
+        )
     told = model.transcript.recorded(model.kind.announced_to_dict)
     content: JsonObject = {
         "format": FORMAT,

@@ -9,13 +9,18 @@ import numpy as np
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
-from mrf_matrix.files.models.model_file import model_content
+from mrf_matrix.files.models.model_file import LargeModelError, model_content
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
+from mrf_matrix.reports.privacy_report import PrivacyReport
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.model"
 SCHEMA_VERSION = 3
 INTEGERS, FLOATS = "<i4", "<f8"
+IMPLIED = (
+    "the file holds leaf values and the variances of their noise, which follow from the release: "
+    "the strategy was too large for it"
+)
 ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
@@ -61,8 +66,7 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
     True
     """
-    learned = hasattr(type(model), "_model")
-    if not learned and not hasattr(type(model), "voting_and_shrinkage"):
+    if not hasattr(type(model), "_model"):
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
             f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
@@ -83,14 +87,26 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
             f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
-        content = model_content(model._model) if learned else _content(model)
-        write_container(Path(path), "model", *content)
+        write_container(Path(path), "model", *_content(model))
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
 
 
 def _content(model: Any) -> tuple[JsonObject, dict[str, Values]]:
-    """Return the JSON and the arrays of a fitted matrix forest."""
+    """Return the JSON and the arrays of a model; of one that is too large, what it implies."""
+    learned, report = model._model, model.privacy_report_
+    try:
+        if learned is not None:
+            return model_content(learned)
+    except (LargeModelError, OperatorFileError):
+        if not hasattr(model, "ensembles_"):
+            raise
+        report = report.with_note(IMPLIED)
+    return _implied(model, report)
+
+
+def _implied(model: Any, report: PrivacyReport) -> tuple[JsonObject, dict[str, Values]]:
+    """Return leaf values of a forest, and the variances of their noise."""
     voting, shrinkage = model.voting_and_shrinkage()
     arrays: dict[str, Values] = {}
     described: list[JsonObject] = []
@@ -118,7 +134,7 @@ def _content(model: Any) -> tuple[JsonObject, dict[str, Values]]:
         "shrinkage": shrinkage,
         "domain": model.domain_.to_dict(),
         "ensembles": described,
-        "report": model.privacy_report_.to_dict(),
+        "report": report.to_dict(),
     }
     return content, arrays
 

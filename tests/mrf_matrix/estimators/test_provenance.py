@@ -130,7 +130,7 @@ def test_it_travels_through_parts_sums_copies_and_files(tmp_path):
     loaded = load_model(tmp_path / "m")
     assert loaded.privacy_report_.statement == model.privacy_report_.statement
     assert charge in loaded.ensembles_[0].forest.provenance.released
-    assert over(loaded.ensembles_[0].forest).privacy_report_.budget == "PureDP(epsilon=5)"
+    assert over(loaded.ensembles_[0].forest).privacy_report_.budget == "PureDP(epsilon=4)"
     save_release(model.release_, tmp_path / "r", DOMAIN)
     kept = load_release(tmp_path / "r")
     assert from_release(kept, forest=forest).privacy_report_.budget == "PureDP(epsilon=4)"

@@ -15,6 +15,7 @@ from mrf_matrix import (
     PrivacyLedger,
     SubsampleAggregateClassifier,
 )
+from mrf_matrix.kinds.matrix import Matrix
 from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.planning import Plan
 from mrf_matrix.planning.plans import plan_of
@@ -181,23 +182,24 @@ def test_two_fits_at_once_leave_one_of_them_whole(monkeypatch):
         DOMAIN, epsilon=1, n_trees=2, max_depth=1, strategy="identity", random_state=0
     )
     inside, go_on = Event(), Event()
-    learn = MatrixForestClassifier._learn
+    learn = Matrix.learn
 
-    def waiting(self, *measured):
-        if self.epsilon == 1:
+    def waiting(self, plan, curator):
+        learned = learn(self, plan, curator)
+        if plan.budget.epsilon == 1:
             inside.set()
             assert go_on.wait(10)
-        learn(self, *measured)
+        return learned
 
-    monkeypatch.setattr(MatrixForestClassifier, "_learn", waiting)
+    monkeypatch.setattr(Matrix, "learn", waiting)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model.fit, X, Y)
         assert inside.wait(10)
         model.set_params(epsilon=4).fit(X, Y)  # while the first has measured, but not ended
-        assert model.release_.budget.epsilon == 4
+        assert model.model_.plan.budget.epsilon == 4
         go_on.set()
         first.result()
-    assert model.release_.budget.epsilon == 1
+    assert model.model_.plan.budget.epsilon == 1
     with pytest.raises(ValueError, match="epsilon was changed from 1 to 4"):
         model.predict(X)
     assert model.set_params(epsilon=1).privacy_report_.budget == "PureDP(epsilon=1)"
@@ -208,14 +210,14 @@ def test_a_fit_reads_its_parameters_once(monkeypatch):
         DOMAIN, n_trees=2, max_depth=1, strategy="identity", random_state=0,
         ledger=PrivacyLedger(epsilon=1),
     )  # fmt: skip
-    prepared = MatrixForestClassifier._prepared_measurement
+    planned = MatrixForestClassifier._plan
 
-    def changing(self, *args):
+    def changing(self, domain):
         model.set_params(noise="research", noise_state=0)
-        return prepared(self, *args)
+        return planned(self, domain)
 
-    monkeypatch.setattr(MatrixForestClassifier, "_prepared_measurement", changing)
+    monkeypatch.setattr(MatrixForestClassifier, "_plan", changing)
     model.fit(X, Y)
-    assert model.release_.noise == "exact"
+    assert model.model_.transcript.noise == "exact"
     with pytest.raises(ValueError, match="noise was changed from 'exact' to 'research'"):
         model.predict(X)

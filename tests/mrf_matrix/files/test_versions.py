@@ -15,6 +15,7 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PrivacyLedger,
     PureDP,
+    from_release,
     load_model,
     load_release,
     measure,
@@ -40,8 +41,15 @@ def write_release(path):
     save_release(measure(Identity(6, SIZES), counts, PureDP(1)), path, DOMAIN)
 
 
+def write_leaves(path):
+    model = MatrixForestClassifier(
+        DOMAIN, n_trees=2, max_depth=1, strategy="identity", random_state=0
+    ).fit(X, Y)
+    save_model(from_release(model.release_, DOMAIN, forest=model.forest_), path)
+
+
 FORMATS = {
-    "mrf_matrix.model": (model_of(MatrixForestClassifier, n_trees=2, max_depth=1), load_model),
+    "mrf_matrix.model": (write_leaves, load_model),
     "mrf_matrix.learned_model": (model_of(LabelTreeClassifier), load_model),
     "mrf_matrix.release": (write_release, load_release),
     "mrf_matrix.ledger": (lambda path: PrivacyLedger.open(path, epsilon=1), PrivacyLedger.open),

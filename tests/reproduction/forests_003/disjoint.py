@@ -6,8 +6,8 @@ from forests_003.panels import EPSILONS, RESEARCH, SETTINGS, Records, records
 from item import Figure, Item, Run, Table, by_cell, mean_of
 
 from mrf_matrix import MatrixForestClassifier
-from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.forests.forest import seen_columns
+from mrf_matrix.kinds.matrix import ReleasedEnsemble
 from mrf_matrix.voting.voting import forest_votes, leaf_votes
 
 OURS, BY_LOT = "integers, ties share the vote (ours)", "integers, ties by lot"

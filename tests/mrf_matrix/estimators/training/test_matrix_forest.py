@@ -198,12 +198,7 @@ def test_no_seed_count_or_record_is_stored(car):
     stored = set(vars(clone(model)))  # parameters
     learned = set(vars(model)) - stored
     assert learned == {
-        "domain_",
-        "classes_",
-        "releases_",
-        "ensembles_",
-        "plan_",
-        "privacy_report_",
+        "model_",
         "n_features_in_",
         "feature_names_in_",
         "_claim_record",  # parameters as fit read them

@@ -25,7 +25,7 @@ def test_every_step_is_told_and_only_the_draws_come_after_the_charge():
     fitted(told, epsilon=1, strategy="identity", random_state=0)
     before = [what for what, _, _, charged in told if not charged]
     after = [what for what, _, _, charged in told if charged]
-    starts = ("Growing", "Choosing", "Rounding", "Checking memory", "Counting")
+    starts = ("Growing", "Choosing", "Rounding", "Checking memory", "Measuring")
     assert [what.startswith(start) for what, start in zip(before, starts, strict=True)] == [
         True
     ] * 5

@@ -28,6 +28,12 @@ def posterior(**parameters):
     return PosteriorForestClassifier(DATA.domain, **settings).fit(DATA.X, DATA.y)
 
 
+@pytest.fixture(autouse=True)
+def leaves_alone(monkeypatch):
+    """Write forests whose strategies are too large for a file."""
+    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 1 << 9)
+
+
 def matrix(**parameters):
     settings = {"epsilon": 50, "n_trees": 4, "max_depth": 2, "strategy": "identity"} | parameters
     return MatrixForestClassifier(DATA.domain, random_state=0, **settings).fit(DATA.X, DATA.y)

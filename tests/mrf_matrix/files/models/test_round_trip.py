@@ -64,26 +64,16 @@ def test_the_same_model_makes_the_same_file_also_when_loaded_in_between(tmp_path
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "c"}
 
 
-def test_the_file_holds_no_release_no_seed_and_no_record(tmp_path):
+def test_the_file_holds_the_release_no_seed_and_no_record(tmp_path):
     model = fitted("car", random_state=987654321)
     save_model(model, tmp_path / "m")
     with zipfile.ZipFile(tmp_path / "m") as file:
         members = set(file.namelist())
         described = json.loads(file.read("model.json"))
-    assert set(described) == {
-        "format", "schema_version", "voting", "shrinkage", "domain", "ensembles", "report",
-    }  # fmt: skip
-    assert members == {"model.json"} | {
+    assert described["plan"]["ensembles"][0]["strategy"]["kind"] == "grouping"
+    assert members == {"model.json", "answers.npy"} | {
         f"ensemble_0/{name}.npy"
-        for name in (
-            "roots",
-            "attribute",
-            "first_child",
-            "pattern",
-            "branches",
-            "leaf_values",
-            "node_variances",
-        )
+        for name in ("roots", "attribute", "first_child", "pattern", "branches")
     }
     assert "987654321" not in json.dumps(described)
 
@@ -92,7 +82,20 @@ def test_numpy_opens_the_arrays(tmp_path):
     model = fitted()
     save_model(model, tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
-        assert np.array_equal(file["ensemble_0/leaf_values"], model.leaf_values_)
+        assert np.array_equal(file["answers"], model.release_.answers.ravel())
+
+
+def test_a_strategy_too_large_for_a_file_leaves_what_it_implies_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)
+    model = fitted(n_ensembles=2, max_features=2)
+    loaded, X = saved(model, tmp_path), DATA["monks_1"].X
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert any("too large" in note for note in loaded.privacy_report_.notes)
+    assert loaded.privacy_report_.statement == model.privacy_report_.statement
+    with pytest.raises(ValueError, match="not part of a model file"):
+        loaded.expected_vote_error(X)
+    again = saved(loaded, tmp_path)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("array", [np.arange(7, dtype="<i4"), np.ones((3, 2)), np.ones((1, 1))])

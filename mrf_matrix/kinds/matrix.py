@@ -1,0 +1,478 @@
+"""Random forests whose leaves are answered by the matrix mechanism, or measured by a baseline.
+
+Strategies are chosen without data; each ensemble is one measurement. How trees vote and how leaves
+are shrunk comes after it, and may be changed at no cost.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Codes, Ints, Values
+from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    fraction_of,
+    line_of_text,
+    list_of,
+    object_of,
+    whole_numbers,
+)
+from mrf_matrix.base.provenance import STRATEGY, Provenance
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.arrays import checked_forest
+from mrf_matrix.forests.forest import seen_columns
+from mrf_matrix.forests.nodes import ARRAYS
+from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
+from mrf_matrix.kinds.model import Fetch, Kind, Known, Model
+from mrf_matrix.mechanisms import CellCounts, Release, row_variances
+from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
+from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.questions import Cells, Table
+from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
+from mrf_matrix.voting.ensemble_votes import (
+    ensemble_votes,
+    fresh_leaf_noise,
+    shares_of_votes,
+)
+from mrf_matrix.voting.intervals import Margins, leading_margins
+from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
+from mrf_matrix.voting.margin_widths import half_widths, vote_terms
+from mrf_matrix.voting.voting import SHRINKAGES, NoiseAwareVoting, Shrinkage
+from strategies import Strategy
+from strategies.operator_files import decode, encode
+from strategies.operators import Operator
+
+INTEGERS = "<i4"
+MOST_ENSEMBLES = 1000
+MOST_VIEWS = 10**7
+"""Most ensembles times attributes: the work of telling which sees what."""
+ENSEMBLE_KEYS = {"features", "source", "provenance", "shapes", "share", "method", "strategy"}
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatrixPlan(Plan):
+    """A plan of leaves, with what the released ones are used by.
+
+    Attributes
+    ----------
+    shrinkage : {"none", "votes", "leaves"}
+        What is done to the leaves before they vote.
+    coins : tuple of int
+        Seeds of the coins that give each record its tree, one an ensemble; of a study only.
+    """
+
+    shrinkage: Shrinkage = "none"
+    coins: tuple[int, ...] = ()
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where all that is measured came from: domain, forests and strategies."""
+        return super().provenance | STRATEGY
+
+    @property
+    def throws_coins(self) -> bool:
+        """Whether records are dealt to trees by coins, which no transcript has."""
+        return self.kind.is_disjoint
+
+
+@dataclass(frozen=True, eq=False)
+class OwnLeaves:
+    """Counts of leaves, where each record is in one tree, by a coin: one record is in one leaf.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    n_columns : int
+        A column a class.
+    coins : Generator
+    """
+
+    ensemble: Ensemble
+    n_columns: int
+    coins: np.random.Generator
+    kind: ClassVar[str] = "strategy"
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    @property
+    def sizes(self) -> Sizes:
+        """One attribute: the leaf."""
+        return (self.ensemble.forest.n_leaves,)
+
+    def counts(self, data: Any) -> CellCounts:
+        """Return them: **private**."""
+        counts: CellCounts = data.disjoint_leaves(self.ensemble, self.coins)
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEnsemble:
+    """What a release leaves of one ensemble; nothing in it is private."""
+
+    features: tuple[int, ...]  # positions of its attributes in the domain
+    forest: Forest  # its structure, over these attributes
+    # (o, k): noisy class counts of the leaves, in the order of the classifier's `classes_`
+    leaf_values: Array
+    # where the leaf values' noise follows from: a file holds the noise alone
+    noise: Release | LeafNoise
+    strategy: Strategy | None = None  # the strategy in use, where there was one, and it is at hand
+    # whether the release holds the leaves themselves, as the baselines' do; else it answers them
+    leaves_measured: bool = False
+
+    @cached_property
+    def leaves(self) -> NoisyLeaves:
+        """The leaf values with their noise, which is known without data."""
+        noise = self._own_variance if self.leaves_measured else self.noise
+        return NoisyLeaves(self.forest, self.leaf_values, noise)
+
+    @property
+    def release(self) -> Release:
+        """The noisy measurement.
+
+        Raises ValueError if it is not at hand, as in a forest from a model file.
+        """
+        if not isinstance(self.noise, Release):
+            raise ValueError(
+                "the release is not part of a model file, so that the noise of votes is not "
+                "known: expected the fitted classifier, or from_release(...)."
+            )
+        return self.noise
+
+    @property
+    def leaf_variances(self) -> Array:
+        """Noise variance of every leaf value, in each class, shape (o,)."""
+        return self.leaves.variances
+
+    def vote_variances(self, codes: Codes) -> Array:
+        """Return the expected squared error of every record's weight votes, per class, (b,)."""
+        if self._own_weights is not None:
+            squares = self._own_weights[self._reached(codes)] ** 2
+            return np.asarray(self.release.variance * squares.sum(axis=1))
+        return row_variances(self.release, self._votes_asked(codes))
+
+    def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
+        """Return the weighted noise draws of every record's votes, if they can be afforded."""
+        if self._own_weights is not None:
+            weights = self._own_weights[self._reached(codes)]
+            return [NoiseTerm.of(row, self.release.law) for row in weights]
+        return vote_terms(self._votes_asked, self.release, codes)
+
+    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
+        """Return fresh errors of the leaf values, shape (o, k, draws)."""
+        answered = None if self.leaves_measured else self.forest
+        return fresh_leaf_noise(self.release, answered, draws, generator)
+
+    @cached_property
+    def _own_weights(self) -> Array | None:
+        """Weight of each leaf's own noise draw, (o,); None where leaves are answered together."""
+        if self.leaves_measured:
+            return np.full(self.forest.n_leaves, 1 / float(self.release.scale))
+        recovery = self.release.mechanism.rounded.recovery
+        found = recovery.own_multiples(path_matrix(self.forest))
+        return None if found is None else np.abs(found)
+
+    def _reached(self, codes: Codes) -> Ints:
+        return self.forest.apply(seen_columns(codes, self.features))
+
+    @property
+    def _own_variance(self) -> float:
+        """Variance of a leaf that was measured itself."""
+        return self.release.variance / float(self.release.scale) ** 2
+
+    def _votes_asked(self, codes: Codes) -> Operator:
+        queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
+        return prediction_workload(self.forest, queries)
+
+
+def ensemble_of(part: PlanPart, release: Release, order: Any) -> ReleasedEnsemble:
+    """Return what a release leaves of a part; `order`: of its classes."""
+    return ReleasedEnsemble(
+        part.ensemble.features, part.forest, part.answers(release)[:, order], release,
+        part.strategy, leaves_measured=part.strategy is None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixPosterior:
+    """Ensembles whose leaves know their noise, and how they vote."""
+
+    ensembles: tuple[ReleasedEnsemble, ...]
+    voting: NoiseAwareVoting = "hard"
+    shrinkage: Shrinkage = "none"
+
+    def votes(self, codes: Codes) -> Array:
+        """Return the votes of every record, (b, k)."""
+        parts = [(one.features, one.leaves) for one in self.ensembles]
+        return ensemble_votes(parts, codes, self.voting, self.shrinkage)
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return posteriors of the classes, or their shares of the votes, by the voting: (b, k)."""
+        return shares_of_votes(self.votes(codes), self.voting)
+
+
+@dataclass(frozen=True)
+class Matrix(Kind):
+    """The kind: leaves of public forests by the matrix mechanism, or by what it is compared to."""
+
+    name: ClassVar[str] = "matrix"
+    estimator: ClassVar[str] = "MatrixForestClassifier"
+    structure_keys: ClassVar[frozenset[str]] = frozenset(
+        {"allocation", "voting", "shrinkage", "ensembles"}
+    )
+    models_noise: ClassVar[bool] = False
+
+    def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
+        """Measure every ensemble, and answer its leaves."""
+        asked = zip(plan.steps, questions(plan), strict=True)
+        releases = [curator.measure(step, question) for step, question in asked]
+        order = sorted_classes(plan.domain)[1]
+        pairs = zip(plan.parts, releases, strict=True)
+        found = tuple(ensemble_of(part, release, order) for part, release in pairs)
+        voting: Any = plan.voting
+        return MatrixPosterior(found, voting, getattr(plan, "shrinkage", "none"))
+
+    def probabilities(self, posterior: MatrixPosterior, codes: Codes, sizes: Sizes) -> Array:
+        """Return class probabilities, or shares of the votes, (b, k)."""
+        return posterior.probabilities(codes)
+
+    def votes(self, posterior: MatrixPosterior, codes: Codes, sizes: Sizes) -> Array:
+        """Return the votes of all trees."""
+        return posterior.votes(codes)
+
+    def margins(self, posterior: MatrixPosterior, codes: Codes, level: float) -> Margins:
+        """Return leading classes, margins in votes, and widths of their known law."""
+        voting, shrinkage = posterior.voting, posterior.shrinkage
+        if voting != "weight" or shrinkage != "none":
+            raise ValueError(
+                f"voting={voting!r}, shrinkage={shrinkage!r}: intervals are known for weight votes "
+                f"of unbiased leaves only. Expected voting='weight', shrinkage='none'. Both come "
+                f"after the measurement of this classifier: set_params(...) costs nothing here."
+            )
+        for one in posterior.ensembles:
+            _ = one.release  # refuses where the noise is not known
+        votes = posterior.votes(codes)
+        return leading_margins(
+            votes, half_widths(posterior.ensembles, codes, level, votes.shape[1])
+        )
+
+    def public(self, plan: Plan) -> tuple[str, ...]:
+        """Return what the claim takes for public; a structure that was paid for is not."""
+        paid = any(part.forest.is_data_dependent for part in plan.parts)
+        return tuple(one for one in PUBLIC if not (paid and one == STRUCTURE))
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """Return what structures cost, and where trees are less deep than was asked for."""
+        return structure_notes([part.ensemble for part in plan.parts])
+
+    def rms_per_leaf(self, plan: Plan) -> float:
+        """Return the expected error of a leaf value."""
+        total = sum(part.total_square for part in plan.parts)
+        return root_mean(total, sum(part.forest.n_leaves for part in plan.parts))
+
+    def numbers(self, posterior: MatrixPosterior) -> Iterator[Array]:
+        """Yield the arrays that must be finite."""
+        yield from (one.leaf_values for one in posterior.ensembles)
+
+    def structure(self, plan: MatrixPlan) -> JsonObject:
+        """Return how leaves are used; forests and strategies, which files keep whole."""
+        return {
+            "allocation": plan.allocation,
+            "voting": plan.voting,
+            "shrinkage": plan.shrinkage,
+            "ensembles": [
+                _described(number, one, plan.allocation == "matrix")
+                for number, one in enumerate(plan.parts)
+            ],
+        }
+
+    def arrays(self, plan: MatrixPlan) -> dict[str, Values]:
+        """Return those of trees and strategies."""
+        found: dict[str, Values] = {}
+        for number, part in enumerate(plan.parts):
+            where = _folder(number)
+            for name in ARRAYS:
+                found[where + name] = np.asarray(getattr(part.forest, name), dtype=INTEGERS)
+            if part.strategy is not None and plan.allocation == "matrix":
+                found |= encode(part.strategy.matrix, where)[1]
+        return found
+
+    def plan_from(self, known: Known, structure: JsonObject) -> MatrixPlan:
+        """Return the plan of forests and their strategies."""
+        if known.fetch is None:
+            raise FieldError("plan: expected one with the arrays of its forests.")
+        kind = kind_of("training", structure["allocation"], structure["voting"])
+        given = [
+            object_of(one, "ensemble", ENSEMBLE_KEYS)
+            for one in list_of(structure["ensembles"], "ensembles", MOST_ENSEMBLES, least=1)
+        ]
+        if len(given) * known.domain.n_attributes > MOST_VIEWS:
+            raise FieldError(
+                f"{len(given)} ensembles over {known.domain.n_attributes} attributes: expected a "
+                f"product of at most {MOST_VIEWS}."
+            )
+        ensembles = tuple(
+            _ensemble_from(_folder(number), one, known.domain, known.fetch)
+            for number, one in enumerate(given)
+        )
+        chosen = kind.allocation == "matrix"
+        matrices = [
+            decode(one["strategy"], known.fetch, _folder(number))[0] if chosen else "auto"
+            for number, one in enumerate(given)
+        ]
+        shares = [fraction_of(one["share"], "share") for one in given]
+        measuring = Measuring(
+            known.budget,
+            neighboring=known.neighboring,
+            budget_shares=None if known.budget.is_infinite else shares,  # type: ignore[arg-type]
+            strategy=matrices,
+            delta=known.delta,
+        )
+        forests = PublicForests(kind, known.domain, ensembles, np.random.default_rng(0))
+        plan = forests.plan(
+            measuring,
+            public_queries(known.domain, 1),
+            n_classes=known.domain.n_classes,
+            n_records=known.n_records,
+        )
+        check_cost(plan, inf)
+        named = zip(plan.parts, given, strict=True)
+        parts = tuple(_with_method(part, one["method"]) for part, one in named)
+        shrinkage = one_word("shrinkage", structure["shrinkage"], SHRINKAGES)
+        return used_by(replace(plan, parts=parts), shrinkage)
+
+
+MATRIX = Matrix()
+
+
+def questions(plan: Plan) -> list[Table]:
+    """Return what each ensemble's measurement is asked of."""
+    domain, classes = plan.domain, plan.n_classes
+    ensembles = [part.ensemble for part in plan.parts]
+    if not plan.kind.is_disjoint:
+        return [Cells(one.features, _sizes(one, domain), classes) for one in ensembles]
+    seeds = getattr(plan, "coins", ()) or [None] * len(ensembles)
+    return [
+        OwnLeaves(one, classes, np.random.default_rng(seed))
+        for one, seed in zip(ensembles, seeds, strict=True)
+    ]
+
+
+def _sizes(ensemble: Ensemble, domain: Domain) -> Sizes:
+    return tuple(domain.sizes[i] for i in ensemble.features)
+
+
+def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
+    """Return what structures cost within the claim, and where trees are less deep than asked."""
+    spent = {one for part in ensembles for one in part.forest.provenance.spendings}
+    told = sorted(f"the forest's structure cost {one.budget} of it, before this" for one in spent)
+    depths = {one.depth_note: None for one in ensembles if one.depth_note is not None}
+    return (*told, *depths)
+
+
+def matrix_plan(
+    domain: Domain,
+    design: Design,
+    measuring: Measuring,
+    structure: np.random.Generator,
+    *,
+    n_records: int | None,
+    noise: str,
+    allocation: object = "matrix",
+    voting: object = "hard",
+    shrinkage: Shrinkage = "none",
+) -> MatrixPlan:
+    """Return the plan of a forest's leaves, without data.
+
+    `noise`: of a study, whose coins follow the structure's seed; a private release throws others.
+    """
+    kind = kind_of("training", allocation, voting)
+    infinite = measuring.budget.is_infinite
+    use: Any = "study" if infinite else "release"
+    made = plan_of(kind, domain, design, measuring, structure, n_records=n_records, use=use)
+    study = kind.is_disjoint and (noise == "research" or infinite)
+    seeds = structure.integers(2**63, size=len(made.parts)).tolist() if study else []
+    return used_by(made, shrinkage, tuple(seeds))
+
+
+def used_by(plan: Plan, shrinkage: Shrinkage, coins: tuple[int, ...] = ()) -> MatrixPlan:
+    """Return a plan of leaves with how they are used."""
+    known: dict[str, Any] = {one.name: getattr(plan, one.name) for one in fields(Plan) if one.init}
+    return MatrixPlan(**known, shrinkage=shrinkage, coins=coins)
+
+
+def voted_by(model: Model, voting: NoiseAwareVoting, shrinkage: Shrinkage) -> Model:
+    """Return a model with leaves that are used in another way: post-processing."""
+    posterior, plan = model.posterior, model.plan
+    if (voting, shrinkage) == (posterior.voting, posterior.shrinkage):
+        return model
+    plan = plan.voted_by(voting)
+    if isinstance(plan, MatrixPlan):
+        plan = replace(plan, shrinkage=shrinkage)
+    return replace(
+        model, plan=plan, posterior=replace(posterior, voting=voting, shrinkage=shrinkage)
+    )
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def _folder(number: int) -> str:
+    return f"ensemble_{number}/"
+
+
+def _described(number: int, part: PlanPart, chosen: bool) -> JsonObject:
+    """Return an ensemble as plain values; `chosen`: whether its strategy was."""
+    forest, strategy, budget = part.forest, part.strategy, part.mechanism.budget
+    kept = encode(strategy.matrix, _folder(number))[0] if chosen and strategy else None
+    return {
+        "features": list(part.ensemble.features),
+        "source": forest.source,
+        "provenance": provenance_to_dict(forest.provenance),
+        "shapes": {name: [len(getattr(forest, name))] for name in ARRAYS},
+        "share": "1" if budget.is_infinite else str(budget.exact),
+        "method": part.method,
+        "strategy": kept,
+    }
+
+
+def _ensemble_from(where: str, data: JsonObject, domain: Domain, fetch: Fetch) -> Ensemble:
+    """Return the ensemble of a file."""
+    last = domain.n_attributes - 1
+    features = whole_numbers(data["features"], f"{where}: features", most=last)
+    if not features or len(set(features)) < len(features):
+        raise FieldError(f"{where}: features: expected distinct positions 0 to {last}.")
+    shapes = object_of(data["shapes"], where, ARRAYS)
+    trees = {
+        name: fetch(
+            where + name, INTEGERS, whole_numbers(shapes[name], f"{where}{name}", least=1, length=1)
+        )
+        for name in ARRAYS
+    }
+    part = domain if features == tuple(range(domain.n_attributes)) else domain.select(features)
+    source = line_of_text(data["source"], f"{where}: source", 1000)
+    rests_on = provenance_of(data["provenance"], f"{where}: provenance")
+    return Ensemble(features, checked_forest(part, trees, source, rests_on))
+
+
+def _with_method(part: PlanPart, method: object) -> PlanPart:
+    """Return a part whose strategy has its family's name again."""
+    if part.strategy is None:
+        return part
+    name = line_of_text(method, "method", 100)
+    return replace(part, strategy=replace(part.strategy, method=name))
