@@ -11,6 +11,7 @@ import pytest
 
 from mrf_matrix import (
     Domain,
+    MatrixForestClassifier,
     MultinomialForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -51,6 +52,10 @@ KINDS = {
     "auto, screened": (PrivateForestClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
     "multinomial": (MultinomialForestClassifier, GROWN | {"label_score": "count"}),
+    "matrix": (
+        MatrixForestClassifier,
+        GROWN | {"strategy": "identity", "n_ensembles": 2, "max_features": 3},
+    ),
     "two stages": (MultinomialMatrixForestClassifier, GROWN | {"strategy": "identity"}),
     "two stages, all": (
         MultinomialMatrixForestClassifier,
@@ -59,7 +64,9 @@ KINDS = {
 }
 
 
-PLANNED_FOR_RECORDS = [one for one in KINDS if not one.startswith(("naive", "multi", "two"))]
+PLANNED_FOR_RECORDS = [
+    one for one in KINDS if not one.startswith(("naive", "multi", "two", "matrix"))
+]
 
 
 @cache
@@ -251,6 +258,17 @@ def both(**values):
     return change
 
 
+def ensemble(**values):
+    """Return the change of some values of the first ensemble of a matrix forest."""
+
+    def change(data):
+        found = data["plan"]["ensembles"][0]
+        assert set(values) <= set(found)
+        found.update(values)
+
+    return change
+
+
 # What is refused ---------------------------------------------------------------------------------
 
 OPTIONS = "expected one of the options"
@@ -276,6 +294,32 @@ OF_STAGES = {
 }
 
 REFUSED = {
+    "matrix": {
+        "an allocation that is none": (plan(allocation="all"), "allocation"),
+        "an allocation of other answers": (plan(allocation="disjoint"), "."),
+        "a voting that is none": (plan(voting="loud"), "voting"),
+        "a shrinkage that is none": (plan(shrinkage="all"), "shrinkage"),
+        "no ensembles": (plan(ensembles=[]), "ensembles"),
+        "an ensemble less": (lambda data: data["plan"]["ensembles"].pop(), "."),
+        "an ensemble more": (
+            lambda data: data["plan"]["ensembles"].append(data["plan"]["ensembles"][0]),
+            "missing",
+        ),
+        "an attribute that is none": (ensemble(features=[0, 1, 9]), "features"),
+        "an attribute twice": (ensemble(features=[0, 1, 1]), "distinct positions"),
+        "no share": (ensemble(share="0"), "."),
+        "a share that is no number": (ensemble(share="half"), "fraction"),
+        "another strategy": (
+            ensemble(strategy={"kind": "identity", "n": 5, "sizes": None}),
+            "columns|arrays",
+        ),
+        "no strategy": (ensemble(strategy=None), "."),
+        "trees of other sizes": (
+            lambda data: data["plan"]["ensembles"][0]["shapes"].update(roots=[9]),
+            ".",
+        ),
+        "a forest of no origin": (ensemble(provenance={}), "provenance"),
+    },
     "multinomial": {
         "a split that is none": (told(0, 0, 10**6), NODES),
         "a class that is none": (told(0, -1, 2), "one class for every leaf"),
@@ -397,6 +441,12 @@ REFUSED = {
     },
 }
 READ = {
+    "matrix": {
+        "another voting": plan(voting="posterior"),
+        "another shrinkage": plan(shrinkage="leaves"),
+        "another family": ensemble(method="given"),
+        "another share": ensemble(share="1/3"),
+    },
     "additive": {
         "another table of as many cells": chosen(1, 6),  # attributes 1 and 4 for 0 and 1
         "an order of as many cells": plan(orders=[[0, 2, 1, 3, 4]]),
