@@ -6,13 +6,12 @@ are shrunk comes after it, and may be changed at no cost.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes, Ints, Values
+from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
@@ -24,18 +23,15 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.base.provenance import STRATEGY, Provenance
-from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.error.noise_sums import NoiseTerm
-from mrf_matrix.forests import Forest
 from mrf_matrix.forests.arrays import checked_forest
-from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
 from mrf_matrix.kinds.model import Fetch, Kind, Known, Model
-from mrf_matrix.mechanisms import CellCounts, Release, row_variances
+from mrf_matrix.mechanisms import CellCounts, Release
 from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
+from mrf_matrix.planning.kinds.kind import record_coins
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.measuring import Measuring
@@ -45,18 +41,15 @@ from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.questions import Cells, Table
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
+from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.ensemble_votes import (
     ensemble_votes,
-    fresh_leaf_noise,
     shares_of_votes,
 )
 from mrf_matrix.voting.intervals import Margins, leading_margins
-from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
-from mrf_matrix.voting.margin_widths import half_widths, vote_terms
+from mrf_matrix.voting.margin_widths import half_widths
 from mrf_matrix.voting.voting import SHRINKAGES, NoiseAwareVoting, Shrinkage
-from strategies import Strategy
 from strategies.operator_files import decode, encode
-from strategies.operators import Operator
 
 INTEGERS = "<i4"
 MOST_ENSEMBLES = 1000
@@ -121,85 +114,6 @@ class OwnLeaves:
         return counts
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedEnsemble:
-    """What a release leaves of one ensemble; nothing in it is private."""
-
-    features: tuple[int, ...]  # positions of its attributes in the domain
-    forest: Forest  # its structure, over these attributes
-    # (o, k): noisy class counts of the leaves, in the order of the classifier's `classes_`
-    leaf_values: Array
-    # where the leaf values' noise follows from: a file holds the noise alone
-    noise: Release | LeafNoise
-    strategy: Strategy | None = None  # the strategy in use, where there was one, and it is at hand
-    # whether the release holds the leaves themselves, as the baselines' do; else it answers them
-    leaves_measured: bool = False
-
-    @cached_property
-    def leaves(self) -> NoisyLeaves:
-        """The leaf values with their noise, which is known without data."""
-        noise = self._own_variance if self.leaves_measured else self.noise
-        return NoisyLeaves(self.forest, self.leaf_values, noise)
-
-    @property
-    def release(self) -> Release:
-        """The noisy measurement.
-
-        Raises ValueError if it is not at hand, as in a forest from a model file.
-        """
-        if not isinstance(self.noise, Release):
-            raise ValueError(
-                "the release is not part of a model file, so that the noise of votes is not "
-                "known: expected the fitted classifier, or from_release(...)."
-            )
-        return self.noise
-
-    @property
-    def leaf_variances(self) -> Array:
-        """Noise variance of every leaf value, in each class, shape (o,)."""
-        return self.leaves.variances
-
-    def vote_variances(self, codes: Codes) -> Array:
-        """Return the expected squared error of every record's weight votes, per class, (b,)."""
-        if self._own_weights is not None:
-            squares = self._own_weights[self._reached(codes)] ** 2
-            return np.asarray(self.release.variance * squares.sum(axis=1))
-        return row_variances(self.release, self._votes_asked(codes))
-
-    def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
-        """Return the weighted noise draws of every record's votes, if they can be afforded."""
-        if self._own_weights is not None:
-            weights = self._own_weights[self._reached(codes)]
-            return [NoiseTerm.of(row, self.release.law) for row in weights]
-        return vote_terms(self._votes_asked, self.release, codes)
-
-    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
-        """Return fresh errors of the leaf values, shape (o, k, draws)."""
-        answered = None if self.leaves_measured else self.forest
-        return fresh_leaf_noise(self.release, answered, draws, generator)
-
-    @cached_property
-    def _own_weights(self) -> Array | None:
-        """Weight of each leaf's own noise draw, (o,); None where leaves are answered together."""
-        if self.leaves_measured:
-            return np.full(self.forest.n_leaves, 1 / float(self.release.scale))
-        recovery = self.release.mechanism.rounded.recovery
-        found = recovery.own_multiples(path_matrix(self.forest))
-        return None if found is None else np.abs(found)
-
-    def _reached(self, codes: Codes) -> Ints:
-        return self.forest.apply(seen_columns(codes, self.features))
-
-    @property
-    def _own_variance(self) -> float:
-        """Variance of a leaf that was measured itself."""
-        return self.release.variance / float(self.release.scale) ** 2
-
-    def _votes_asked(self, codes: Codes) -> Operator:
-        queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
-        return prediction_workload(self.forest, queries)
-
-
 def ensemble_of(part: PlanPart, release: Release, order: Any) -> ReleasedEnsemble:
     """Return what a release leaves of a part; `order`: of its classes."""
     return ReleasedEnsemble(
@@ -239,7 +153,7 @@ class Matrix(Kind):
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""
-        asked = zip(plan.steps, questions(plan), strict=True)
+        asked = zip(plan.steps, questions(plan, curator.noise), strict=True)
         releases = [curator.measure(step, question) for step, question in asked]
         order = sorted_classes(plan.domain)[1]
         pairs = zip(plan.parts, releases, strict=True)
@@ -360,15 +274,15 @@ class Matrix(Kind):
 MATRIX = Matrix()
 
 
-def questions(plan: Plan) -> list[Table]:
-    """Return what each ensemble's measurement is asked of."""
+def questions(plan: Plan, noise: str) -> list[Table]:
+    """Return what each ensemble's measurement is asked of; exact noise goes with fresh coins."""
     domain, classes = plan.domain, plan.n_classes
     ensembles = [part.ensemble for part in plan.parts]
     if not plan.kind.is_disjoint:
         return [Cells(one.features, _sizes(one, domain), classes) for one in ensembles]
     seeds = getattr(plan, "coins", ()) or [None] * len(ensembles)
     return [
-        OwnLeaves(one, classes, np.random.default_rng(seed))
+        OwnLeaves(one, classes, record_coins(noise, plan.budget, seed))
         for one, seed in zip(ensembles, seeds, strict=True)
     ]
 

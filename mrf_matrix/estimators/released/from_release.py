@@ -13,10 +13,11 @@ from mrf_matrix.estimators.released.released_forest import ReleasedForestClassif
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public, grown_publicly
-from mrf_matrix.kinds.matrix import ReleasedEnsemble, structure_notes
+from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.reports.privacy_report import Measurement, report_of_releases
+from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 

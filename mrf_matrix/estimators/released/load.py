@@ -30,7 +30,8 @@ from mrf_matrix.files.models.report_claims import check_consistent
 from mrf_matrix.files.models.save import ARRAYS, FLOATS, FORMAT, INTEGERS, SCHEMA_VERSION
 from mrf_matrix.forests.arrays import checked_forest
 from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
-from mrf_matrix.kinds.matrix import MATRIX, ReleasedEnsemble
+from mrf_matrix.kinds.matrix import MATRIX
+from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.leaf_noise import LeafNoise
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 

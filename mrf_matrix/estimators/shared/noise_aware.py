@@ -8,7 +8,7 @@ from mrf_matrix.base.arrays import Array, Seed, Values
 from mrf_matrix.base.checks import checked_level, one_word
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
-from mrf_matrix.kinds.matrix import ReleasedEnsemble
+from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.ensemble_votes import agreements, checked_draws
 from mrf_matrix.voting.intervals import VoteIntervals
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage

@@ -19,9 +19,10 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.estimators.shared.spending import bill_of
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, ReleasedEnsemble, matrix_plan, voted_by
+from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan, voted_by
 from mrf_matrix.kinds.model import Kind, Model
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
 

@@ -47,10 +47,9 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
-from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.estimators.shared.model_face import FitsByPlan, ReleasedClassifier
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.kinds import labels, multinomial, pool
+from mrf_matrix.kinds import labels, matrix, multinomial, pool
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
@@ -210,7 +209,7 @@ class Watch:
         monkeypatch.setattr(questions, "chosen_place", choosing)
         monkeypatch.setattr(labels, "draw_tree", self._drawing(labels.draw_tree))
         monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
-        for module in (private_prediction, given_data):
+        for module in (private_prediction, matrix):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         choosing = self._choosing(multinomial.private_labels, "trees")
         monkeypatch.setattr(multinomial, "private_labels", choosing)

@@ -114,7 +114,7 @@ def test_a_failing_stage_two_keeps_the_structure(monkeypatch, parts):
         assert forest.go_on(CODES, LABELS).forest_ == grown
         assert len(forest.predict(CODES)) == 60
     else:
-        with pytest.raises(ValueError, match="records were dealt to two steps by coins"):
+        with pytest.raises(ValueError, match="records were dealt to steps or trees by coins"):
             forest.go_on(CODES, LABELS)
     assert [one.amount for one in ledger.charges] == [1]
 
