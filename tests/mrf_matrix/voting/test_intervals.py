@@ -74,7 +74,7 @@ def test_without_noise_only_ties_are_withheld():
     assert np.ma.count_masked(labels) == 0
 
 
-def test_what_has_no_interval_says_so(tmp_path):
+def test_what_has_no_interval_says_so(tmp_path, monkeypatch):
     model = fitted(voting="hard")
     with pytest.raises(ValueError, match=r"voting='hard'.*weight votes"):
         model.vote_intervals(CAR.codes)
@@ -83,6 +83,9 @@ def test_what_has_no_interval_says_so(tmp_path):
     for level in (0, 1, 95, "0.95", True):
         with pytest.raises(ValueError, match="level"):
             fitted().vote_intervals(CAR.codes, level)
+    save_model(fitted(), tmp_path / "m")
+    assert len(load_model(tmp_path / "m").vote_intervals(CAR.codes)) == 3  # its release is there
+    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)  # of leaves alone
     save_model(fitted(), tmp_path / "m")
     with pytest.raises(ValueError, match="not part of a model file"):
         load_model(tmp_path / "m").vote_intervals(CAR.codes)

@@ -87,7 +87,7 @@ def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch
         return 0.1 * fresh_leaf_noise(*arguments)
 
     wanted = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
-    monkeypatch.setattr("mrf_matrix.estimators.shared.noise_aware.fresh_leaf_noise", faint)
+    monkeypatch.setattr("mrf_matrix.voting.ensemble.fresh_leaf_noise", faint)
     worse = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
     without = exact.predict(ASKED)
     agree = [(without == labels.data)[~labels.mask].mean() for labels in (wanted, worse)]
@@ -129,13 +129,16 @@ def test_ensembles_can_abstain():
     np.testing.assert_array_equal(labels.data, model.predict(CAR.codes[:300]))
 
 
-def test_forests_from_a_release_abstain_alike_and_those_from_files_say_why_not(noisy, tmp_path):
+def test_forests_from_a_release_abstain_alike_and_leaves_alone_say_why_not(
+    noisy, tmp_path, monkeypatch
+):
     noisy.set_params(voting="posterior", shrinkage="none")
     other = from_release(noisy.release_, DOMAIN, forest=noisy.forest_)
     mine, theirs = (
         one.predict_or_abstain(ASKED, 0.8, n_draws=20, random_state=5) for one in (noisy, other)
     )
     np.testing.assert_array_equal(mine.mask, theirs.mask)
+    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)
     save_model(noisy, tmp_path / "m", allow_nonprivate=True)
     with pytest.raises(ValueError, match="not part of a model file"):
         load_model(tmp_path / "m").predict_or_abstain(ASKED)

@@ -71,7 +71,7 @@ def test_the_file_holds_the_release_no_seed_and_no_record(tmp_path):
         members = set(file.namelist())
         described = json.loads(file.read("model.json"))
     assert described["plan"]["ensembles"][0]["strategy"]["kind"] == "grouping"
-    assert members == {"model.json", "answers.npy"} | {
+    assert members == {"model.json", "answers.npy", "ensemble_0/0.npy"} | {
         f"ensemble_0/{name}.npy"
         for name in ("roots", "attribute", "first_child", "pattern", "branches")
     }
