@@ -5,8 +5,8 @@ from typing import Self
 from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released, released
-from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.shared.parameters import Outside, Records
+from mrf_matrix.estimators.training.matrix_forest import NoiseAwareForest
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPosterior, voted_by
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.reports.privacy_report import PrivacyReport
