@@ -117,6 +117,7 @@ IN_PYTHON = {
     "n_records=N": "--n-records N",
     "allow it with time_limit=": "allow it with --time-limit ",
     "max_seconds=": "--max-seconds ",
+    "max_features=,": "--max-features,",
     "max_features=": "--max-features ",
     "n_ensembles=": "--n-ensembles ",
     "target_rms:": "--target-rms:",

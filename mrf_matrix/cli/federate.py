@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -158,11 +159,15 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]
 def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "FederatedPlan":
     """Return the plan of the options."""
     from mrf_matrix.planning import plan
+    from mrf_matrix.planning.plans.plan_of import check_cells
 
     asked = {name: value for name, value in settings.items() if name != "vanish"}
     if asked["mode"] != "training":
         refuse_given(OF_TREES, f"--mode {asked['mode']}")
         asked = {name: value for name, value in asked.items() if name not in OF_TREES}
+    else:
+        remedy = "Give --mode posterior, which measures tables of few attributes."
+        check_cells(domain.n_attributes, prod(domain.sizes), remedy)
     made = plan(domain, parties=parties, **asked)
     return cast("FederatedPlan", made)
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("cryptography")
 
-from mrf_matrix import load_release
+from mrf_matrix import Attribute, Domain, load_release
 from mrf_matrix.cli.main import main
 from mrf_matrix.mechanisms import ZCDP
 
@@ -43,6 +43,20 @@ def test_tables_of_blocks_are_released_in_the_same_rounds(tmp_path, mode):
     assert load_release(tmp_path / "car.mrf").is_private
     refused = CliRunner().invoke(main, [*told, "--n-trees", "4"])
     assert "no option of --mode" in refused.output
+
+
+def test_forests_over_too_many_attributes_are_refused_with_what_this_command_can_do(tmp_path):
+    names = [f"a{i}" for i in range(1200)]
+    public = [Attribute(name, categories=["0", "1"]) for name in names]
+    Domain(public, target=Attribute("y", categories=["n", "p"])).save(tmp_path / "wide.json")
+    rows = [",".join([*names, "y"]), *[",".join([*"01" * 600, "p"])] * 4]
+    (tmp_path / "wide.csv").write_text("\n".join(rows))
+    told = ["federate", "simulate", tmp_path / "wide.csv", "--domain", tmp_path / "wide.json"]
+    found = CliRunner().invoke(main, [*map(str, told), "--by", "a0", "--epsilon", "1"])
+    assert found.exit_code == 1
+    assert "1200 attributes of about 2^1200 cells" in found.output
+    assert "Give --mode posterior" in found.output
+    assert "--max-features" not in found.output
 
 
 def test_delta_is_shared_as_gaussian_noise(tmp_path):
