@@ -153,8 +153,8 @@ class Matrix(Kind):
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""
-        asked = zip(plan.steps, questions(plan, curator.noise), strict=True)
-        releases = [curator.measure(step, question) for step, question in asked]
+        asked = list(zip(plan.steps, questions(plan, curator.noise), strict=True))
+        releases = [curator.measure(*one, asked[i:]) for i, one in enumerate(asked, start=1)]
         order = sorted_classes(plan.domain)[1]
         pairs = zip(plan.parts, releases, strict=True)
         found = tuple(ensemble_of(part, release, order) for part, release in pairs)

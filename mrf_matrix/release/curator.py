@@ -88,8 +88,13 @@ class Curator(ABC):
         """All outcomes so far."""
         return Transcript(self.noise, tuple(self._outcomes), self.provenance)
 
-    def measure(self, step: TableStep, asked: Table) -> Release:
+    def measure(
+        self, step: TableStep, asked: Table, ahead: Sequence[tuple[TableStep, Table]] = ()
+    ) -> Release:
         """Take the next step, a measurement.
+
+        `ahead`: measurements after it that hang on no outcome. Their exact counts, which may fail,
+        are worked out before anything is charged.
 
         Raises PlanError if it is not the one that was announced.
         """
@@ -98,6 +103,7 @@ class Curator(ABC):
             self._check_next(step, asked.kind)
             if (mechanism.budget, mechanism.neighboring) != (step.budget, step.neighboring):
                 raise PlanError(f"{step.measured!r} would spend {mechanism.budget!r}.")
+            self._prepare([(step, asked), *ahead])
             release = self._measured(step, asked, mechanism)
             self._outcomes.append(release)
         return release
@@ -174,6 +180,9 @@ class Curator(ABC):
     def __exit__(self, *failed: Any) -> None:  # noqa: B027 - only who pays has something to end
         """End what was begun."""
 
+    def _prepare(self, steps: Sequence[tuple[TableStep, Table]]) -> None:  # noqa: B027
+        """Work out what these steps ask of data, where there are any."""
+
     @abstractmethod
     def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release: ...
 
@@ -229,6 +238,7 @@ class Live(Curator):
         self._provenance = provenance
         self._root: Live = self if parent is None else parent._root
         self._dealt: Any = None
+        self._ready: dict[int, tuple[Table, ReadyCounts]] = {}  # by the identity of the question
         if is_dealt(plan) and not (before is None and parent is None):
             raise PlanError(DEALT_ONCE)
         if parent is None:
@@ -285,14 +295,19 @@ class Live(Curator):
         """Return what a fit before this one told, if that is not used up."""
         return self._root._before.popleft() if self._root._before else None
 
+    def _prepare(self, steps: Sequence[tuple[TableStep, Table]]) -> None:
+        for step, asked in steps[len(self._root._before) :]:  # what was told before is not counted
+            if id(asked) not in self._ready:  # what follows may fail: nothing is spent by it
+                tell(f"Measuring {step.measured}")
+                matrix = step.mechanism(asked.n_cells).rounded.matrix
+                self._ready[id(asked)] = asked, ReadyCounts.of(asked.counts(self._shown()), matrix)
+
     def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
         before: Release | None = self._told_before()
         if before is not None:
             self._left.popleft()
             return before
-        matrix = mechanism.rounded.matrix  # what follows may fail: nothing is spent by it
-        tell(f"Measuring {step.measured}")
-        exact = ReadyCounts.of(asked.counts(self._shown()), matrix)
+        _, exact = self._ready.pop(id(asked))
         self._take(step)
         release = measure(mechanism, exact, noise=self._asked, random_state=self._stream)
         return release.resting_on(self.provenance)

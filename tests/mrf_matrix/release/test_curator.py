@@ -115,6 +115,34 @@ def test_the_whole_is_charged_once_before_the_first_noise_and_ends_with_the_last
     assert [one.answers.shape for one in curator.transcript.releases] == [(3, 2), (2, 2)]
 
 
+class FailsAt(Records):
+    """Records whose table of one attribute cannot be counted."""
+
+    def cells(self, features):
+        if features == (1,):
+            raise MemoryError
+        return super().cells(features)
+
+
+def test_counts_of_later_steps_fail_before_the_charge_too():
+    later = [(TWO.steps[1], cells(1))]
+    curator, paid = live(TWO, FailsAt())
+    with pytest.raises(MemoryError), curator:
+        curator.measure(TWO.steps[0], cells(), later)
+    assert (paid, curator.is_paid) == ([], False)
+    control, paid = live(TWO, FailsAt())  # the control: nothing was said of the later step
+    with pytest.raises(MemoryError), control:
+        [control.measure(*one) for one in [(TWO.steps[0], cells()), *later]]
+    assert paid == ["charged", "ended"]
+    records = Records()
+    once, _ = live(TWO, records)
+    with once:
+        once.measure(TWO.steps[0], cells(), later)
+        once.measure(*later[0])
+        once.check_finished()
+    assert records.opened == 2
+
+
 def test_counts_that_fail_spend_nothing():
     curator, paid = live(TWO, Records(fails=True))
     with pytest.raises(MemoryError), curator:
@@ -456,7 +484,7 @@ class Guarded(Records):
 def guarded(monkeypatch):
     """Return a count of verbs of `Live` at work."""
     inside = []
-    for name in ("_measured", "_chosen"):
+    for name in ("_prepare", "_measured", "_chosen"):
         verb = getattr(Live, name)
 
         def opened(self, *args, verb=verb):
