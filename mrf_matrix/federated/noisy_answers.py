@@ -138,13 +138,15 @@ class PartyCurator(Live):
     What it took is no release: it stays with the party until it is masked and summed.
     """
 
-    def _measured(self, step: Any, asked: Any, mechanism: Mechanism) -> Any:
+    def _exact(self, mechanism: Mechanism, asked: Any) -> Longs:
         design: Any = self.plan
-        answers = checked_answers(design, asked.counts(self._shown()))
-        self._take(step)
-        drawn = [_drawn(law, answers.shape, self._stream) for law in design.layers]
+        return checked_answers(design, asked.counts(self._shown()))
+
+    def _drawn(self, mechanism: Mechanism, exact: Longs) -> Any:
+        design: Any = self.plan
+        drawn = [_drawn(law, exact.shape, self._stream) for law in design.layers]
         layers = np.stack([part.ravel() for part in drawn])
-        return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
+        return Contribution(exact.ravel() + layers.sum(axis=0), layers[1:])
 
 
 def check_charged_once(ledger: PrivacyLedger | None, identity: str | None, what: str) -> None:

@@ -40,6 +40,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.questions import Cells, Table
+from mrf_matrix.release.transcript import Transcript
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
 from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.ensemble_votes import (
@@ -153,8 +154,9 @@ class Matrix(Kind):
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""
-        asked = list(zip(plan.steps, questions(plan, curator.noise), strict=True))
-        releases = [curator.measure(*one, asked[i:]) for i, one in enumerate(asked, start=1)]
+        first, *later = zip(plan.steps, questions(plan, curator.noise), strict=True)
+        releases = [curator.measure(*first, ahead=later)]
+        releases += [curator.measure(*one) for one in later]
         order = sorted_classes(plan.domain)[1]
         pairs = zip(plan.parts, releases, strict=True)
         found = tuple(ensemble_of(part, release, order) for part, release in pairs)
@@ -198,6 +200,10 @@ class Matrix(Kind):
         """Return the expected error of a leaf value."""
         total = sum(part.total_square for part in plan.parts)
         return root_mean(total, sum(part.forest.n_leaves for part in plan.parts))
+
+    def settled(self, plan: Plan, transcript: Transcript) -> Plan:
+        """Return the plan without the seeds of its coins, which no model needs."""
+        return replace(plan, coins=()) if isinstance(plan, MatrixPlan) else plan
 
     def numbers(self, posterior: MatrixPosterior) -> Iterator[Array]:
         """Yield the arrays that must be finite."""

@@ -54,6 +54,7 @@ DEALT_ONCE = (
 
 Announce = Callable[[], Plan]
 Read = Callable[[JsonObject], Plan]
+Asked = tuple[TableStep, Mechanism, Table]
 
 
 class Curator(ABC):
@@ -103,16 +104,14 @@ class Curator(ABC):
             self._check_next(step, asked.kind)
             if (mechanism.budget, mechanism.neighboring) != (step.budget, step.neighboring):
                 raise PlanError(f"{step.measured!r} would spend {mechanism.budget!r}.")
-            self._prepare([(step, asked), *ahead])
+            later = [(one, one.mechanism(more.n_cells), more) for one, more in ahead]
+            self._prepare([(step, mechanism, asked), *later])
             release = self._measured(step, asked, mechanism)
             self._outcomes.append(release)
         return release
 
     def choose(self, step: Step, asked: Options) -> Places:
-        """Take the next step, a choice.
-
-        Raises PlanError if it is not the one that was announced.
-        """
+        """Take the next step, a choice; raises as `measure`."""
         with self._lock:
             self._check_next(step, asked.kind)
             chosen = self._chosen(step, asked)
@@ -153,10 +152,7 @@ class Curator(ABC):
             return self._part
 
     def check_finished(self) -> None:
-        """Refuse to go on where announced steps are left.
-
-        Raises PlanError.
-        """
+        """Refuse to go on where announced steps are left, by a PlanError."""
         if self._part is not None:
             self._part.check_finished()
         if self._left:
@@ -180,8 +176,8 @@ class Curator(ABC):
     def __exit__(self, *failed: Any) -> None:  # noqa: B027 - only who pays has something to end
         """End what was begun."""
 
-    def _prepare(self, steps: Sequence[tuple[TableStep, Table]]) -> None:  # noqa: B027
-        """Work out what these steps ask of data, where there are any."""
+    def _prepare(self, steps: Sequence[Asked]) -> None:  # noqa: B027
+        """Work out what steps ask of data, where there are any."""
 
     @abstractmethod
     def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release: ...
@@ -238,12 +234,12 @@ class Live(Curator):
         self._provenance = provenance
         self._root: Live = self if parent is None else parent._root
         self._dealt: Any = None
-        self._ready: dict[int, tuple[Table, ReadyCounts]] = {}  # by the identity of the question
+        self._ready: dict[int, tuple[Table, Any]] = {}  # by the identity of the question
         if is_dealt(plan) and not (before is None and parent is None):
             raise PlanError(DEALT_ONCE)
         if parent is None:
             self._bits = Bits(stream if choosing is None else choosing)
-            self._before = deque(() if before is None else before.outcomes)
+            self._before: deque[Any] = deque(() if before is None else before.outcomes)
             self.is_paid = before is not None
             self.begun = len(self._before)
             self._stack, self._is_drawing = ExitStack(), False
@@ -292,30 +288,38 @@ class Live(Curator):
         root.begun += 1
 
     def _told_before(self) -> Any:
-        """Return what a fit before this one told, if that is not used up."""
-        return self._root._before.popleft() if self._root._before else None
+        """Take the step by what a fit before this one told, if that is not used up."""
+        if not self._root._before:
+            return None
+        self._left.popleft()
+        return self._root._before.popleft()
 
-    def _prepare(self, steps: Sequence[tuple[TableStep, Table]]) -> None:
-        for step, asked in steps[len(self._root._before) :]:  # what was told before is not counted
-            if id(asked) not in self._ready:  # what follows may fail: nothing is spent by it
+    def _prepare(self, steps: Sequence[Asked]) -> None:
+        for step, mechanism, asked in steps[len(self._root._before) :]:  # not what was told before
+            if id(asked) not in self._ready:  # it may fail: nothing is spent by it
                 tell(f"Measuring {step.measured}")
-                matrix = step.mechanism(asked.n_cells).rounded.matrix
-                self._ready[id(asked)] = asked, ReadyCounts.of(asked.counts(self._shown()), matrix)
+                self._ready[id(asked)] = asked, self._exact(mechanism, asked)
 
     def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
         before: Release | None = self._told_before()
         if before is not None:
-            self._left.popleft()
             return before
         _, exact = self._ready.pop(id(asked))
         self._take(step)
+        return self._drawn(mechanism, exact)
+
+    def _exact(self, mechanism: Mechanism, asked: Table) -> Any:
+        """Return exact answers, ready for noise: **private**."""
+        return ReadyCounts.of(asked.counts(self._shown()), mechanism.rounded.matrix)
+
+    def _drawn(self, mechanism: Mechanism, exact: Any) -> Release:
+        """Return exact answers with their noise."""
         release = measure(mechanism, exact, noise=self._asked, random_state=self._stream)
         return release.resting_on(self.provenance)
 
     def _chosen(self, step: Step, asked: Options) -> Places:
         before: Places | None = self._told_before()
         if before is not None:
-            self._left.popleft()
             return before
         tell(f"Choosing {step.measured}")
         scores = asked.scores(self._shown())  # may fail: nothing is spent by it
@@ -323,9 +327,9 @@ class Live(Curator):
         return asked.draw(scores, step, self._root._bits)
 
     def _announced(self, announce: Announce, read: Read) -> Plan:
-        before: Announced | None = self._told_before()
-        if before is not None:
-            return before.plan
+        if self._root._before:
+            told: Plan = self._root._before.popleft().plan
+            return told
         plan = announce()  # public: what fails here can be done again
         self._root.begun += 1
         return plan

@@ -151,7 +151,7 @@ def test_a_ledger_that_does_not_cover_it_sends_nothing(parts):
 
 def test_a_party_sees_counts_and_noise_within_a_verb_alone(parts, monkeypatch):
     design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
-    inside, real = [], PartyCurator._measured
+    inside, real = [], PartyCurator.measure
 
     def opened(*args):
         inside.append(1)
@@ -164,11 +164,24 @@ def test_a_party_sees_counts_and_noise_within_a_verb_alone(parts, monkeypatch):
         assert inside, "noise outside of a curator's verb"
         return answers
 
-    monkeypatch.setattr(PartyCurator, "_measured", opened)
+    monkeypatch.setattr(PartyCurator, "measure", opened)
     monkeypatch.setattr(SharedDiscreteLaplace, "exact", watched)
     contribution(design, parts[0])
     with pytest.raises(AssertionError, match="outside"):  # the control
         design.layers[0].exact(np.zeros(1, dtype=np.int64))
+
+
+def test_a_party_counts_its_records_once(parts, monkeypatch):
+    design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
+    asked, real = [], CellCounts.answers
+
+    def counted(self, matrix):
+        asked.append(matrix)
+        return real(self, matrix)
+
+    monkeypatch.setattr(CellCounts, "answers", counted)
+    contribution(design, parts[0])
+    assert len(asked) == 1
 
 
 def test_integers_too_large_for_the_sum_are_refused_before_a_charge():

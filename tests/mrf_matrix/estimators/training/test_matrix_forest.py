@@ -59,7 +59,9 @@ def test_an_infinite_budget_is_the_forest_without_privacy(car, kind):
 
 def test_disjoint_data_uses_each_record_once(car):
     model = research(car, allocation="disjoint", epsilon=INFINITE, noise_state=None)
+    assert model.plan().coins
     assert model.fit(car.X, car.y).leaf_values_.sum() == len(car.y)
+    assert not model.plan_.coins  # what would tell which tree a record is in stays with the fit
 
 
 def test_adding_a_record_moves_no_other_between_trees(car):
