@@ -42,6 +42,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg, sparse
 
+from strategies.bounds.root_traces import root_traces
 from strategies.operators import Array, Gram, Operator
 from strategies.operators.base.validation import densified
 from strategies.problem.objective import DistinctRows
@@ -152,16 +153,6 @@ def gaussian_strategy(factor: Array, dual: Dual) -> Array:
     """Return ``M^(-1/4) F`` scaled to largest L2 column norm 1."""
     values, vectors = moment_spectrum(factor, dual.weights)
     return np.asarray((vectors / np.sqrt(np.sqrt(values))).T @ factor / np.sqrt(dual.ratios.max()))
-
-
-def root_traces(forms: Array, terms: int = 0) -> Array:
-    """Return lower bounds of ``tr M^½`` for one or several M, of sums of so many terms.
-
-    Every eigenvalue is lowered by the error of the solver and of the sums.
-    """
-    values = np.linalg.eigvalsh(forms)
-    error = 8.0 * (values.shape[-1] + terms) * np.finfo(float).eps * values[..., -1:]
-    return np.asarray(np.sqrt(np.maximum(values - error, 0.0)).sum(axis=-1))
 
 
 def certified_bound(factor: Array, weights: Array) -> float:

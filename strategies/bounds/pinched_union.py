@@ -13,16 +13,17 @@ whichever L, E and Q were chosen: that only decides how tight it is. Proof in do
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_ascent import SPEED, root_traces
+from strategies.bounds.dual_ascent import SPEED
 from strategies.bounds.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
 from strategies.bounds.largest_design import TOLERANCE as LARGEST_TOLERANCE
+from strategies.bounds.root_traces import LARGEST_JOINED, joined_root, root_traces
 from strategies.bounds.total_design import (
     MOST_STEPS,
     TOLERANCE,
@@ -37,7 +38,7 @@ from strategies.operators.base.operator import cached_per_value
 from strategies.problem.problem import Problem
 from strategies.problem.table_union import TableUnion, table_union
 
-LARGEST_LOW, LARGEST_JOINED = 1100, 1600  # columns of one spectrum
+LARGEST_LOW = 1100  # columns of one spectrum
 MOST_LOW, MOST_LOW_OF_SEVERAL = 5, 8  # low columns beside u, of an attribute of one kind or more
 FEW_LOW = (0, 1, 2)
 UNCOUPLED = 1e-9  # coupling of totals and residuals below which no low column is needed
@@ -76,9 +77,29 @@ def union_bound(design: Design, low: int | None = None) -> float:
     tilts, unit = row_tilts(design), float(union.weights.max())
     squares = (union.weights / unit) ** 2
     roots = [
-        Sectors(union, squares, splits_of(design, tilts, count)).total() for count in sorted(counts)
+        Sectors(union, squares, splits_of(one, tilts, count)).total()
+        for one in (design, *flattened(design))
+        for count in sorted(counts)
     ]
     return float((unit * max(roots)) ** 2 * (1.0 - SAFETY))
+
+
+def flattened(design: Design) -> list[Design]:
+    """Return designs with even weights along one attribute, where tables differ over many cells.
+
+    What single codes are asked for then has the same spectrum as all else along it, and nothing is
+    lost by asking column by column.
+    """
+    union = design.weighted
+    differ = [i for i, kinds in enumerate(union.kinds) if len(kinds) > 1]
+    if prod(union.sizes[i] - 1 for i in differ) <= LARGEST_JOINED:
+        return []
+    even = [np.full(size, 1.0 / size) for size in union.sizes]
+    return [
+        replace(design, weights=(*design.weights[:i], even[i], *design.weights[i + 1 :]))
+        for i in differ
+        if union.twin[i] == i
+    ]
 
 
 def splits_of(design: Design, tilts: Sequence[float], count: int) -> list[Split]:
@@ -226,12 +247,9 @@ class Sectors:
                     for group in groups.values()
                 ]
             )  # fmt: skip
-            if apart:
-                blocks = [
-                    [self.splits[chosen[n]].high[kinds[n]] for n in apart] for kinds in groups
-                ]
-                lows = joined(blocks, lows)
-            known[key] = float(root_traces(lows).sum())
+            highs = [[self.splits[chosen[n]].high[kinds[n]] for n in apart] for kinds in groups]
+            grams = [[high.T @ high for high in group] for group in highs]
+            known[key] = joined_root(grams, lows) if apart else float(root_traces(lows).sum())
         return float(np.prod(same)) * float(np.sqrt(largest)) * known[key]
 
     def grouped(
@@ -293,19 +311,6 @@ def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) ->
     for number, at, matrix in parts:
         result[number][np.ix_(at, at)] += matrix
     return result
-
-
-def joined(blocks: list[list[Array]], lows: Array) -> Array:
-    """Return ``Σ_g ⊗ FᵀF ⊗ M_g`` over high columns where tables differ; by columns if large."""
-    if np.prod([one.shape[1] for one in blocks[0]]) * lows.shape[1] <= LARGEST_JOINED:
-        grams = [[one.T @ one for one in group] for group in blocks]
-        wholes = [reduce(np.kron, [*group, m]) for group, m in zip(grams, lows, strict=True)]
-        return np.asarray(np.sum(wholes, axis=0))
-    shares = [
-        reduce(np.multiply.outer, [(one**2).sum(axis=0) for one in group]).ravel()
-        for group in blocks
-    ]
-    return np.tensordot(np.array(shares).T, lows, 1)
 
 
 # One search a problem ---------------------------------------------------------------------------
