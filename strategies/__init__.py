@@ -23,6 +23,7 @@ from strategies.methods.kronecker_selections import kronecker, kronecker_selecti
 from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
 from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.product_marginals import product_marginals
+from strategies.methods.marginals.weighted_frames import weighted_kronecker
 from strategies.methods.ordered_cells import boxes, ordered_cells
 from strategies.methods.p_identity import p_identity
 from strategies.methods.registry import families
@@ -87,6 +88,7 @@ __all__ = [
     "toeplitz",
     "tree",
     "wavelet",
+    "weighted_kronecker",
     "weighted_rows",
     "workload_itself",
 ]

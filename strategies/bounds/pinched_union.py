@@ -69,23 +69,18 @@ def union_bound(design: Design, low: int | None = None) -> float:
     where tables have unlike rows along an attribute fewer may be better, and some are tried.
     """
     union = design.weighted
-    if low is not None:
-        counts = {low}
-    else:
-        several = max(map(len, union.kinds)) > 1
-        counts = {low_columns(union), *(FEW_LOW if several else ())}
+    several = low is None and max(map(len, union.kinds)) > 1
+    most = low_columns(union) if low is None else low
+    tries = [(design, count) for count in sorted({most, *(FEW_LOW if several else ())})]
+    tries += [(one, most) for one in flattened(design)]
     tilts, unit = row_tilts(design), float(union.weights.max())
     squares = (union.weights / unit) ** 2
-    roots = [
-        Sectors(union, squares, splits_of(one, tilts, count)).total()
-        for one in (design, *flattened(design))
-        for count in sorted(counts)
-    ]
+    roots = [Sectors(union, squares, splits_of(one, tilts, count)).total() for one, count in tries]
     return float((unit * max(roots)) ** 2 * (1.0 - SAFETY))
 
 
 def flattened(design: Design) -> list[Design]:
-    """Return designs with even weights along one attribute, where tables differ over many cells.
+    """Return designs with even weights along attributes, where tables differ over many cells.
 
     What single codes are asked for then has the same spectrum as all else along it, and nothing is
     lost by asking column by column.
@@ -94,11 +89,16 @@ def flattened(design: Design) -> list[Design]:
     differ = [i for i, kinds in enumerate(union.kinds) if len(kinds) > 1]
     if prod(union.sizes[i] - 1 for i in differ) <= LARGEST_JOINED:
         return []
-    even = [np.full(size, 1.0 / size) for size in union.sizes]
+    chosen = [differ, *([i] for i in differ if union.twin[i] == i)]
     return [
-        replace(design, weights=(*design.weights[:i], even[i], *design.weights[i + 1 :]))
-        for i in differ
-        if union.twin[i] == i
+        replace(
+            design,
+            weights=tuple(
+                np.full(len(one), 1.0 / len(one)) if i in flat else one
+                for i, one in enumerate(design.weights)
+            ),
+        )
+        for flat in chosen
     ]
 
 

@@ -1,7 +1,7 @@
 """Numbers below ``tr M^½``: of a spectrum, and of sums of Kronecker products that are too large.
 
 Let E have orthonormal columns, M be positive, ``S = Eᵀ M E`` and ``R = Eᵀ M² E``. With
-``V = M^½ E S^-½`` an isometry, ``Vᵀ M^-½ V ≥ (Vᵀ M V)^-½``, for ``x^-½`` is operator convex, so that
+``V = M^½ E S^-½``, an isometry, ``Vᵀ M^-½ V ≥ (Vᵀ M V)^-½``: ``x^-½`` is operator convex. So
 
     tr Eᵀ M^½ E = tr S^½ Vᵀ M^-½ V S^½ ≥ tr S^½ (S^-½ R S^-½)^-½ S^½.
 
@@ -11,7 +11,7 @@ side is as large where M mixes no blocks.
 
 from collections.abc import Sequence
 from functools import reduce
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from strategies.operators import Array
 
 LARGEST_JOINED = 1600
 """Columns of which the whole spectrum is asked."""
-BLOCK = 64  # columns of a block
+BLOCKS_WORK = 3e8  # columns of all blocks times those of one, squared
 MOST_ENTRIES = 2**21  # of blocks at a time
 FAINT = 1e-6  # share of a block's largest eigenvalue below which a direction is left out
 EPS = float(np.finfo(float).eps)
@@ -42,9 +42,10 @@ def joined_root(grams: Sequence[Sequence[Array]], lows: Array) -> float:
     A block has a single column of some axes, and all columns of the others.
     """
     sizes = [len(one) for one in grams[0]]
-    if prod(sizes) * lows.shape[1] <= LARGEST_JOINED:
+    columns = prod(sizes) * lows.shape[1]
+    if columns <= LARGEST_JOINED:
         return float(root_traces(np.sum(wholes(grams, range(len(sizes)), lows), axis=0)).sum())
-    single = single_axes(grams, max(1, BLOCK // lows.shape[1]))
+    single = single_axes(grams, max(1, isqrt(int(BLOCKS_WORK / columns)) // lows.shape[1]))
     whole = wholes(grams, [n for n in range(len(sizes)) if n not in single], lows)
     first = np.array([outer([group[n].diagonal() for n in single]) for group in grams])
     second = np.array(

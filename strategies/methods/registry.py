@@ -11,6 +11,7 @@ from strategies.methods.kronecker_selections import kronecker_selections
 from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
 from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.product_marginals import product_marginals
+from strategies.methods.marginals.weighted_frames import weighted_kronecker
 from strategies.methods.ordered_cells import boxes, ordered_cells
 from strategies.methods.p_identity import p_identity
 from strategies.methods.row_space import row_space
@@ -21,6 +22,7 @@ from strategies.methods.workload_itself import identity, workload_itself
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
+    weighted_kronecker(),
     oblique_residuals(),
     joint_tables(),
     identity(),

@@ -54,6 +54,7 @@ from strategies.operators import (
     TableStack,
     Toeplitz,
     Transposed,
+    WeightedKronecker,
 )
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.masks.heaviest_cell import search_seconds
@@ -344,6 +345,11 @@ RULES = (
     Rule("p_identity", PIdentity, write_p_identity, read_p_identity, ("diagonal", *CSR)),
     Rule.by_fields("scaled", Scaled, {"weight": NUMBER, "inner": OPERATOR}),
     Rule.by_fields("row_scaled", RowScaled, {"weights": array_field(REAL, 1), "inner": OPERATOR}),
+    Rule.by_fields(
+        "weighted_kronecker",
+        WeightedKronecker,
+        {"weights": array_field(REAL, 1), "inner": OPERATOR},
+    ),
     Rule.by_fields("stack", Stack, {"blocks": OPERATORS}),
     Rule.by_fields("partition", Partition, {"blocks": OPERATORS}),
     Rule.by_fields("joint_marginals", JointMarginals, {"blocks": OPERATORS}),

@@ -36,6 +36,7 @@ from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.product_marginals import JointMarginals, ProductMarginals
 from strategies.operators.tables.table_stack import TableStack
 from strategies.operators.triangles import Semiseparable, Toeplitz
+from strategies.operators.weighted_kronecker import WeightedKronecker
 from strategies.operators.wrappers import Scaled, Transposed
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "TableStack",
     "Toeplitz",
     "Transposed",
+    "WeightedKronecker",
     "as_operator",
     "check_allocation",
     "cross_gram",

@@ -41,6 +41,7 @@ from strategies.operators import (
     Stack,
     TableStack,
     Toeplitz,
+    WeightedKronecker,
 )
 from strategies.operators.base.recovery import factorised, is_explicit
 from strategies.problem.strategy import in_unit
@@ -76,6 +77,11 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Scaled():
             weight = factor * operator.weight
             return _scaled(integer_form(operator.inner, 1.0).matrix, weight)
+        case WeightedKronecker() if is_integral(operator.inner):
+            values, is_exact = rounded_product(operator.weights, factor)
+            return IntegerForm(
+                WeightedKronecker(np.where(values, values, 1), operator.inner), is_exact
+            )
         case RowScaled() if is_integral(operator.inner):
             values, is_exact = rounded_product(operator.weights, factor)
             matrix = RowScaled(values, integer_form(operator.inner, 1.0).matrix)
@@ -303,6 +309,8 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
+    if isinstance(matrix, WeightedKronecker) and is_integral(matrix.inner):
+        return FACTORED_BITS
     if isinstance(matrix, ObliqueResiduals) and matrix.is_integral:
         plain = matrix.with_weights([1] * len(matrix.weights))
         return min(FACTORED_BITS, PRECISION_BITS + plain.largest_entry().bit_length())

@@ -50,6 +50,9 @@ OPERATORS: dict[str, Operator] = {
     "oblique residuals": ops.ObliqueResiduals(
         [WHOLE, REAL, WHOLE[:, :2]], [(), (0,), (1, 2)], [0.5, 2, 1.25]
     ),
+    "weighted kronecker": ops.WeightedKronecker(
+        [1, 2, 3, 4], ops.Kronecker([ops.Dense([[1, 1], [1, -1]]), ops.Dense([[1, 0], [2, 1]])])
+    ),
     "product marginals": ops.ProductMarginals(
         [WHOLE, REAL, WHOLE[:, :2]], [(0,), (1, 2)], [0.5, 2]
     ),

@@ -77,6 +77,7 @@ def tables(factors: list[np.ndarray], weights: dict[tuple[int, ...], float]) -> 
     return np.concatenate(blocks)
 
 
+SQUARE = [np.array([[1, 2], [-1, 1]]), np.array([[1, 1, 1], [1, -1, 0], [2, 0, -3]])]
 OBLIQUE = [np.array([[2, 1, 0], [0, 3, -1]]), np.array([[1, -2]]), np.triu(np.ones((3, 4), int))]
 STEEP = [
     np.array([[2, 0, 0], [0, 3, 0], [0, 0, 2], [1, -1, 1]]),
@@ -185,6 +186,16 @@ CASES: dict[str, Callable[[], Case]] = {
         tables(
             [np.array([[1, 0, 2], [2, 0, 4]]), np.array([[3, 1]])], {(1,): 1, (0, 1): 2, (0,): 1}
         ),
+    ),
+    "weighted kronecker": lambda: Case(
+        ops.WeightedKronecker(np.arange(1, 7), ops.Kronecker(list(map(ops.Dense, SQUARE)))),
+        np.arange(1, 7)[:, None] * np.kron(*SQUARE),
+    ),
+    "weighted kronecker of reals": lambda: Case(
+        ops.WeightedKronecker(
+            np.arange(6) - 2.5, ops.Kronecker([ops.Dense(0.3 * one) for one in SQUARE])
+        ),
+        (np.arange(6) - 2.5)[:, None] * np.kron(*(0.3 * one for one in SQUARE)),
     ),
     "product marginals": lambda: Case(
         ops.ProductMarginals(STEEP, [(0,), (1, 2), ()], [2, 1, 3]),
