@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Longs, plain_array
+from mrf_matrix.base.arrays import Bools, Longs, plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.forest import codes_in_words
 from strategies.operators import RowKronecker, check_allocation, fits
 
 
@@ -58,7 +60,19 @@ def path_matrix(forest: Forest) -> RowKronecker:
     check_allocation("masks of the paths", (forest.n_leaves, sum(forest.domain.sizes)), 1)
     matrix = RowKronecker.from_masks(leaf_masks(forest))
     # A validated forest's trees partition the domain: their rows need no check for overlaps.
-    return replace(matrix, groups=forest.leaf_tree.astype(np.int64))
+    trees, words = forest.leaf_tree.astype(np.int64), partial(path_in_words, forest.domain)
+    return replace(matrix, groups=trees, in_words=words)
+
+
+def path_in_words(domain: Domain, masks: Sequence[Bools]) -> str:
+    """Return which codes a path leaves of each attribute that it restricts.
+
+    >>> path_in_words(Domain.from_sizes([2, 3]), [np.array([1, 1]), np.array([0, 1, 0])])
+    'x1 = 1'
+    """
+    pairs = zip(domain.attributes, masks, strict=True)
+    said = [codes_in_words(one, np.flatnonzero(mask)) for one, mask in pairs if not np.all(mask)]
+    return " & ".join(said) or "all"
 
 
 def path_matrix_from_codes(

@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints, owned, plain_array
+from mrf_matrix.base.arrays import Codes, Ints, Longs, owned, plain_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
 from mrf_matrix.forests.partition import check_partition, decision_paths
@@ -100,10 +100,15 @@ def _lines(forest: Nodes, root: int, leaves: Sequence[str]) -> Iterator[tuple[st
 
 
 def condition(forest: Nodes, node: int, branch: int) -> str:
-    """Say which labels of the node's attribute follow a branch, runs of codes as ranges."""
+    """Say which labels of the node's attribute follow a branch."""
     attribute = forest.domain.attributes[forest.attribute[node]]
     start = int(forest.pattern[node])
     codes = np.flatnonzero(forest.branches[start : start + attribute.size] == branch)
+    return codes_in_words(attribute, codes)
+
+
+def codes_in_words(attribute: Attribute, codes: Longs) -> str:
+    """Say which labels some codes have, runs of codes as ranges."""
     labels = attribute.labels
     if len(codes) == 1:
         return f"{attribute.name} = {labels[int(codes[0])]}"

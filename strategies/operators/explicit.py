@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import Array, Real, check_allocation
+from strategies.operators.base.arrays import Array, Longs, Real, check_allocation
 from strategies.operators.base.operator import Norm, Operator, explicit
 from strategies.operators.base.validation import (
     as_shape,
@@ -77,6 +77,9 @@ class Dense(Operator):
             check_allocation("floats of an integer matrix", self.array.shape)
         return self.array.astype(np.float64, copy=False)
 
+    def take_rows(self, rows: Longs) -> Operator:
+        return Dense(self.array[rows], self.sizes)
+
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form; integers stay int64, so that answers stay exact."""
         return sparse.csr_array(self.array)
@@ -131,6 +134,9 @@ class Sparse(Operator):
 
     def _rmatmat(self, left: Array) -> Array:
         return cast(Array, self.matrix.T @ left)
+
+    def take_rows(self, rows: Longs) -> Operator:
+        return Sparse(self.matrix[rows], self.sizes)
 
     def to_sparse(self) -> sparse.csr_array:
         return self.matrix

@@ -67,6 +67,9 @@ class Product(Operator):
         """True where both factors do."""
         return self.left.prefers_sparse and self.right.prefers_sparse
 
+    def take_rows(self, rows: Longs) -> Operator:
+        return Product(self.left.take_rows(rows), self.right)
+
     @property
     def T(self) -> Operator:
         return Product(self.right.T, self.left.T)
@@ -257,6 +260,9 @@ class RowScaled(Weighted):
     def row_weights(self) -> Real:
         """The weights."""
         return self.weights
+
+    def take_rows(self, rows: Longs) -> Operator:
+        return RowScaled(self.weights[rows], self.inner.take_rows(rows))
 
     def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
         return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)

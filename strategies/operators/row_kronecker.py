@@ -1,6 +1,6 @@
 """Rows that are Kronecker products of 0/1 vectors: a forest's paths over a product domain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -62,6 +62,14 @@ ATTRIBUTE_SECONDS = 2e-9
 """Seconds to multiply two rows' inner products over the attributes, for each of them."""
 
 
+def has_repeats(rows: Integers | Bools | slice) -> bool:
+    """Tell whether an index takes a row twice."""
+    if isinstance(rows, slice) or np.asarray(rows).dtype.kind == "b":
+        return False
+    listed = np.asarray(rows, dtype=np.int64)
+    return len(np.unique(listed)) < listed.size
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RowKronecker(Operator):
     """The 0/1 matrix whose row r is the Kronecker product of one mask per attribute.
@@ -78,6 +86,8 @@ class RowKronecker(Operator):
     groups : ndarray of int, shape (o,), optional
         Rows of one group are pairwise disjoint (a tree's leaves): no cell lies in more rows
         than there are groups.
+    in_words : callable, optional
+        From the masks of one row, one an attribute, to words for it.
 
     Examples
     --------
@@ -91,6 +101,7 @@ class RowKronecker(Operator):
     bits: Bits
     sizes: tuple[int, ...]
     groups: Longs | None = None
+    in_words: Callable[[Sequence[Masks]], str] | None = None
     prefers_sparse = True
     is_binary = True
 
@@ -163,10 +174,23 @@ class RowKronecker(Operator):
         """Return the squared L2 norms of the rows of ``left @ A``, without n."""
         return combined_squares(left, self.masks, self.sizes)
 
-    def take_rows(self, index: Integers | Bools | slice) -> "RowKronecker":
-        """Return the rows at an index array, mask or slice."""
-        groups = None if self.groups is None else self.groups[index]
-        return RowKronecker(self.bits[index], self.sizes, groups)
+    def take_rows(self, rows: Integers | Bools | slice) -> "RowKronecker":
+        """Return the rows at an index array, mask or slice; they keep their groups and words.
+
+        A row that is taken twice shares cells with itself, so there are no groups then.
+        """
+        bits = self.bits[rows]
+        groups = None if self.groups is None else self.groups[rows]
+        if groups is not None and has_repeats(rows):
+            groups = None
+        return RowKronecker(bits, self.sizes, groups, self.in_words)
+
+    def row_words(self) -> list[str]:
+        """Return which cells every row holds, in words, "" where nobody said how."""
+        if self.in_words is None:
+            return super().row_words()
+        masks = self.all_masks()
+        return [self.in_words([mask[row] for mask in masks]) for row in range(len(self))]
 
     def unique_rows(self) -> tuple["RowKronecker", Longs, Longs]:
         """Return the distinct rows, the distinct row of every row, and how often each occurs."""

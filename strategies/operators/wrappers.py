@@ -2,12 +2,20 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real, check_allocation
-from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product, transpose
+from strategies.operators.base.operator import (
+    Norm,
+    Operator,
+    cross_gram,
+    multiple,
+    rows_product,
+    transpose,
+)
 from strategies.operators.base.validation import check_range, real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
@@ -67,6 +75,9 @@ class Weighted(Wrapper):
     def columns(self, cells: Integers) -> sparse.csr_array:
         return self._scale(self.inner.columns(cells))
 
+    def row_words(self) -> list[str]:
+        return self.inner.row_words()
+
     def row_gram(self) -> Array:
         return self.row_weights[:, None] * self.inner.row_gram() * self.row_weights
 
@@ -110,6 +121,13 @@ class Scaled(Weighted):
         weight = real_array("weight", self.weight, 0)
         object.__setattr__(self, "weight", weight.item())
         object.__setattr__(self, "sizes", self.inner.sizes)
+
+    def take_rows(self, rows: Longs) -> Operator:
+        return Scaled(self.weight, self.inner.take_rows(rows))
+
+    def scaled_by(self, number: SupportsFloat) -> Operator:
+        """Return the inner structure with the product of both numbers."""
+        return Scaled(self.weight * real_array("number", number, 0).item(), self.inner)
 
     @property
     def row_weights(self) -> Real:
@@ -191,6 +209,12 @@ class Scaled(Weighted):
         if self.weight == 0:
             raise ValueError("weight=0: a strategy of zeros measures nothing.")
         return 1.0 / self.weight
+
+
+@multiple.register
+def scaled(matrix: Operator, number: SupportsFloat) -> Scaled:
+    """Return a matrix with a weight."""
+    return Scaled(number, matrix)  # type: ignore[arg-type]
 
 
 @structure_energies.register

@@ -6,10 +6,10 @@ cheaper one. What makes another structure (`transpose`, `product`, `explicit`) i
 those structures register themselves with, so that the base knows none of them.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import singledispatch, wraps
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,6 +26,7 @@ from strategies.operators.base.arrays import (
     as_columns,
     check_allocation,
 )
+from strategies.operators.base.face import MatrixFace
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.validation import (
     densified,
@@ -60,7 +61,7 @@ def cached_per_value(
     return found
 
 
-class Operator(ABC):
+class Operator(MatrixFace):
     """A real matrix known by its action.
 
     Subclasses are frozen dataclasses. Columns are the cells of a domain; when the domain is a
@@ -70,11 +71,6 @@ class Operator(ABC):
 
     __array_ufunc__ = None  # so that `ndarray @ operator` reaches __rmatmul__
     sizes: tuple[int, ...] | None = None  # of the product domain whose cells are the columns
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns as exact Python integers (columns may exceed 2**63)."""
 
     @abstractmethod
     def _matmat(self, right: Array) -> Array:
@@ -117,6 +113,21 @@ class Operator(ABC):
     def __repr__(self) -> str:
         m, n = self.shape
         return f"{type(self).__name__}({m} x {n})"
+
+    # Parts and multiples --------------------------------------------------------------------
+
+    def take_rows(self, rows: Longs) -> "Operator":
+        """Return the rows of some numbers, as combinations of these where no rule keeps more."""
+        entries = np.ones(len(rows), dtype=np.int64), rows, np.arange(len(rows) + 1)
+        chosen = sparse.csr_array(entries, shape=(len(rows), self.shape[0]))
+        return product(explicit(chosen), self)
+
+    def scaled_by(self, number: SupportsFloat) -> "Operator":
+        """Return the matrix times a number; an integer keeps integers exact."""
+        return multiple(self, number)
+
+    def _explicit(self, form: Form) -> "Operator":
+        return explicit(form, self.sizes if form.shape[1] == self.shape[1] else None)
 
     # Products -------------------------------------------------------------------------------
 
@@ -320,6 +331,12 @@ class Operator(ABC):
 def transpose(matrix: Operator) -> Operator:
     """Return the structure of the transpose."""
     raise NotImplementedError(f"{type(matrix).__name__} has no transpose.")
+
+
+@singledispatch
+def multiple(matrix: Operator, number: SupportsFloat) -> Operator:
+    """Return the structure of a matrix times a number."""
+    raise NotImplementedError(f"{type(matrix).__name__} has no multiples.")
 
 
 @singledispatch

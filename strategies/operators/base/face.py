@@ -1,0 +1,247 @@
+"""What a matrix is expected to do by who knows NumPy and SciPy: parts, sums, forms, print."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+
+from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation
+from strategies.operators.base.validation import densified, plain_array
+
+if TYPE_CHECKING:
+    from strategies.operators.base.operator import Operator
+
+Places: TypeAlias = "int | slice | Sequence[int] | Integers"
+
+WHOLE_ROWS, WHOLE_COLUMNS = 16, 24  # up to which a matrix is printed whole
+CORNER_ROWS, CORNER_COLUMNS = 4, 5  # of each corner of a larger one
+GAP = "…"
+MOST_CELLS = 2**62  # or rows, of which a corner is looked up by number
+DIGITS = 4
+
+
+class MatrixFace(ABC):
+    """The manners of a matrix, all of them by its shape, its action and its explicit forms."""
+
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns as exact Python integers (columns may exceed 2**63)."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
+        """Return the entries, refused above the memory cap."""
+        return np.array(self._own.to_dense(), dtype=dtype, copy=copy or None)
+
+    def toarray(self) -> Array:
+        """Return the entries as an ndarray, as SciPy's sparse arrays do: `to_dense`."""
+        return self._own.to_dense()
+
+    def tocsr(self) -> sparse.csr_array:
+        """Return the entries in CSR form: `to_sparse`."""
+        return self._own.to_sparse()
+
+    @property
+    def nnz(self) -> int:
+        """Entries that are not 0, counted over an explicit form below the memory cap."""
+        form: Any = self._own.compact()
+        return int(np.count_nonzero(form) if isinstance(form, np.ndarray) else form.count_nonzero())
+
+    def matvec(self, right: ArrayLike) -> Array:
+        """Return ``A @ right`` for a vector, as `scipy.sparse.linalg.aslinearoperator` asks."""
+        return self._own.matmat(np.asarray(right).reshape(-1))
+
+    def rmatvec(self, left: ArrayLike) -> Array:
+        """Return ``A.T @ left`` for a vector."""
+        return self._own.rmatmat(np.asarray(left).reshape(-1))
+
+    # Parts ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: "Places | tuple[Places, Places]") -> "Operator | Array | float":
+        """Return rows, columns or entries.
+
+        ``A[i]`` is row i as an ndarray, below the memory cap. ``A[[i, j]]``, ``A[2:5]`` and a mask
+        of rows are matrices that keep the structure. ``A[:, cells]`` and ``A[rows, cells]`` are
+        explicit, ``A[i, j]`` is an entry.
+
+        Raises IndexError if there is no such row or cell.
+        """
+        if not isinstance(key, tuple):
+            return self._rows_at(key)
+        if len(key) != 2:
+            raise IndexError(f"{len(key)} indices: expected one for rows and one for cells.")
+        rows, cells = key
+        taken = (
+            self._own
+            if _is_everything(rows)
+            else self._own.take_rows(*_one_or_more(rows, self.shape[0]))
+        )
+        if _is_everything(cells):
+            return self._rows_at(rows)
+        places = _places(cells, self.shape[1], "cell")
+        part = taken.columns(np.atleast_1d(places))
+        single = isinstance(rows, int | np.integer), places.ndim == 0
+        if all(single):
+            return float(part.toarray()[0, 0])
+        if any(single):
+            return np.asarray(densified(part), dtype=np.float64).ravel()
+        return self._explicit(part)
+
+    def __iter__(self) -> Iterator[Array]:
+        """Yield rows as ndarrays."""
+        for row in range(len(self)):
+            yield self._row(row)
+
+    def _rows_at(self, key: Places) -> "Operator | Array":
+        places = _places(key, self.shape[0], "row")
+        return self._row(int(places)) if places.ndim == 0 else self._own.take_rows(places)
+
+    def _row(self, row: int) -> Array:
+        check_allocation(f"row {row} (A[[{row}]] keeps its structure)", (self.shape[1],))
+        entries: Array = self._own.take_rows(np.array([row])).to_dense()[0]
+        return entries
+
+    # Arithmetic -----------------------------------------------------------------------------
+
+    def __mul__(self, number: SupportsFloat) -> "Operator":
+        """Return the matrix times a number; ``@`` is the product of matrices."""
+        if np.ndim(number) or isinstance(number, MatrixFace):  # type: ignore[arg-type]
+            return NotImplemented
+        return self._own.scaled_by(number)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number: SupportsFloat) -> "Operator":
+        if np.ndim(number) or isinstance(number, MatrixFace):  # type: ignore[arg-type]
+            return NotImplemented
+        return self._own.scaled_by(1.0 / float(number))
+
+    def __neg__(self) -> "Operator":
+        return self._own.scaled_by(-1)
+
+    def __add__(self, other: "Operator | ArrayLike | sparse.sparray") -> "Operator":
+        """Return the sum: twice itself by a weight, others entry by entry below the memory cap."""
+        return self._own.scaled_by(2) if other is self else self._sum(other, 1.0)
+
+    def __radd__(self, other: "ArrayLike | sparse.sparray") -> "Operator":
+        return self._sum(other, 1.0)
+
+    def __sub__(self, other: "Operator | ArrayLike | sparse.sparray") -> "Operator":
+        return self._sum(other, -1.0)
+
+    def __rsub__(self, other: "ArrayLike | sparse.sparray") -> "Operator":
+        return self._own.scaled_by(-1)._sum(other, 1.0)
+
+    def _sum(self, other: Any, sign: float) -> "Operator":
+        theirs = other.compact() if isinstance(other, MatrixFace) else other  # type: ignore[attr-defined]
+        if not sparse.issparse(theirs):
+            theirs = plain_array("other", theirs)
+        if theirs.shape != self.shape:
+            raise ValueError(f"other has shape {theirs.shape}: expected {self.shape}.")
+        both = sparse.issparse(theirs) and self._own.prefers_sparse
+        check_allocation("a sum of matrices", (1,) if both else self.shape)
+        mine = self._own.compact() if both else self._own.to_dense()
+        return self._explicit(mine + sign * (theirs if both else densified(theirs)))
+
+    # Print ----------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """Show a small matrix whole, a large one by its corners; rows with their words."""
+        rows = self.shown_rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                [cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)] + [row[-1]]
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([repr(self), *lines])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.shown_rows()
+        )
+        return f"<table><caption>{escape(repr(self))}</caption>{body}</table>"
+
+    def shown_rows(self) -> list[list[str]]:
+        """Return what is printed: numbers of rows, entries, and the rows in words."""
+        m, n = self.shape
+        if m >= MOST_CELLS:
+            return []
+        rows, cells = _shown(m, WHOLE_ROWS, CORNER_ROWS), _shown(n, WHOLE_COLUMNS, CORNER_COLUMNS)
+        part = self._own.take_rows(
+            np.array([row for row in rows if row is not None], dtype=np.int64)
+        )
+        words = part.row_words()
+        kept = np.array([cell for cell in cells if cell is not None], dtype=np.int64)
+        entries = densified(part.columns(kept)) if n < MOST_CELLS else np.zeros((len(words), 0))
+        cells = cells if n < MOST_CELLS else [None]
+        lines, at = [], 0
+        for row in rows:
+            if row is None:
+                lines.append([GAP, *(GAP for _ in cells), ""])
+                continue
+            values = iter(entries[at].tolist())
+            shown = [GAP if cell is None else f"{next(values):.{DIGITS}g}" for cell in cells]
+            lines.append([str(row), *shown, words[at]])
+            at += 1
+        return lines
+
+    def row_words(self) -> list[str]:
+        """Return what every row asks in words, "" where nobody said."""
+        return [""] * len(self)
+
+    @property
+    def _own(self) -> "Operator":
+        return self  # type: ignore[return-value]
+
+    def _explicit(self, form: Any) -> "Operator":
+        raise NotImplementedError
+
+
+def _is_everything(key: object) -> bool:
+    return isinstance(key, slice) and key == slice(None)
+
+
+def _one_or_more(key: Places, length: int) -> tuple[Longs]:
+    return (np.atleast_1d(_places(key, length, "row")),)
+
+
+def _places(key: Places, length: int, what: str) -> Longs:
+    """Return places from 0, of shape () for a single one.
+
+    Raises IndexError, TypeError if a place is none.
+    """
+    if isinstance(key, slice):
+        start, stop, step = key.indices(length)
+        check_allocation(f"{what}s {start} to {stop}", (len(range(start, stop, step)),))
+        return np.arange(start, stop, step, dtype=np.int64)
+    places = plain_array(what, key)
+    if places.dtype.kind == "b":
+        if places.shape != (length,):
+            raise IndexError(f"a mask of shape {places.shape}: expected ({length},).")
+        return np.flatnonzero(places)
+    if places.ndim > 1 or (places.dtype.kind not in "iu" and places.size):
+        raise IndexError(f"{what}={key!r}: expected whole numbers, a slice or a mask.")
+    wrong = (places < -length) | (places >= length)
+    if wrong.any():
+        first = int(np.atleast_1d(places)[np.atleast_1d(wrong)][0])
+        raise IndexError(f"{what} {first}: expected 0 to {length - 1}.")
+    return np.where(places < 0, places + length, places).astype(np.int64)
+
+
+def _shown(length: int, whole: int, corner: int) -> list[int | None]:
+    """Return the places that are printed, None for those left out."""
+    if length <= whole:
+        return list(range(length))
+    return [*range(corner), None, *range(length - corner, length)]

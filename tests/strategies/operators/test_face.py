@@ -1,0 +1,118 @@
+"""Matrices behave as NumPy and SciPy lead to expect: every structure against its entries."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+
+import strategies.operators as ops
+from mrf_matrix import Attribute, Domain, RandomTrees, path_matrix
+from strategies.operators import MemoryCapError, memory_cap
+from tests.strategies.operators.test_laws import CASES, Case
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]()
+
+
+def test_forms_are_the_entries(case: Case) -> None:
+    matrix, entries = case.operator, case.twin
+    assert_allclose(np.asarray(matrix), entries, atol=1e-12)
+    assert_allclose(np.asarray(matrix, dtype=np.float32), entries, rtol=1e-6, atol=1e-6)
+    assert_allclose(matrix.toarray(), entries, atol=1e-12)
+    assert_allclose(matrix.tocsr().toarray(), entries, atol=1e-12)
+    assert matrix.nnz == np.count_nonzero(np.asarray(matrix))
+    assert (len(matrix), matrix.ndim, matrix.dtype) == (len(entries), 2, np.float64)
+    assert np.linalg.norm(matrix) == pytest.approx(np.linalg.norm(entries), abs=1e-12)
+
+
+def test_rows_and_cells_are_taken(case: Case) -> None:
+    matrix, entries = case.operator, case.twin
+    m, n = entries.shape
+    mask = RANDOM.random(m) < 0.5
+    for rows in (slice(1, None, 2), [0, m - 1, 0], [-1], mask, np.arange(m)[::-1]):
+        assert_allclose(np.asarray(matrix[rows]), entries[rows], atol=1e-12)
+        assert_allclose(
+            np.asarray(matrix[rows, [n - 1, 0]]), entries[rows][:, [n - 1, 0]], atol=1e-12
+        )
+    assert_allclose(matrix[-1], entries[-1], atol=1e-12)
+    assert_allclose(matrix[:, 0], entries[:, 0], atol=1e-12)
+    assert_allclose(np.asarray(matrix[:, : n // 2]), entries[:, : n // 2], atol=1e-12)
+    assert matrix[m - 1, n - 1] == pytest.approx(entries[-1, -1], abs=1e-12)
+    assert_allclose(list(matrix), entries, atol=1e-12)
+    for key in (m, [0, -m - 1], (0, n), np.ones(m + 1, bool), 0.5, (0, 0, 0)):
+        with pytest.raises(IndexError):
+            matrix[key]
+
+
+def test_multiples_and_sums(case: Case) -> None:
+    matrix, entries = case.operator, case.twin
+    other = RANDOM.normal(size=entries.shape)
+    for made, expected in (
+        (2 * matrix, 2 * entries),
+        (matrix * np.float64(0.5), 0.5 * entries),
+        (matrix / 4, entries / 4),
+        (-matrix, -entries),
+        (matrix + matrix, 2 * entries),
+        (matrix + other, entries + other),
+        (other - matrix, other - entries),
+        (matrix - ops.Dense(other), entries - other),
+        (sparse.csr_array(other) + matrix, entries + other),
+    ):
+        assert_allclose(np.asarray(made), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="other has shape"):
+        matrix + np.ones((len(entries) + 1, 1))
+    with pytest.raises(TypeError):
+        matrix * matrix
+
+
+def test_scipy_takes_it(case: Case) -> None:
+    taken, right = aslinearoperator(case.operator), RANDOM.normal(size=case.twin.shape[1])
+    assert_allclose(taken.matvec(right), case.twin @ right, atol=1e-9)
+    left = RANDOM.normal(size=case.twin.shape[0])
+    assert_allclose(taken.rmatvec(left), case.twin.T @ left, atol=1e-9)
+
+
+def test_print_shows_entries(case: Case) -> None:
+    first, *lines = str(case.operator).splitlines()
+    assert first == repr(case.operator)
+    assert len(lines) == min(len(case.twin), 9 if len(case.twin) > 16 else 16)
+    shown = lines[0].split()[1:]
+    wide = case.twin.shape[1] > 24
+    assert [float(one) for one in shown if one != "…"] == pytest.approx(
+        np.r_[case.twin[0, :5], case.twin[0, -5:]] if wide else case.twin[0], rel=1e-3
+    )
+    assert "<table>" in case.operator._repr_html_()
+
+
+def test_rows_of_a_forest_are_told_in_words() -> None:
+    domain = Domain(
+        [Attribute("age", edges=[0, 40, 60, 90]), Attribute("sex", categories=["F", "M"])]
+    )
+    paths = path_matrix(RandomTrees(n_trees=1, max_depth=2).grow(domain, random_state=0))
+    assert "age = [0, 40) & sex = F" in str(paths)
+    assert "age = [0, 40) & sex = F" in str(2 * paths[[0, 1, 2]])
+    assert "&amp; sex = F" in paths._repr_html_()
+
+
+def test_beyond_memory_rows_and_corners_still_show() -> None:
+    domain = Domain.from_sizes([4] * 30)
+    paths = path_matrix(RandomTrees(n_trees=3, max_depth=2).grow(domain, random_state=0))
+    assert "…" in str(paths)
+    assert paths[3:5].shape == (2, 4**30)
+    for refused in (lambda: np.asarray(paths), lambda: paths[0], lambda: paths + 2 * paths.T.T):
+        with pytest.raises(MemoryCapError):
+            refused()
+    assert str(ops.Identity(2**100)).startswith("Identity(")
+
+
+def test_sums_below_a_cap_are_of_sparse_entries() -> None:
+    with memory_cap(10**5):
+        both = ops.Identity(2000) + sparse.eye_array(2000)
+        assert both.nnz == 2000
+        with pytest.raises(MemoryCapError):
+            ops.Identity(2000) + np.ones((1, 2000)).repeat(2000, axis=0)
