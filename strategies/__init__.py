@@ -43,6 +43,16 @@ from strategies.search.select import SmallestBudget, select, smallest_budget
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation
     from strategies.allocation.allocate import allocate as allocate
+    from strategies.operator_files.matrix_files import load as load
+    from strategies.operator_files.matrix_files import save as save
+
+LATER = {
+    "Allocation": "strategies.allocation.allocate",
+    "allocate": "strategies.allocation.allocate",
+    "load": "strategies.operator_files.matrix_files",
+    "save": "strategies.operator_files.matrix_files",
+}
+"""Names whose rooms are loaded when they are first used."""
 
 __all__ = [
     "Allocation",
@@ -72,6 +82,7 @@ __all__ = [
     "kronecker_selections",
     "leaves",
     "levels",
+    "load",
     "marginals",
     "memory_cap",
     "merge_columns",
@@ -83,6 +94,7 @@ __all__ = [
     "product_marginals",
     "residual_marginals",
     "row_space",
+    "save",
     "select",
     "smallest_budget",
     "toeplitz",
@@ -95,7 +107,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load the conic room when it is first used."""
-    if name not in ("Allocation", "allocate"):
+    """Load a room when it is first used."""
+    if name not in LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("strategies.allocation.allocate"), name)
+    return getattr(import_module(LATER[name]), name)

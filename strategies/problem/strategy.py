@@ -28,8 +28,11 @@ from strategies.operators import (
     Sparse,
     Stack,
     as_operator,
+    check_allocation,
     errors_of_determined_rows,
+    estimate,
 )
+from strategies.operators import row_errors as errors_of_rows
 from strategies.operators.p_identity import PIdentity
 from strategies.operators.tables.weighted_tables import WeightedTables
 from strategies.operators.wrappers import Weighted
@@ -125,6 +128,66 @@ class Strategy:
         return self.matrix.sensitivity_is_exact(self.norm)
 
     @property
+    def error(self) -> float:
+        """``||W A⁺||_F²``: the loss over the squared sensitivity, of the objective."""
+        return self.loss / self.sensitivity**2
+
+    @cached_property
+    def gram(self) -> Operator:
+        """``AᵀA``, (n, n), refused above the memory cap."""
+        return Dense(self.matrix.gram_dense())
+
+    @cached_property
+    def pinv(self) -> Operator:
+        """``A⁺``, (n, m), refused above the memory cap: ``pinv @ y`` estimates every cell.
+
+        Examples
+        --------
+        >>> import strategies
+        >>> strategies.evaluate([[1, 1], [1, -1]]).pinv.toarray()
+        array([[ 0.5,  0.5],
+               [ 0.5, -0.5]])
+        """
+        m, n = self.matrix.shape
+        check_allocation("the pseudo-inverse of matrix", (n, m))
+        return Dense(self.matrix.least_squares(np.eye(m)))
+
+    def reconstruction(self, workload: object) -> Operator:
+        """Return ``W A⁺``, (q, m): what takes answers y back to a workload, ``W A⁺ y``.
+
+        The squared entries of row r add up to the error of query r; those of column i say what the
+        noise of answer i does to all queries.
+
+        Parameters
+        ----------
+        workload : ndarray, scipy sparse, or Operator of shape (q, n)
+
+        Raises
+        ------
+        RowSpaceError
+            If the matrix does not determine a row.
+        MemoryCapError
+            If it would not fit the memory cap.
+
+        Examples
+        --------
+        >>> import strategies
+        >>> W = [[1, 1], [1, 0]]
+        >>> found = strategies.evaluate(W, [[1, 1], [1, -1]], "l2")
+        >>> back = found.reconstruction(W).toarray()
+        >>> abs(back).round(6)
+        array([[1. , 0. ],
+               [0.5, 0.5]])
+        >>> float((back**2).sum().round(9)), found.error
+        (1.5, 1.5)
+        """
+        asked = as_operator(workload, "workload")
+        m = self.matrix.shape[0]
+        check_allocation("W A⁺", (asked.shape[0], m))
+        errors_of_rows(asked, self.matrix)  # refuses rows that it does not determine
+        return Dense(estimate(asked, self.matrix, np.eye(m)))
+
+    @property
     def alternatives(self) -> tuple["Strategy", ...]:
         """The other strategies found whose matrices were kept, best first.
 
@@ -150,7 +213,11 @@ class Strategy:
             if self.lower_bound > 0
             else "no lower bound is known, so it may be far from the optimum"
         )
-        found = f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {self.matrix!r}"
+        parts = f"{self.sensitivity**2:.6g} x {self.error:.6g}"
+        named = "||A||_1² x ||W A⁺||_F²" if self.norm == "l1" else "||A||_2² x ||W A⁺||_F²"
+        if self.objective == "max":
+            named = named.replace("||W A⁺||_F²", "the largest ||(W A⁺)_r||²")
+        found = f"{self.method}: loss {self.loss:.6g} = {parts} ({named}), {self.matrix!r}"
         return f"{found}; {known}"
 
     def __getstate__(self) -> dict[str, object]:

@@ -147,7 +147,7 @@ BY_TRIANGLE = 1000
 
 def evaluate(
     workload: object,
-    matrix: object,
+    matrix: object = None,
     norm: Norm = "l1",
     objective: Objective = "total",
     weights: object = None,
@@ -159,8 +159,8 @@ def evaluate(
     ----------
     workload : ndarray, scipy sparse, Operator or Gram, of shape (q, n)
         Every row a query over the n cells.
-    matrix : ndarray, scipy sparse or Operator, of shape (m, n)
-        What would be measured.
+    matrix : ndarray, scipy sparse or Operator, of shape (m, n), optional
+        What would be measured; the workload itself where nothing else is given.
     norm : {"l1", "l2"}, default="l1"
         "l1" for Laplace noise, "l2" for Gaussian noise.
     objective : {"total", "max"}, default="total"
@@ -190,9 +190,11 @@ def evaluate(
     >>> strategy = evaluate(np.tri(4), np.eye(4))
     >>> strategy.sensitivity, strategy.loss
     (1.0, 10.0)
+    >>> evaluate(np.tri(4)).loss
+    64.0
     """
     problem = Problem.of(workload, norm, objective, weights, groups)
-    operator = as_operator(matrix, "matrix")
+    operator = as_operator(workload if matrix is None else matrix, "matrix")
     return out_of_unit(assess(problem, operator, "given"), problem.power)
 
 
