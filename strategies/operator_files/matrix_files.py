@@ -29,8 +29,8 @@ def save(matrix: "MatrixLike | Strategy", path: "str | os.PathLike[str]") -> Non
     ----------
     matrix : Operator, ndarray, scipy sparse or Strategy
     path : str or path
-        ``.npy``, ``.npz``, ``.mtx`` and ``.csv`` hold entries alone, for other tools. With any other
-        ending the structure is kept, and of a strategy all that it says.
+        ``.npy``, ``.npz``, ``.mtx`` and ``.csv`` hold entries alone, for other tools. Any other
+        ending keeps the structure, and of a strategy all that it says.
 
     Raises
     ------

@@ -103,16 +103,16 @@ def test_strategies_never_cross_their_bound(made):
 def test_matrices_invert_each_other(made):
     from mrf_matrix.plotting import MatrixDisplay
 
-    display = MatrixDisplay.from_plan(made)
-    T, A, inverse = (display.matrices[name] for name in ("T", "A", "A+"))
+    display = MatrixDisplay.of(made)
+    T, A, inverse = (display.matrices[name] for name in ("T", "A", "A⁺"))
     assert T @ inverse @ A == pytest.approx(T)
     assert len(display.axes_) == 3
     with pytest.raises(ValueError, match="ensemble"):
-        MatrixDisplay.from_plan(made, ensemble=4)
+        MatrixDisplay.of(made, ensemble=4)
     large = plan(Domain.from_sizes([30, 30, 30], n_classes=2), epsilon=1, strategy="identity",
                  **SMALL)  # fmt: skip
     with pytest.raises(ValueError, match="entries"):
-        MatrixDisplay.from_plan(large)
+        MatrixDisplay.of(large)
 
 
 def test_the_front_holds_the_best(found):

@@ -1,0 +1,338 @@
+"""Pictures of matrices: T, Q, W, A, A⁺, W A⁺, where noise lands, and trees."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.forest import condition
+from mrf_matrix.planning import Plan
+from mrf_matrix.plotting.style import (
+    COLOURS,
+    DIVERGING,
+    GREY,
+    HEAT,
+    UNITS,
+    Display,
+    colour_bar,
+    literal,
+    load_pyplot,
+)
+from strategies import Strategy
+from strategies.operators import MatrixLike, Operator, as_operator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_ENTRIES = 2_000_000
+MOST_WORDS = 24
+"""Rows that are told in words beside a picture."""
+PANEL = (4.2, 3.8)  # inches
+ACROSS = 3
+
+
+class MatrixDisplay:
+    """Heat maps of matrices beside each other, zero white, signs in two hues.
+
+    Parameters
+    ----------
+    matrices : mapping of str to Operator, ndarray or scipy sparse
+        By their titles, such as "T" or "W A⁺".
+    axes : mapping of str to (str, str), optional
+        What rows and columns are; "row" and "column" where nothing is said.
+
+    Raises
+    ------
+    ValueError
+        If a matrix has more than two million entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mrf_matrix.plotting import MatrixDisplay
+    >>> shown = MatrixDisplay.of({"prefix sums": np.tri(4), "single cells": np.eye(4)})
+    >>> [one.get_title() for one in shown.axes_]
+    ['prefix sums, 4 × 4', 'single cells, 4 × 4']
+
+    Attributes
+    ----------
+    axes_, figure_ : list of matplotlib Axes, and Figure
+        Where they were drawn, after `plot`.
+    """
+
+    def __init__(
+        self,
+        matrices: Mapping[str, MatrixLike],
+        axes: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        if not matrices:
+            raise ValueError("matrices is empty: expected at least one, by its title.")
+        operators = {name: as_operator(one, name) for name, one in matrices.items()}
+        for name, one in operators.items():
+            if prod(one.shape) > MOST_ENTRIES:
+                raise ValueError(
+                    f"{name} has {prod(one.shape)} entries: expected at most {MOST_ENTRIES} for a "
+                    f"picture. Take some rows or cells: A[:100], A[:, :1000]."
+                )
+        self.matrices = {name: one.to_dense() for name, one in operators.items()}
+        self.words = {name: _row_words(one) for name, one in operators.items()}
+        self.sides = dict(axes or {})
+
+    @classmethod
+    def of(
+        cls,
+        what: "Operator | Strategy | Plan | Forest | Mapping[str, MatrixLike]",
+        workload: MatrixLike | None = None,
+        *,
+        ensemble: int = 0,
+        ax: "Sequence[Axes] | None" = None,
+    ) -> "MatrixDisplay":
+        """Draw whatever has matrices.
+
+        Parameters
+        ----------
+        what : Operator, Strategy, Plan, Forest, or mapping of str to those of matrices
+            Of a forest T; of a plan T or W, A and A⁺ of one ensemble; of a strategy A and A⁺, and
+            with a workload W and ``W A⁺`` too.
+        workload : Operator, ndarray or scipy sparse, optional
+            Of a strategy.
+        ensemble : int, default=0
+            Of a plan.
+        ax : sequence of matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it has no matrices, or they are too large for a picture.
+        """
+        return cls(*_matrices_of(what, workload, ensemble)).plot(ax=ax)
+
+    def plot(self, ax: "Sequence[Axes] | None" = None) -> "MatrixDisplay":
+        """Draw every matrix with a scale of its own."""
+        count = len(self.matrices)
+        if ax is None:
+            across = 2 if count == 2 * 2 else min(count, ACROSS)
+            down = -(-count // across)
+            size = (PANEL[0] * across, PANEL[1] * down)
+            _, ax = load_pyplot().subplots(down, across, figsize=size, layout="constrained")
+        axes: list[Axes] = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(axes) < count:
+            raise ValueError(f"ax holds {len(axes)} axes: expected {count}, one a matrix.")
+        for place in axes[count:]:
+            place.set_visible(False)
+        for place, (name, matrix) in zip(axes, self.matrices.items(), strict=False):
+            self._draw(place, name, matrix)
+        self.axes_, self.figure_ = axes[:count], axes[0].figure
+        return self
+
+    def _draw(self, place: "Axes", name: str, matrix: Array) -> None:
+        reach = float(np.abs(matrix).max()) or 1.0
+        image = place.imshow(
+            matrix, cmap=DIVERGING, vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest"
+        )
+        place.set_title(f"{literal(name)}, {matrix.shape[0]} × {matrix.shape[1]}", fontsize=10)
+        down, across = self.sides.get(name, ("row", "column"))
+        place.set_ylabel(down)
+        place.set_xlabel(across)
+        for axis in (place.xaxis, place.yaxis):  # rows and columns have whole numbers
+            axis.set_major_locator(load_pyplot().MaxNLocator(5, integer=True))
+        if words := self.words[name]:
+            place.set_yticks(range(len(words)), [literal(one) for one in words], fontsize=7)
+        colour_bar(image, place, "entry")
+
+
+def _row_words(matrix: Operator) -> list[str]:
+    """Return the rows in words where they are few and somebody said them."""
+    words = matrix.row_words() if matrix.shape[0] <= MOST_WORDS else []
+    return words if all(words) else []
+
+
+Drawn = tuple[dict[str, MatrixLike], dict[str, tuple[str, str]]]
+
+
+def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Drawn:
+    """Return matrices by their titles, and what rows and columns of each are."""
+    if workload is not None and not isinstance(what, Strategy):
+        raise TypeError(
+            f"workload with a {type(what).__name__}: expected one with a Strategy alone."
+        )
+    if isinstance(what, Strategy):
+        return _of_strategy(what, workload)
+    if isinstance(what, Plan):
+        return _of_plan(what, ensemble)
+    if isinstance(what, Forest):
+        return {"T": path_matrix(what)}, {"T": ("leaf", "cell")}
+    if isinstance(what, Operator):
+        return {repr(what).split("(")[0]: what}, {}
+    if isinstance(what, Mapping):
+        measured = [name for name, one in what.items() if isinstance(one, Strategy)]
+        found = {name: one.matrix if name in measured else one for name, one in what.items()}
+        return found, dict.fromkeys(measured, ("measurement", "cell"))
+    raise TypeError(
+        f"what is a {type(what).__name__}: expected an Operator, Strategy, Plan or Forest, or a "
+        f"mapping of titles to matrices."
+    )
+
+
+def _of_strategy(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
+    sides = {"A": ("measurement", "cell"), "A⁺": ("cell", "measurement")}
+    found: dict[str, MatrixLike] = {"A": strategy.matrix, "A⁺": strategy.pinv}
+    if workload is None:
+        return found, sides
+    found = {"W": workload, **found, "W A⁺": strategy.reconstruction(workload)}
+    return found, {**sides, "W": ("query", "cell"), "W A⁺": ("query", "measurement")}
+
+
+def _of_plan(plan: Plan, ensemble: int) -> Drawn:
+    """Return the workload, the strategy in its own units and its pseudo-inverse."""
+    if not 0 <= ensemble < len(plan.parts):
+        raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
+    part = plan.parts[ensemble]
+    rounded = part.mechanism.rounded
+    m, n = rounded.matrix.shape
+    if max(part.workload.shape[0], m) * n > MOST_ENTRIES:
+        raise ValueError(
+            f"the matrices of ensemble {ensemble} have more than {MOST_ENTRIES} entries: expected "
+            f"fewer for a picture; plan a smaller domain, or an ensemble of fewer attributes."
+        )
+    strategy = rounded.recovery.to_dense() / float(rounded.scale)  # what answers are taken back by
+    cell = "leaf" if plan.kind.answers_queries and plan.kind.is_disjoint else "cell"
+    queries = plan.kind.answers_queries
+    title = ("W = Q Tᵀ" if plan.kind.is_disjoint else "W = Q Tᵀ T") if queries else "T"
+    same = part.workload.shape[1] == strategy.shape[1]
+    found: dict[str, MatrixLike] = {
+        title: part.workload if same else strategy,
+        "A": strategy,
+        "A⁺": np.linalg.pinv(strategy),
+    }
+    return found, {
+        title: ("query" if queries else "leaf", cell),
+        "A": ("measurement", cell),
+        "A⁺": (cell, "measurement"),
+    }
+
+
+class NoiseDisplay(Display):
+    """Where noise lands: the variance of every query, or of every cell, by strategy.
+
+    Parameters
+    ----------
+    errors : mapping of str to ndarray
+        ``||A||² ||(W A⁺)_r||²`` of every row, by the strategies' names.
+    norm : {"l1", "l2"}
+    rows : str, default="query"
+        What a row is.
+    """
+
+    figsize = (7.2, 3.6)
+
+    def __init__(self, errors: Mapping[str, Array], norm: str, rows: str = "query") -> None:
+        lengths = {len(one) for one in errors.values()}
+        if len(lengths) != 1:
+            raise ValueError(f"errors of {sorted(lengths)} rows: expected some, all of one length.")
+        self.errors, self.norm, self.rows = dict(errors), norm, rows
+
+    @classmethod
+    def from_strategies(
+        cls,
+        strategies: Mapping[str, Strategy],
+        workload: MatrixLike,
+        *,
+        rows: str = "query",
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw the errors of a workload's rows; with the identity as workload those of cells."""
+        norms = {one.norm for one in strategies.values()}
+        if len(norms) != 1:
+            raise ValueError("strategies: expected some, all of one norm.")
+        errors = {name: one.row_errors(workload) for name, one in strategies.items()}
+        return cls(errors, norms.pop(), rows).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        table = np.array(list(self.errors.values()))
+        image = ax.imshow(table, cmap=HEAT, vmin=0.0, aspect="auto", interpolation="nearest")
+        ax.set_yticks(range(len(table)), [literal(name) for name in self.errors])
+        ax.set_xlabel(self.rows)
+        ax.xaxis.set_major_locator(load_pyplot().MaxNLocator(integer=True))
+        ax.set_title("where noise lands", fontsize=10)
+        colour_bar(image, ax, f"variance in {UNITS[self.norm]}")
+
+
+MOST_LEAVES = 40
+BOX = {"boxstyle": "round,pad=0.25", "linewidth": 0.8}
+
+
+class TreeDisplay(Display):
+    """One tree of a forest: what sends records to each branch, and the leaves by their rows of T.
+
+    Parameters
+    ----------
+    forest : Forest
+    tree : int, default=0
+
+    Raises
+    ------
+    ValueError
+        If there is no such tree, or it has more than forty leaves.
+    """
+
+    def __init__(self, forest: Forest, tree: int = 0) -> None:
+        if not 0 <= tree < forest.n_trees:
+            raise ValueError(f"tree={tree}: expected 0 to {forest.n_trees - 1}.")
+        self.n_leaves = int(np.count_nonzero(forest.leaf_tree == tree))
+        if self.n_leaves > MOST_LEAVES:
+            raise ValueError(
+                f"tree {tree} has {self.n_leaves} leaves: expected at most {MOST_LEAVES} for a "
+                f"picture; export_text writes larger ones."
+            )
+        self.forest, self.tree = forest, tree
+
+    @property
+    def figsize(self) -> tuple[float, float]:  # type: ignore[override]
+        """Inches: a line for each leaf."""
+        return (8.0, 0.9 + 0.32 * self.n_leaves)
+
+    @classmethod
+    def from_forest(cls, forest: Forest, tree: int = 0, *, ax: "Axes | None" = None) -> Self:
+        """Draw one tree, its root at the left."""
+        return cls(forest, tree).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        forest, root = self.forest, int(self.forest.roots[self.tree])
+        heights: dict[int, float] = {}
+        stack, order = [(root, 0, "all records")], []
+        while stack:
+            node, depth, words = stack.pop()
+            order.append((node, depth, words))
+            for branch in reversed(range(int(forest.n_children[node]))):
+                child = int(forest.first_child[node]) + branch
+                stack.append((child, depth + 1, condition(forest, node, branch)))
+        for node, _, _ in order:
+            if forest.leaf_index[node] >= 0:
+                heights[node] = -float(sum(forest.leaf_index[one] >= 0 for one in heights))
+        for node, _, _ in reversed(order):
+            first, fan = int(forest.first_child[node]), int(forest.n_children[node])
+            if fan:
+                heights[node] = float(np.mean([heights[first + branch] for branch in range(fan)]))
+        for node, depth, words in order:
+            first = int(forest.first_child[node])
+            for branch in range(int(forest.n_children[node])):
+                ends = heights[node], heights[first + branch]
+                ax.plot([depth, depth + 1], ends, color=GREY, linewidth=1.0, zorder=1)
+            leaf = int(forest.leaf_index[node])
+            told = f"{words}: leaf {leaf}" if leaf >= 0 else words
+            colour = COLOURS[0] if leaf >= 0 else GREY
+            ax.text(
+                depth, heights[node], literal(told), fontsize=8, ha="left", va="center",
+                bbox={**BOX, "facecolor": "white", "edgecolor": colour},
+            )  # fmt: skip
+        deepest = max(depth for _, depth, _ in order)
+        ax.set_xlim(-0.1, deepest + 0.9)
+        ax.set_ylim(min(heights.values()) - 0.7, 0.7)
+        ax.set_axis_off()
+        ax.set_title(f"tree {self.tree} of {forest.n_trees}", fontsize=10)
