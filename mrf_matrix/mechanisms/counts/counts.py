@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.base.shown import PrivateValue
@@ -24,10 +24,34 @@ from mrf_matrix.mechanisms.counts.cells import (
     flat_cells,
     summed_cells,
 )
-from strategies.operators import MemoryCapError, Operator, Product, RowKronecker, check_allocation
+from strategies.operators import (
+    MatrixLike,
+    MemoryCapError,
+    Operator,
+    Product,
+    RowKronecker,
+    as_operator,
+    check_allocation,
+)
 
 BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateAnswers(PrivateValue):
+    """``A D`` without noise: **private**, and shown to nobody; `measure` releases it."""
+
+    _values: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Measurements and classes, public."""
+        return self._values.shape
+
+    def __repr__(self) -> str:
+        m, k = self.shape
+        return f"PrivateAnswers({m} x {k}, private: measure(A, counts, budget) releases them)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,6 +176,23 @@ class CellCounts(PrivateValue):
                 "exceed the memory cap: expected a smaller strategy, or a larger memory_cap."
             ) from None
         return result
+
+    __array_ufunc__ = None  # so that `ndarray @ counts` comes here
+
+    def __rmatmul__(self, matrix: MatrixLike) -> PrivateAnswers:
+        """Return ``A @ counts``: answers without noise, which nothing shows.
+
+        >>> counts = count_cells(np.array([[0], [2]]), np.zeros(2, int), sizes=(3,), n_classes=1)
+        >>> np.tri(3) @ counts
+        PrivateAnswers(3 x 1, private: measure(A, counts, budget) releases them)
+        """
+        operator = as_operator(matrix)
+        check_columns(operator, self.sizes)
+        check_allocation("answers of the matrix", (operator.shape[0], self.n_classes))
+        result = np.zeros((operator.shape[0], self.n_classes))
+        for block, columns in self._columns(operator):
+            result += columns @ self.counts[block]
+        return PrivateAnswers(result)
 
     def _columns(self, operator: Operator) -> Iterator[tuple[slice, sparse.csr_array]]:
         """Yield blocks of cells with the operator's columns there, as many as memory suits."""

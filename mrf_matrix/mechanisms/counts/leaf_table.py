@@ -9,7 +9,16 @@ from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import PublicDomain, checked_counts, counted_over
-from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
+from mrf_matrix.mechanisms.counts.counts import PrivateAnswers
+from strategies.operators import (
+    Marginals,
+    MatrixLike,
+    Operator,
+    RowKronecker,
+    RowScaled,
+    Scaled,
+    as_operator,
+)
 from strategies.operators.masks.components import mask_rows
 
 
@@ -64,6 +73,12 @@ class LeafCounts(PrivateValue):
             raise ValueError("leaf counts of different forests: expected one public forest.")
         both = self.provenance | other.provenance
         return LeafCounts(self.paths, self.counts + other.counts, self.domain, both)
+
+    __array_ufunc__ = None  # so that `ndarray @ counts` comes here
+
+    def __rmatmul__(self, matrix: MatrixLike) -> PrivateAnswers:
+        """Return ``A @ counts``: answers without noise, which nothing shows."""
+        return PrivateAnswers(self.answers(as_operator(matrix)).astype(np.float64))
 
     def answers(self, operator: Operator) -> Longs:
         """Return ``A D`` exactly, shape (m, k), where each row of A is a leaf's, weighted.

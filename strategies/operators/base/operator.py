@@ -155,6 +155,8 @@ class Operator(MatrixFace):
     def __matmul__(self, other: "Operator | ArrayLike | sparse.sparray") -> "Operator | Array":
         if isinstance(other, Operator):
             return product(self, other)
+        if getattr(other, "__array_ufunc__", True) is None:  # it says itself what a product is
+            return NotImplemented
         return self.matmat(densified(other))
 
     def __rmatmul__(self, other: ArrayLike | sparse.sparray) -> Array:
