@@ -51,16 +51,13 @@ class Rows:
         return cls(rows, groups, np.bincount(groups))
 
     def gram(self, weights: Array) -> Array:
-        """Return the Gram of the rows with the weights of their groups."""
         return (self.rows * (weights / self.counts)[self.groups][:, None]).T @ self.rows
 
     def means(self, values: Array) -> Array:
-        """Return the means of the rows' values over groups."""
         return np.bincount(self.groups, values) / self.counts
 
 
 def outer(vectors: Sequence[Array]) -> Array:
-    """Return the outer product of some vectors."""
     return np.asarray(reduce(np.multiply.outer, vectors, np.ones(())))
 
 
@@ -96,7 +93,6 @@ class LargestClimb:
         self.kept, self.shares = self.frames, np.ones(len(union.sets))
 
     def to(self, tolerance: float, most: int) -> Design:
-        """Climb until the gap is small, or some steps are taken in all; return the best found."""
         while not self.is_done and self.step < most:
             self.take_step(tolerance)
         weights = tuple(frame.weights for frame in self.frames)
@@ -106,7 +102,6 @@ class LargestClimb:
         )
 
     def take_step(self, tolerance: float) -> None:
-        """Solve the frames, keep them where they are the best, and move on."""
         union = self.union
         inside, rest = self.solved(everything=self.step == 0)
         products, errors = self.products(inside, rest)

@@ -240,7 +240,6 @@ def largest_entries(workload: Operator, aim: Aim) -> float:
 
 
 def nonempty(rows: MaskRows) -> Bools:
-    """Tell which rows of masks have a cell."""
     return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0))
 
 
@@ -263,12 +262,10 @@ class Certificate:
 
     @cached_property
     def value(self) -> float:
-        """The bound."""
         with one_thread():
             return lower_bound(self.problem)
 
     def __call__(self) -> float:
-        """Return the bound."""
         return self.value
 
 
@@ -347,7 +344,6 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
 
 
 def climbed_paths_bound(problem: Problem, work: float) -> float:
-    """Return the bound at weights climbed over all cells, 0 where paths are too many for that."""
     climb = path_climb(problem)
     if climb is None or (climb.best is None and max(climb.paths.mix.shape) > LARGEST_GRAM):
         return 0.0

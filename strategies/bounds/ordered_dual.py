@@ -72,7 +72,6 @@ def bands(gram: OrderedGram, weights: Array) -> tuple[Array, Array]:
 
 
 def assess_ordered(gram: OrderedGram, weights: Array) -> Dual:
-    """Return what a distribution over the cells proves."""
     ratios = root_diagonal(*bands(gram, weights)) / weights
     return Dual(weights, float(weights @ ratios), ratios)
 
@@ -139,8 +138,6 @@ def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
 
 
 def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual:
-    """Return the best weights found from some, by multiplicative updates."""
-
     def move(last: Dual, power: float) -> Dual:
         return assess_ordered(gram, updated_weights(last, power))
 
@@ -160,7 +157,6 @@ def steps_within(n: int, work: float) -> int:
 
 
 def ordered_bound(gram: OrderedGram, weights: Array) -> float:
-    """Return the bound at given weights, rounded down."""
     return certified_root(*bands(gram, weights))
 
 
@@ -190,7 +186,6 @@ class FittedDual:
 
 @cached_per_value
 def fitted_dual(problem: Problem) -> FittedDual | None:
-    """Return the weights for a problem of ranges, found once; None for other problems."""
     ranges = problem.ranges
     if ranges is None:
         return None
@@ -274,12 +269,10 @@ class PrefixRows:
 
     @property
     def n(self) -> int:
-        """Number of cells."""
         return int(self.ends.max()) + 1
 
     @property
     def n_groups(self) -> int:
-        """Number of groups."""
         return int(self.groups.max()) + 1
 
     @property
@@ -289,7 +282,6 @@ class PrefixRows:
 
     @property
     def coarser(self) -> "PrefixRows":
-        """Every second row of plain ones, over every second cell."""
         squares = self.squares[::2]
         cells = np.arange(len(squares))
         return PrefixRows(cells, squares, cells, cells, self.is_flipped)
@@ -333,19 +325,16 @@ def row_weights(rows: PrefixRows, groups: Array) -> Array:
 
 
 def prefix_bands(rows: PrefixRows, groups: Array, cells: Array) -> tuple[Array, Array]:
-    """Return the diagonal (n,) and the side diagonal (n - 1,) of K."""
     return two_sided(row_weights(rows, groups), cells)
 
 
 def two_sided(sums: Array, cells: Array) -> tuple[Array, Array]:
-    """Return both diagonals for given u and y."""
     inverse = 1.0 / sums
     diagonal = (inverse + np.concatenate([[0.0], inverse[:-1]])) / cells
     return diagonal, -inverse[:-1] / np.sqrt(cells[:-1] * cells[1:])
 
 
 def assess_prefix(rows: PrefixRows, groups: Array, cells: Array) -> JointDual:
-    """Return what weights of the groups and of the cells prove."""
     sums = row_weights(rows, groups)
     norms = root_diagonal(*two_sided(sums, cells)) / cells
     errors = root_diagonal(*two_sided(cells[::-1], sums[::-1]))[::-1] / sums
@@ -373,7 +362,6 @@ def climb_prefix(rows: PrefixRows, work: float) -> JointDual:
 
 @cached_per_value
 def prefix_dual(problem: Problem, rows: PrefixRows) -> JointDual:
-    """Return the weights of a problem of prefix sums, climbed once."""
     return climb_prefix(rows, PREFIX_WORK)
 
 

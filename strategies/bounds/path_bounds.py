@@ -58,17 +58,14 @@ class PatternRows:
 
     @property
     def n_paths(self) -> int:
-        """Distinct paths p."""
         return int(self.mix.shape[1])
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes."""
         return tuple(int(pattern.shape[1]) for pattern in self.patterns)
 
     @property
     def varied(self) -> list[int]:
-        """Attributes whose masks are not all free."""
         return [i for i, pattern in enumerate(self.patterns) if not pattern.all()]
 
     def masks(self) -> list[Bools]:
@@ -77,7 +74,6 @@ class PatternRows:
         return [pattern[number] for pattern, number in pairs]
 
     def shares(self) -> Array:
-        """Return each path's share of all cells, shape (p,)."""
         result = np.ones(self.n_paths)
         for i in self.varied:
             result *= self.patterns[i].mean(axis=1)[self.numbers[i]]
@@ -185,7 +181,6 @@ def split_rows(paths: PatternRows) -> tuple[list[SetRows], int]:
 
 
 def heaviest(rows: Longs, weights: Array) -> Longs:
-    """Return the heaviest of some rows, as many as are kept."""
     return rows[np.argsort(-weights[rows], kind="stable")[:MOST_ROWS]]
 
 
@@ -198,7 +193,6 @@ def centred_basis(size: int) -> Array:
 
 
 def subsets(count: int) -> Bools:
-    """Return all subsets of some attributes, shape (2**count, count)."""
     return (np.arange(1 << count)[:, None] >> np.arange(count) & 1).astype(bool)
 
 
@@ -239,7 +233,6 @@ def split_block(
 
 
 def row_products(left: Array, right: Array) -> Array:
-    """Return the row-wise Kronecker products of two arrays."""
     return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
 

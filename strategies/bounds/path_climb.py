@@ -87,7 +87,6 @@ class PathColumns:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Codes of the attributes that paths test."""
         return tuple(len(mask) for mask in self.masks)
 
     def met(self, cells: Longs) -> Floats:
@@ -146,18 +145,15 @@ class PathClimb:
 
     @cached_property
     def columns(self) -> PathColumns:
-        """The workload's columns; a spectrum of its rows' inner products."""
         return PathColumns.of(self.paths)
 
     @property
     def least_seconds(self) -> float:
-        """Return the seconds of the shortest climb on the reference machine."""
         q, p = self.paths.mix.shape
         first = round_seconds(q, p, self.paths.sizes)
         return 50.0 * q**3 / SPEED + 2 * update_seconds(self.paths) + first
 
     def to(self, tolerance: float, work: float) -> PathProof:
-        """Return the best proof within a work allowance in all, or once its gap is small."""
         if self.last is None:
             self.begin(CLIMB_SHARE * work)
         while self.best is None or (
@@ -168,7 +164,6 @@ class PathClimb:
         return self.best
 
     def next_seconds(self) -> float:
-        """Return the seconds of the next round on the reference machine."""
         held = FIRST_CELLS if self.last is None else len(self.last.cells)
         r, p = self.columns.basis.shape
         return round_seconds(r, p, self.columns.sizes, held)
@@ -305,18 +300,15 @@ def squared_norms(columns: Floats, inverse: Array) -> Array:
 
 
 def distinct(cells: Longs) -> Longs:
-    """Return every cell once."""
     return cells[unique_rows(np.ascontiguousarray(cells))[0]]
 
 
 def unseen(cells: Longs, known: Longs) -> Longs:
-    """Return the distinct cells that are not known yet."""
     first, _ = unique_rows(np.concatenate([known, cells]))
     return cells[first[first >= len(known)] - len(known)]
 
 
 def round_seconds(r: int, p: int, sizes: tuple[int, ...], held: int = FIRST_CELLS) -> float:
-    """Return the seconds of a round for so many dimensions, paths, codes and cells."""
     looked = 8 * ADDED + CLIMBERS * sum(sizes)
     work = UPDATES * (3.0 * held * r**2 + 25.0 * r**3) + looked * 2.0 * r * (p + r)
     met = looked * (CELL_SECONDS + MET_SECONDS * p * len(sizes))
@@ -324,7 +316,6 @@ def round_seconds(r: int, p: int, sizes: tuple[int, ...], held: int = FIRST_CELL
 
 
 def update_seconds(paths: PatternRows) -> float:
-    """Return the seconds of one update of a product's weights on the reference machine."""
     side = max(paths.mix.shape)
     return 1e-3 + 25.0 * side**3 / SPEED + (2e-8 + 2e-9 * len(paths.varied)) * side**2
 

@@ -207,7 +207,6 @@ class Sectors:
         return sum(self.term(chosen, above, known) for chosen, above in pairs)
 
     def term(self, chosen: tuple[int, ...], above: Longs, known: dict[object, float]) -> float:
-        """Return the nuclear norm of one block, bounded below."""
         groups = self.grouped(chosen, above)
         largest = max(weight for group in groups.values() for weight in group.values())
         if largest <= 0.0:
@@ -357,7 +356,6 @@ def tables_bound(problem: Problem, work: float) -> float:
 
 
 def step_seconds(union: TableUnion, is_total: bool = True) -> float:
-    """Return the seconds of one step: a spectrum and a few products an attribute, and the rows."""
     own = set(union.twin) & set(union.moving)
     cubes = sum(60.0 * float(union.sizes[i]) ** 3 for i in own)
     seconds = 1e-4 * (1 + len(own)) + 2e-7 * len(union.pairs[0]) + cubes / SPEED
@@ -368,5 +366,4 @@ def step_seconds(union: TableUnion, is_total: bool = True) -> float:
 
 
 def frames_fit(union: TableUnion) -> bool:
-    """Tell whether the largest frame fits in memory a few times."""
     return fits((max(union.sizes),) * 2, 64)

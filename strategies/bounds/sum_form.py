@@ -83,13 +83,11 @@ class JointTables:
         return Basis(np.column_stack([own @ kept, rest]), kept.shape[1], whole.places)
 
     def to(self, tolerance: float, most: int) -> None:
-        """Climb until gap and gain are small, or some steps are taken in all."""
         while not self.is_done and self.step < most:
             self.take_step(tolerance)
             self.step += 1
 
     def take_step(self, tolerance: float) -> None:
-        """Solve with all tables, keep them where they are the best, and move on."""
         solve = JointSolve(tuple(self.bases), tuple(self.triangles), self.shared.width)
         white = [solve.whitened(t, rows) for t, rows in enumerate(self.rows)]
         error = sum(float((own**2).sum() + (shared**2).sum()) for own, shared in white)
@@ -196,7 +194,6 @@ def problem_tables(problem: Problem) -> tuple[TableStack, SharedColumns] | None:
 
 
 def tables_fit(shared: SharedColumns) -> bool:
-    """Tell whether metrics of all tables, and of what they share, fit in memory a few times."""
     cells = [prod(shared.sizes[i] for i in one) for one in shared.tables]
     if max(cells) > LARGEST_TABLE or shared.width > LARGEST_SHARED:
         return False
@@ -204,7 +201,6 @@ def tables_fit(shared: SharedColumns) -> bool:
 
 
 def step_seconds(asked: TableStack, shared: SharedColumns) -> float:
-    """Return the seconds of the reference machine for a step: a few factors and spectra a table."""
     cubes = 10.0 * shared.width**3
     for table, blocks in zip(shared.tables, blocks_below(asked, shared.tables), strict=True):
         sizes = [shared.sizes[i] for i in table]
@@ -249,7 +245,6 @@ def joint_bound(problem: Problem, work: float) -> float:
 
 
 def attribute_weights(climb: JointTables) -> list[Array]:
-    """Return the mean over tables of the weights of every attribute's codes."""
     sizes, tables = climb.shared.sizes, climb.shared.tables
     sums = [np.full(size, 1e-12) for size in sizes]
     for table, weights in zip(tables, climb.kept[1], strict=True):
@@ -260,7 +255,6 @@ def attribute_weights(climb: JointTables) -> list[Array]:
 
 
 def bound_at(climb: JointTables, weights: Sequence[Array]) -> float:
-    """Return the bound at a product of weights of codes."""
     roots = [np.sqrt(one) for one in weights]
     width = climb.shared.width
     low = np.zeros((width, width))

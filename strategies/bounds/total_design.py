@@ -160,7 +160,6 @@ class OrderedTotals:
 
     @classmethod
     def of(cls, kind: Kind) -> "OrderedTotals | None":
-        """Return the form of a kind, None where it has none."""
         known = ordered_gram(kind.rows)
         if known is None:
             return None
@@ -222,7 +221,6 @@ class Design:
 
 
 def best_shares(errors: Array) -> Array:
-    """Return shares of the squared sensitivity for sets of some errors."""
     root = np.sqrt(np.maximum(errors, NEGLIGIBLE * errors.max()))
     return np.asarray(root / root.sum())
 
@@ -300,7 +298,6 @@ class TotalClimb:
         self.age = WARM
 
     def mixed(self, i: int, slopes: Array) -> Array:
-        """Return the sum of an attribute's Grams at some slopes."""
         pairs = zip(slopes[i], self.union.kinds[i], strict=False)
         return np.asarray(np.sum([x * kind.gram for x, kind in pairs], axis=0), np.float64)
 
@@ -312,7 +309,6 @@ class TotalClimb:
         self.total = self.total[twin]
 
     def solve_frames(self, chosen: list[int], everything: bool) -> None:
-        """Solve some frames, and take what their kinds say of them."""
         for i in chosen:
             frame, kinds = self.frames[i], self.union.kinds[i]
             if everything or i in self.union.moving:
@@ -323,7 +319,6 @@ class TotalClimb:
                 self.total[i, k] = frame.z @ kind.gram @ frame.z
 
     def errors(self) -> tuple[Array, Array]:
-        """Return the errors of sets within tables, and of sets."""
         every, kind = np.arange(self.union.count), self.union.kind
         inside, rest = self.residual[every, kind], self.total[every, kind]
         parts = np.where(self.inside, inside[self.of_table], 1.0)
@@ -342,14 +337,12 @@ class TotalClimb:
         self.total_slopes /= np.maximum(self.total, TINY)
 
     def move(self, power: float, step: int) -> None:
-        """Move the directions and the weights of codes."""
         for i in self.own:
             if i in self.union.moving:
                 self.frames[i].move_direction(self.mixed(i, self.total_slopes))
                 self.frames[i].move_weights(power, step)
 
     def to(self, tolerance: float, most: int) -> "Design":
-        """Climb until the gap is small, or some steps are taken in all; return the best found."""
         while not self.is_done and self.step < most:
             self.take_step(tolerance)
         weights = tuple(frame.weights for frame in self.frames)
@@ -357,7 +350,6 @@ class TotalClimb:
         return Design(tuple(self.kept), self.shares, self.best * unit, weights, self.union)
 
     def take_step(self, tolerance: float) -> None:
-        """Solve the frames, keep them where they are the best, and move on."""
         union = self.union
         self.solve(everything=self.step == 0)
         each, errors = self.errors()

@@ -110,7 +110,6 @@ def overlaps(left: Sequence[Bools], right: Sequence[Bools]) -> Bools:
 
 
 def refine(one: Partition, other: Partition) -> Partition:
-    """Return the common refinement of two partitions."""
     first, second = np.nonzero(overlaps(one.masks, other.masks))
     masks = tuple(a[first] & b[second] for a, b in zip(one.masks, other.masks, strict=True))
     weights = one.weights[first] + other.weights[second]
@@ -149,7 +148,6 @@ class Joiner:
         return np.where(allowed, gain, -np.inf)
 
     def join(self, i: int, j: int) -> None:
-        """Replace two partitions by their refinement."""
         joined = refine(self.parts[i], self.parts[j])
         kept = [k for k in range(len(self.parts)) if k not in (i, j)]
         self.parts = [self.parts[k] for k in kept] + [joined]
@@ -223,7 +221,6 @@ class BoxLoss:
 
     @cached_property
     def work(self) -> float:
-        """Seconds of one evaluation on the reference machine."""
         m, r = self.coordinates.shape
         return 2e-4 + 2.5e-10 * float(r * r * (m + r))
 
@@ -268,7 +265,6 @@ def membership(rows: MaskRows, parts: list[Partition]) -> sparse.csr_array:
 
 
 def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[float, Array]:
-    """Minimise the loss over the partitions' weights; return (log loss, weights)."""
     start = start / start.mean()
     if iterations < 1:
         return loss.log_loss(start, norm)[0], start
@@ -285,7 +281,6 @@ def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[f
 
 
 def refined_partitions(problem: Problem, search: Search) -> Operator:
-    """Return weighted common refinements of the workload's groups of disjoint rows."""
     rows = mask_rows(problem.workload)
     if rows is None or rows.groups is None:
         raise ValueError(
@@ -338,7 +333,6 @@ def applies(problem: Problem) -> bool:
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of one factorisation of the rows and of an evaluation."""
     rows = problem.workload.shape[0]
     return SECONDS_PER_CUBE * float(rows) ** 3 + evaluation_seconds(problem, rows)
 

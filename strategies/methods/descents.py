@@ -110,7 +110,6 @@ def minimise_sparse(
 
 
 def step_seconds(operations: float, variables: int) -> float:
-    """Return the seconds of one step on the reference machine, by its counts."""
     return OVERHEAD + operations / PRODUCTS + ENTRIES * variables
 
 
@@ -154,7 +153,6 @@ class ErrorNorm:
 
     @property
     def rounds(self) -> tuple["ErrorNorm", ...]:
-        """The norms that a descent goes through in turn."""
         return (self,) if self.groups is None else tuple(self.at(power) for power in POWERS)
 
 
@@ -337,11 +335,9 @@ def powered_rows(rows: Array, power: float = 2.0) -> Array:
 
 
 def gaussian_rows(factor: Array, work: float) -> Array:
-    """Return rows close to the optimum for Gaussian noise (r, g)."""
     steps = steps_within(update_seconds(factor), work)
     return gaussian_strategy(factor, ascend(factor, 1e-4, steps))
 
 
 def random_rows(generator: np.random.Generator, count: int, cells: int) -> Array:
-    """Return rows of uniform random entries."""
     return generator.random((count, cells))

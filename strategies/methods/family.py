@@ -77,7 +77,6 @@ def has_few_cells(problem: Problem, most: int, squares: int, fewest: int = 1) ->
 
 
 def always(problem: Problem) -> bool:
-    """Return True: a family that is worth its time wherever it serves."""
     return True
 
 
@@ -116,7 +115,6 @@ def explicit_seconds(problem: Problem) -> float:
 
 
 def no_selection(workload: Operator, work: float, method: object = "auto") -> Operator:
-    """Refuse to select for a part: only a portfolio can."""
     raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
 
 
@@ -248,7 +246,6 @@ def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
 
 
 def checked_count(name: str, value: int | None, least: int, meaning: str) -> None:
-    """Refuse an option that is no whole number of at least some size; None passes."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -256,6 +253,5 @@ def checked_count(name: str, value: int | None, least: int, meaning: str) -> Non
 
 
 def checked_switch(name: str, value: bool) -> None:
-    """Refuse an option that is neither True nor False."""
     if not isinstance(value, bool):
         raise ValueError(f"{name}={value!r}: expected True or False.")

@@ -88,7 +88,6 @@ BRIEFLY = 0.6
 
 
 def optimal_rows(problem: Problem, search: Search) -> Operator:
-    """Return the strategy of least loss for "l2", over the merged cells."""
     prefix = long_prefix_rows(problem)
     if prefix is not None:
         return prefix_root(prefix, prefix_dual(problem, prefix))
@@ -166,7 +165,6 @@ EQUAL = 1e-12  # difference of weights that is rounding
 
 
 def combined_paths(workload: Operator) -> RowKronecker | None:
-    """Return the paths that a workload's rows combine, None where they combine none."""
     combined = False
     while isinstance(workload, Scaled | RowScaled | Product):
         combined = combined or isinstance(workload, Product)
@@ -203,13 +201,11 @@ def multiplicities(mix: sparse.csr_array) -> Array:
 
 
 def leaves_apply(problem: Problem) -> bool:
-    """Tell whether the rows combine paths, few enough for their inner products."""
     paths = combined_paths(problem.workload)
     return paths is not None and paths.shape[0] <= MOST_LEAVES
 
 
 def leaf_seconds(problem: Problem) -> float:
-    """Return the seconds of one evaluation of all leaves."""
     paths = combined_paths(problem.workload)
     return 0.0 if paths is None else evaluation_seconds(problem, paths.shape[0])
 
@@ -265,7 +261,6 @@ def combinations(climb: PathClimb, work: float) -> tuple[Array, float, float]:
 
 
 def side_by_side(climb: PathClimb, parts: list[Longs], work: float) -> tuple[Array, float]:
-    """Return the best combinations of each part's paths, and the sum of the squared norms."""
     blocks, square = [], 0.0
     for number, chosen in enumerate(parts):
         one = PathClimb(part_of(climb.paths, chosen), np.random.default_rng(number))
@@ -321,12 +316,10 @@ def part_of(paths: PatternRows, chosen: Longs) -> PatternRows:
 
 @cached_per_value
 def parts_of(climb: PathClimb) -> list[Longs]:
-    """Return the parts of a climb's paths that are searched together, found once."""
     return searchable_parts(climb.paths)
 
 
 def sensitivity_seconds(climb: PathClimb) -> float:
-    """Return the seconds that the sensitivity over all cells may take."""
     masks = climb.paths.masks()
     return sum(search_seconds([mask[one] for mask in masks]) for one in parts_of(climb))
 

@@ -184,7 +184,6 @@ def rows_seconds(parted: Partition) -> float:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the workload is a union of Kronecker products over the same small factors."""
     blocks = kronecker_blocks(problem.workload)
     if not blocks:
         return False

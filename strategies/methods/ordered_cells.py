@@ -105,7 +105,6 @@ def ordered_strategy(problem: Problem, search: Search) -> Operator:
 
 
 def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator:
-    """Return the best strategy found for ranges of the merged cells."""
     tree = best_hierarchy(ranges, problem.norm)
     if problem.norm == "l2" and fits((ranges.n, ranges.n), 24) and ranges.n <= LARGEST_DENSE:
         dual = fitted_dual(problem)
@@ -276,7 +275,6 @@ def product_rows(workload: Operator) -> tuple[Sequence[Bools], Array] | None:
 
 
 def has_boxes(problem: Problem) -> bool:
-    """Tell whether rows are products of masks over several attributes."""
     found = product_rows(problem.workload)
     return found is not None and all(fits((mask.shape[1],) * 2, 64) for mask in found[0])
 
@@ -295,7 +293,6 @@ def boxes_pay(problem: Problem) -> bool:
 
 
 def box_least_seconds(problem: Problem) -> float:
-    """Return the seconds of one short turn of every attribute."""
     return sum(1e-2 + 2.0 * moment_seconds(n, n) for n in problem.workload.sizes or ())
 
 

@@ -117,7 +117,6 @@ def trial_descent(factor: Array, rows: Array) -> tuple[Callable[[], Descent], fl
 
 
 def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent:
-    """Return the best of the trials after the best few have descended on."""
     ranked = sorted(trials, key=lambda trial: trial.loss)[:FINALISTS]
     shares = np.array([2.0, 1.0, 1.0])[: len(ranked)]
     ended = list(ranked)
@@ -130,7 +129,6 @@ def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent
 
 
 def cost(factor: Array, rows: Array) -> float:
-    """Return the seconds of one step from some rows on the reference machine."""
     (r, g), p = factor.shape, len(rows)
     entries = np.count_nonzero(rows) if rows.size > MANY_ENTRIES else rows.size
     products = 2.0 * g * p * p + 6.0 * r * g * p
@@ -138,7 +136,6 @@ def cost(factor: Array, rows: Array) -> float:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are few enough."""
     return has_few_cells(problem, LARGEST, 64, fewest=2)
 
 

@@ -57,7 +57,6 @@ SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and
 
 
 def rows_in_space(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy found in the row space of the workload, over the merged cells."""
     factor = require_merged(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
@@ -92,12 +91,10 @@ def rotations(rank: int, generator: np.random.Generator) -> Iterator[Array]:
 
 
 def cost(k: int, g: int, m: int) -> float:
-    """Return the seconds of one step with m rows in a space (k, g) on the reference machine."""
     return step_seconds(4.0 * m * k * g + 6.0 * m * k * k + 3.0 * k**3, m * g // 3 + m * k)
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are few enough, and the rank not above its limit."""
     return has_few_cells(problem, LARGEST, 32) and largest_rank(problem) <= LARGEST_RANK
 
 

@@ -179,7 +179,6 @@ def factor_problems(problem: Problem) -> list[Problem]:
 
 
 def over_domain(problem: Problem, matrix: Operator) -> Operator:
-    """Return a strategy over the merged cells as one over all."""
     return matrix if problem.merging is None else problem.merging.invert(matrix)
 
 
@@ -189,7 +188,6 @@ def is_ordered(problem: Problem) -> bool:
 
 
 def optimum(problem: Problem, work: float, bands: int) -> Semiseparable:
-    """Return the optimum over the merged cells, with a number of terms."""
     gram = problem.ordered
     if gram is not None:
         dual = climb_either_way(gram, TOLERANCE, steps_within(gram.n, work))
@@ -201,7 +199,6 @@ def optimum(problem: Problem, work: float, bands: int) -> Semiseparable:
 
 
 def is_stream(problem: Problem) -> bool:
-    """Tell whether rows are prefix sums in the order of the cells."""
     return importance(problem) is not None
 
 
@@ -273,7 +270,6 @@ def ordered_root(diagonal: Array, side: Array, terms: int = NODES) -> Semisepara
 
 
 def prefix_root(rows: PrefixRows, dual: JointDual, terms: int = NODES) -> Semiseparable:
-    """Return the strategy at weights of prefix sums and cells, in the order of the cells."""
     diagonal, side = prefix_bands(rows, dual.groups, dual.cells)
     if rows.is_flipped:
         diagonal, side = diagonal[::-1], side[::-1]

@@ -69,7 +69,6 @@ class CellGram:
 
     @property
     def n(self) -> int:
-        """Number of cells."""
         return len(self.array)
 
     @property
@@ -105,7 +104,6 @@ class Hierarchy:
     loss: float  # in closed form, cells beyond the last counted as measured
 
     def matrix(self, n: int) -> Operator:
-        """Return the strategy over n cells."""
         counts = [-(-n // size) for size in self.sizes[1:]]
         offsets = np.cumsum([0, *counts])
         cells = np.arange(n)
@@ -154,7 +152,6 @@ def tree_sizes(n: int, branching: int) -> tuple[int, ...]:
 
 
 def equal_loss(gram: Grams, sizes: tuple[int, ...], norm: Norm) -> float:
-    """Return the loss of equal weights on all levels."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     levels = len(sizes)
     cost = levels**2 if norm == "l1" else levels
@@ -203,7 +200,6 @@ def trees(n: int) -> set[tuple[int, ...]]:
 
 
 def equal_trees(n: int) -> list[Operator]:
-    """Return the equally weighted trees over n cells, for Laplace noise."""
     return [
         Hierarchy(sizes, np.full(len(sizes), 1.0 / len(sizes)), np.inf).matrix(n)
         for sizes in sorted(trees(n))
@@ -226,7 +222,6 @@ LARGEST = 10_000  # merged cells up to which a Gram of no known form is written 
 
 
 def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
-    """Return what is known of the Gram over the merged cells."""
     known = problem.ordered or problem.ranges
     if known is not None:
         return known
@@ -261,7 +256,6 @@ def block_sums(
     sizes: Sizes | None = None,
     weights: Sequence[float] | None = None,
 ) -> Operator:
-    """Return sums over blocks of given sizes, with given weights or the best ones."""
     n = cells_of(problem)
     if n == 1:
         return Identity(1)
@@ -298,7 +292,6 @@ def haar_rows(problem: Problem, search: Search, weighted: bool = True) -> Operat
 
 
 def cells_of(problem: Problem) -> int:
-    """Return the number of merged cells."""
     return require_merged(problem.merging).n_groups
 
 
@@ -309,7 +302,6 @@ def applies(problem: Problem) -> bool:
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of one evaluation of as many rows as cells."""
     return evaluation_seconds(problem, cells_of(problem))
 
 

@@ -152,7 +152,6 @@ class SharedWeights:
         return cls(values[kept], np.array(grams), counts @ over, norm)
 
     def value(self, logs: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-        """Return the log of the smoothed loss at weights ``exp(logs)``, and its gradient."""
         power = 1 if self.norm == "l1" else 2
         weights = np.exp(np.clip(logs, LEAST_LOG, LARGEST_LOG))
         gram = np.tensordot(weights**2, self.grams, 1)
@@ -182,7 +181,6 @@ class SharedWeights:
         return np.where(best > PRUNED * best.max(), best / best.max(), 0.0)
 
     def loss(self, logs: Array) -> float:
-        """Return the log of the loss itself."""
         return self.value(logs)[0]
 
     def _descended(self, logs: Array) -> Array:
@@ -200,7 +198,6 @@ TRIAL = 15
 
 
 def own_weighted_rows(problem: Problem, search: Search) -> Operator:
-    """Return the best weighted rows and cells found, over the merged cells."""
     rows, errors = require_merged(descended_rows(problem))
     g = rows.shape[1]
     several = rows[(rows != 0).sum(axis=1) > 1]
@@ -219,7 +216,6 @@ def own_weighted_rows(problem: Problem, search: Search) -> Operator:
 
 
 def cost(m: int, k: int, g: int) -> float:
-    """Return the seconds of one step with m candidates for k rows over g cells."""
     return step_seconds(2.0 * m * g * g + g**3 + 2.0 * k * g * (g + m), m * g // 4)
 
 
@@ -231,7 +227,6 @@ def starts(rows: Array, generator: np.random.Generator, count: int) -> list[Arra
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the rows and the merged cells are few enough."""
     if problem.merging is None or problem.merging.n_groups > MOST_CELLS:
         return False
     rows = problem.distinct_rows

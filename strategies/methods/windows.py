@@ -77,12 +77,10 @@ class Windows:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Rows of each level."""
         return tuple(-(-self.n // size) for size in self.sizes)
 
     @property
     def p(self) -> int:
-        """Rows in all."""
         return sum(self.counts)
 
     @property
@@ -145,7 +143,6 @@ class Windows:
         return np.where(np.abs(roots) < REVIVED, np.copysign(REVIVED, roots), roots) * self.mask
 
     def to_sparse(self, entries: Array) -> sparse.csr_array:
-        """Return entries (blocks, m, k) as a sparse matrix (p, n)."""
         cells = np.arange(self.n_blocks * self.block).reshape(self.n_blocks, 1, self.block)
         rows = np.broadcast_to(self.rows[:, :, None], self.shape)
         kept = self.mask & (entries != 0)
@@ -188,7 +185,6 @@ class WindowLoss:
         return np.asarray(whole.ravel()[self._places][:, :, None])
 
     def __call__(self, roots: Array) -> tuple[float, Array]:
-        """Return the log of the loss at roots s, and its gradient."""
         size = np.abs(roots)
         rows = roots * size
         scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
@@ -265,7 +261,6 @@ class RangeLoss:
         return whole.reshape(blocks, k, p)
 
     def __call__(self, roots: Array) -> tuple[float, Array]:
-        """Return the log of the loss at roots s, and its gradient."""
         windows, p = self.windows, self.windows.p
         size = np.abs(roots)
         rows = roots * size
@@ -319,12 +314,10 @@ class Descent:
 
     @cached_property
     def coarse(self) -> OrderedGram | Ranges:
-        """The workload over the joined cells."""
         return self.gram.coarse(self.factor)
 
     @cached_property
     def windows(self) -> Windows:
-        """The rows over the joined cells."""
         return windows_of(self.gram.n, self.sizes, self.factor)
 
     @property
@@ -333,7 +326,6 @@ class Descent:
         return self.log_loss - float(np.log(self.coarse.diagonal.sum()))
 
     def after(self, work: float) -> "Descent":
-        """Return the descent after some seconds of work."""
         loss = loss_of(self.coarse, self.windows)
         steps = int(work / step_seconds(loss))
         best = self
@@ -366,19 +358,16 @@ class Descent:
 
 
 def loss_of(gram: OrderedGram | Ranges, windows: Windows) -> WindowLoss | RangeLoss:
-    """Return the loss of rows over windows for a workload."""
     if isinstance(gram, Ranges):
         return RangeLoss(gram, windows)
     return WindowLoss(gram, windows)
 
 
 def windows_of(n: int, sizes: tuple[int, ...], factor: int) -> Windows:
-    """Return the rows of a chain over joined cells."""
     return Windows(-(-n // factor), tuple(size // factor for size in sizes))
 
 
 def step_seconds(loss: WindowLoss | RangeLoss) -> float:
-    """Return the seconds of one step on the reference machine."""
     blocks, m, k = loss.windows.shape
     p = loss.windows.p
     if isinstance(loss, RangeLoss):

@@ -149,7 +149,6 @@ def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
 
 
 def write_product(operator: Product, writer: Writer) -> Node:
-    """Write both factors."""
     return {"left": writer.operator(operator.left), "right": writer.operator(operator.right)}
 
 
@@ -229,7 +228,6 @@ class Field:
 
 
 def array_field(types: tuple[str, ...], ndim: int, attribute: str = "") -> Field:
-    """Return the field of an array of one of some types."""
     return Field(
         Writer.array, lambda reader, data, where: reader.array(data, where, types, ndim), attribute
     )
@@ -278,12 +276,10 @@ def read_numbers(reader: Reader, data: object, where: str) -> list[float]:
 
 
 def plain(_: Writer, value: object) -> object:
-    """Return a number as it is."""
     return value
 
 
 def plain_list(_: Writer, values: tuple[object, ...]) -> list[object]:
-    """Return numbers, or tuples of them, as JSON has them."""
     return [list(one) if isinstance(one, tuple) else one for one in values]
 
 

@@ -49,7 +49,6 @@ class SingleEntries(Operator):
         return 1
 
     def rounded(self, scale: int) -> Operator:
-        """Return ``scale`` times the matrix."""
         return Scaled(scale, self)
 
 
@@ -79,7 +78,6 @@ class Identity(SingleEntries):
         return self.n, self.n
 
     def rows_of(self, cells: Longs) -> Longs:
-        """Return the cells themselves."""
         return cells
 
     @property
@@ -97,7 +95,6 @@ class Identity(SingleEntries):
         return sparse.eye_array(self.n, dtype=np.int64, format="csr")
 
     def least_squares(self, answers: Numbers) -> Array:
-        """Return the answers: they are the cells."""
         return self.checked_answers(answers)
 
     def row_errors(self, workload: Operator) -> Array:
@@ -107,7 +104,6 @@ class Identity(SingleEntries):
 
 @structure_energies.register
 def identity_energies(workload: Identity) -> Energies | None:
-    """Return ``p_U / n`` on every component: the product of one identity an attribute."""
     if workload.n > MOST_CELLS:
         return None
     sizes = workload.sizes or (workload.n,)
@@ -115,7 +111,6 @@ def identity_energies(workload: Identity) -> Energies | None:
 
 
 def line_identity(size: int) -> Energies:
-    """Return the energies of the identity over one attribute."""
     values = np.array([1.0, size - 1.0]) / size
     return Energies((size,), LINE[: 1 + (size > 1)], values[: 1 + (size > 1)], True)
 
@@ -169,7 +164,6 @@ class Grouping(SingleEntries):
         return as_shape(len(self.counts), len(self.labels))
 
     def rows_of(self, cells: Longs) -> Longs:
-        """Return the cells' groups."""
         return self.labels[cells]
 
     def _matmat(self, right: Array) -> Array:

@@ -95,7 +95,6 @@ class PrefixSums(OrderedSums):
         return np.asarray(np.minimum.outer(cells, cells))
 
     def row_squares(self) -> Array:
-        """Return 1 to n: the cells in every sum."""
         return np.arange(1.0, self.n + 1.0)
 
 
@@ -179,7 +178,6 @@ class AllRanges(OrderedSums):
         return np.asarray((low + 1.0) * (self.n - high))
 
     def row_squares(self) -> Array:
-        """Return the cells of every interval."""
         check_allocation("lengths of all ranges", (self.shape[0],))
         return np.concatenate([np.arange(1.0, self.n - first + 1.0) for first in range(self.n)])
 
@@ -209,12 +207,10 @@ class OrderedGram:
 
     @property
     def n(self) -> int:
-        """Number of cells."""
         return len(self.low)
 
     @property
     def diagonal(self) -> Array:
-        """``u v``, the squared norms of the workload's columns."""
         return self.low * self.high
 
     @cached_property
@@ -224,11 +220,9 @@ class OrderedGram:
 
     @property
     def reversed(self) -> "OrderedGram":
-        """The Gram of the same workload over the cells in reversed order."""
         return OrderedGram(self.high[::-1], self.low[::-1])
 
     def coarse(self, factor: int) -> "OrderedGram":
-        """Return the Gram over every so many-th cell."""
         return self if factor == 1 else OrderedGram(self.low[::factor], self.high[::factor])
 
     @property
@@ -255,7 +249,6 @@ class OrderedGram:
         return np.asarray(high * below + low * (above[-1] - above))
 
     def to_dense(self) -> Array:
-        """Return the matrix (n, n)."""
         upper = np.triu(np.outer(self.low, self.high))
         return np.asarray(upper + np.triu(upper, 1).T)
 
@@ -304,7 +297,6 @@ def ordered_gram(workload: Operator) -> OrderedGram | None:
 
 
 def gram_product(workload: Operator, right: Array) -> Array:
-    """Return ``WᵀW @ right``."""
     if isinstance(workload, Gram):
         return np.asarray(workload.array @ right)
     return workload.rmatmat(workload.matmat(right))
@@ -324,7 +316,6 @@ def all_ranges_gram(workload: AllRanges) -> OrderedGram:
 
 @ordered_gram.register
 def scaled_ordered_gram(workload: Scaled) -> OrderedGram | None:
-    """Return the inner Gram times the squared weight."""
     inner = ordered_gram(workload.inner)
     if inner is None or workload.weight == 0:
         return None

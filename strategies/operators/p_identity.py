@@ -72,7 +72,6 @@ class PIdentity(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows ``n + p`` and cells n."""
         p, n = self.rows.shape
         return int(n + p), int(n)
 
@@ -88,7 +87,6 @@ class PIdentity(Operator):
         return np.asarray(self.diagonal[:, None] * left[:n] + self.rows.T @ left[n:])
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form; integers stay int64."""
         return sparse.csr_array(sparse.vstack([_diagonal(self.diagonal), self.rows]))
 
     def rounded(self, scale: int) -> Operator:

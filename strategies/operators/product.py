@@ -64,7 +64,6 @@ class Product(Operator):
 
     @property
     def prefers_sparse(self) -> bool:
-        """True where both factors do."""
         return self.left.prefers_sparse and self.right.prefers_sparse
 
     @property
@@ -138,7 +137,6 @@ class Product(Operator):
         return self.left.uniform_column_norm(norm) if isinstance(self.right, Grouping) else None
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm, or a bound above it where n is out of reach."""
         if isinstance(self.right, Grouping):
             return self.left.sensitivity(norm)
         if norm == "l2" and self.heaviest is not None:
@@ -166,7 +164,6 @@ class Product(Operator):
         return super().integer_column_sums(norm)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
         if isinstance(self.right, Grouping):
             return self.left.integer_sensitivity(norm)
         if norm == "l2" and self.heaviest is not None:
@@ -185,7 +182,6 @@ class Product(Operator):
         return ((solution.T / root).T)[self.right.labels]
 
     def stands_alone(self, workload: Operator) -> bool:
-        """Tell whether a workload's rows are these, too dear to be solved with together."""
         inner = self.right
         if not (isinstance(workload, Product) and isinstance(inner, RowKronecker)):
             return False
@@ -201,13 +197,11 @@ class Product(Operator):
         return bool(abs(workload.left.to_sparse() - self.left.to_sparse()).sum() == 0)
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
             return super().error_trace(workload)
         return self.left.error_trace(over_groups(workload, self.right))
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
             return super().row_errors(workload)
         return self.left.row_errors(over_groups(workload, self.right))
@@ -218,13 +212,11 @@ product.register(Operator, Product)
 
 @rows_product.register
 def product_rows_product(outer: Product, other: Operator) -> Array:
-    """Return ``outer @ other.T``: the left factor on the right factor's."""
     return outer.left.matmat(cross_gram(outer.right, other))
 
 
 @mask_rows.register
 def product_mask_rows(workload: Product) -> MaskRows | None:
-    """Return the right factor's rows, combined by the left factor."""
     inner = mask_rows(workload.right)
     return None if inner is None else inner.mixed(workload.left.to_sparse())
 
@@ -255,7 +247,6 @@ class RowScaled(Weighted):
 
     @property
     def row_weights(self) -> Real:
-        """The weights."""
         return self.weights
 
     def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
@@ -274,7 +265,6 @@ class RowScaled(Weighted):
         return sums if norm == "l1" else np.sqrt(sums)
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm, or a bound above it where n is out of reach."""
         bound = self._group_bound(norm)
         if bound is None:
             return super().sensitivity(norm)
@@ -285,7 +275,6 @@ class RowScaled(Weighted):
         return self._is_even or self._group_bound(norm) is None
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
         bound = self._group_bound(norm)
         return super().integer_sensitivity(norm) if bound is None else int(bound)
 

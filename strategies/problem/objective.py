@@ -211,7 +211,6 @@ class DistinctRows:
 
     @property
     def n_groups(self) -> int:
-        """Number of sums."""
         return int(self.groups.max()) + 1
 
     def value(self, errors: Array) -> float:

@@ -55,12 +55,10 @@ class TableUnion:
 
     @property
     def count(self) -> int:
-        """Number of attributes."""
         return len(self.attributes)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Codes of every attribute."""
         return tuple(self.domain_sizes[i] for i in self.attributes)
 
     @cached_property
@@ -72,12 +70,10 @@ class TableUnion:
 
     @cached_property
     def index(self) -> dict[tuple[int, ...], int]:
-        """The number of every set below a table."""
         return {s: n for n, s in enumerate(dict.fromkeys(s for b in self.below for s in b))}
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """All sets below a table."""
         return tuple(self.index)
 
     @cached_property
@@ -89,12 +85,10 @@ class TableUnion:
 
     @cached_property
     def in_set(self) -> Bools:
-        """Which attributes every set has, (sets, attributes)."""
         return np.array([[i in s for i in range(self.count)] for s in self.sets], dtype=bool)
 
     @cached_property
     def in_table(self) -> Bools:
-        """Which attributes every table has, (tables, attributes)."""
         return np.array([[i in t for i in range(self.count)] for t in self.tables], dtype=bool)
 
     @cached_property

@@ -320,17 +320,14 @@ class Portfolio:
 
     @cached_property
     def stopping(self) -> Stopping:
-        """What proves the best optimal, at a small share of the limit."""
         return Stopping(self.problem, CERTIFYING * self.limit)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The lower bound of the problem, shared by all that is found."""
         return Certificate(self.problem)
 
     @property
     def best_loss(self) -> float:
-        """Smallest loss so far; infinite before the first."""
         return min((strategy.loss for strategy in self.found), default=float("inf"))
 
     def steps(self) -> Iterator[tuple[Family, float]]:
@@ -411,7 +408,6 @@ class Portfolio:
         return whole, ""
 
     def strategy(self, family: Family, matrix: Operator) -> Strategy:
-        """Return a family's matrix over the domain as a strategy."""
         return assess(self.problem, matrix, family.name, self.certificate)
 
     def averaged(self, matrices: Iterable[Operator]) -> tuple[Operator, ...]:

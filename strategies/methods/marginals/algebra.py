@@ -93,11 +93,9 @@ class SparseCover:
 
     @property
     def work(self) -> float:
-        """Seconds of one product on the reference machine."""
         return 6e-6 + 1.5e-9 * float(self.matrix.nnz)
 
     def eigenvalues(self, squares: Array) -> Array:
-        """Return λ."""
         return np.asarray(self.matrix @ squares)
 
     def pull(self, gradient: Array) -> Array:
@@ -105,7 +103,6 @@ class SparseCover:
         return np.asarray(gradient @ self.matrix)
 
     def columns_of(self, index: Ints) -> "SparseCover":
-        """Return the columns of some candidate sets."""
         return SparseCover(self.matrix[:, index])
 
 
@@ -120,17 +117,14 @@ class LatticeCover:
 
     @property
     def work(self) -> float:
-        """Seconds of one product on the reference machine."""
         return self.d * (3e-6 + 1.2e-9 * float(1 << self.d))
 
     def eigenvalues(self, squares: Array) -> Array:
-        """Return λ."""
         table = np.zeros(1 << self.d)
         table[self.candidates] = squares * self.inverse_cells
         return superset_sum(table, self.d)[self.components]
 
     def pull(self, gradient: Array) -> Array:
-        """Return the transposed product."""
         table = np.zeros(1 << self.d)
         table[self.components] = gradient
         return subset_sum(table, self.d)[self.candidates] * self.inverse_cells
@@ -228,7 +222,6 @@ def largest_table() -> float:
 
 
 def distinct(sets: Bools) -> Bools:
-    """Return every set once."""
     return sets[unique_rows(sets)[0]]
 
 

@@ -91,7 +91,6 @@ def dense_tables(problem: Problem, search: Search) -> Operator:
 
 
 def tables_apply(problem: Problem) -> bool:
-    """Tell whether the workload is of several tables of moderate size."""
     return problem_tables(problem) is not None
 
 

@@ -89,7 +89,6 @@ def best_tables(
 
 
 def given_sets(attribute_sets: Sequence[Sequence[int]], d: int) -> Bools:
-    """Return the tables that a user allows, every set of d attributes once."""
     table = np.zeros((len(attribute_sets), d), dtype=bool)
     for row, chosen in zip(table, attribute_sets, strict=True):
         row[list(attribute_set(chosen, d))] = True
@@ -104,7 +103,6 @@ def most_candidates(energies: Energies, search: Search) -> int:
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of listing and comparing sets, and of the errors of rows."""
     return COMPONENT_SECONDS * most_components(problem) + expansion_seconds(problem)
 
 
@@ -115,7 +113,6 @@ def residual_seconds(problem: Problem) -> float:
 
 
 def most_components(problem: Problem) -> float:
-    """Return how many components a workload reaches at most."""
     known = problem.energies
     if known is not None:
         return float(len(known.values))
@@ -148,7 +145,6 @@ def rows_seconds(problem: Problem) -> float:
 
 
 def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
-    """Return the sets of positive weight as an operator."""
     used = np.flatnonzero(found.weights > 0)
     sets = [tuple(map(int, np.flatnonzero(row))) for row in found.sets[used]]
     return Marginals(sizes, sets, [float(weight) for weight in found.weights[used]])

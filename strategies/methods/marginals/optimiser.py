@@ -92,12 +92,10 @@ class Meter:
     used: float = 0.0
 
     def charge(self, cover: Cover, evaluations: int, count: int) -> None:
-        """Count evaluations of a loss over `count` weights."""
         self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4 + 4e-6 * count
 
     @property
     def exhausted(self) -> bool:
-        """Whether the allowance is used up."""
         return self.used >= self.allowance
 
 
@@ -291,7 +289,6 @@ def neighbours(candidates: Bools, active: Ints) -> Ints:
 
 
 def _without_negligible(weights: Array, cover: Cover, energies: Energies) -> Array:
-    """Set negligible weights to exactly zero where that does not raise the loss."""
     best, value = weights, marginals_loss(weights, cover, energies, "l1")
     for threshold in (1e-9, 1e-7, 1e-5, 1e-4):
         trial = np.where(weights > threshold, weights, 0.0)
@@ -381,7 +378,6 @@ def optimise_worst(
 
 
 def evaluation_seconds(cover: Cover, table: scipy.sparse.csr_array, count: int) -> float:
-    """Return the seconds of the largest error and its slope at `count` weights."""
     return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 1e-5 + 4e-9 * float(table.nnz)
 
 

@@ -69,7 +69,6 @@ def measurable(form: ProductLosses, sets: Bools) -> Bools:
 
 
 def are_tables(form: ProductLosses, sets: Bools) -> Bools:
-    """Tell which sets are those of a table."""
     own = {row.tobytes() for row in form.kind > 0}
     return np.array([row.tobytes() in own for row in sets], dtype=bool)
 
@@ -271,7 +270,6 @@ def begin(forms: Forms, search: Search) -> tuple[float, Start, Forms]:
 
 
 def brief_steps(forms: Forms, search: Search) -> int:
-    """Return the evaluations of a brief descent that the work allows."""
     return min(MOST, max(FEWEST, int(search.work / BRIEFS / evaluation_seconds(forms))))
 
 
@@ -312,7 +310,6 @@ def without_faint_sets(forms: Forms, start: Start, level: float) -> Start:
 
 
 def as_tables(form: ProductLosses, x: Array) -> ProductMarginals:
-    """Return the rows over the codes of all attributes."""
     union, point = form.union, form.at(x)
     known = [Dense(s.matrix()[:, c.labels]) for s, c in zip(point.sides, form.classes, strict=True)]
     factors = [Dense(np.ones((1, size), dtype=np.int64)) for size in union.domain_sizes]

@@ -295,7 +295,6 @@ def is_explicit(matrix: Operator) -> bool:
 
 
 def check_columns(workload: Operator, matrix: Operator) -> None:
-    """Refuse a matrix over other cells than the workload's."""
     if workload.shape[1] != matrix.shape[1]:
         raise ValueError(
             f"matrix has {matrix.shape[1]} columns: expected {workload.shape[1]}, one for each "
@@ -384,7 +383,6 @@ def _row_basis(matrix: Operator) -> _RowBasis:
 
 
 def factorisation_seconds(rows: int) -> float:
-    """Return the seconds that the inner products of some rows take to be factorised."""
     return FACTORED * float(rows) ** 3
 
 
@@ -397,7 +395,6 @@ def takes_long(matrix: Operator, more: float = 0.0) -> bool:
 
 
 def check_rows(matrix: Operator) -> None:
-    """Refuse more rows than can be factorised in a bearable time."""
     rows = matrix.shape[0]
     most = int(np.cbrt(LONGEST / FACTORED))
     check_seconds(

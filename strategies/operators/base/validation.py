@@ -263,7 +263,6 @@ def densified(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:
 
 
 def as_shape(rows: int, columns: int) -> tuple[int, int]:
-    """Return a shape as exact Python integers."""
     return int(rows), int(columns)
 
 

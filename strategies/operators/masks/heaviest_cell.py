@@ -108,7 +108,6 @@ def separate_parts(gram: Array, groups: Longs | None) -> list[Longs]:
 
 
 def search_seconds(masks: Sequence[Masks]) -> float:
-    """Return the seconds that the search may take on the reference machine."""
     varied = [one for one in map(distinct_codes, masks) if not one.all()]
     entries = table_entries(varied)
     if entries > MOST_ENTRIES:
@@ -123,7 +122,6 @@ def rounded_up(square: float, left: Array | Longs) -> Heaviest:
 
 
 def exact_squares(left: Longs, columns: Longs) -> list[int]:
-    """Return the squared norms of ``left @ columns`` as Python integers."""
     if np.abs(left.astype(np.float64)).sum(axis=1).max(initial=0.0) >= 2.0**62:
         left = left.astype(object)  # sums beyond 64 bits
     values = left @ columns
@@ -278,7 +276,6 @@ class Search:
 
 
 def joined(tables: list[Table]) -> list[Table]:
-    """Add up the tables of equal attributes."""
     sums: dict[tuple[int, ...], Array] = {}
     for own, table in tables:
         sums[own] = sums[own] + table if own in sums else table

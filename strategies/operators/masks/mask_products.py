@@ -240,7 +240,6 @@ class Halves:
 
     @property
     def cells(self) -> tuple[int, int]:
-        """Cells of each half."""
         return (
             prod(mask.shape[1] for mask in self.left),
             prod(mask.shape[1] for mask in self.right),
@@ -248,12 +247,10 @@ class Halves:
 
     @property
     def distinct_rows(self) -> tuple[int, int]:
-        """Distinct rows of each half."""
         return len(self.left[0]), len(self.right[0]) if self.right else 1
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one product with a vector."""
         (n_left, n_right), (rows, _) = self.cells, self.distinct_rows
         return n_left * n_right * rows + len(self.left_index) * max(n_left, n_right)
 

@@ -30,7 +30,6 @@ class DistinctMasks:
 
     @classmethod
     def of(cls, mask: Bools) -> "DistinctMasks":
-        """Read them off the rows' masks, shape (o, n_i)."""
         first, number = unique_rows(mask)
         return cls(sparse.csr_array(mask[first] / mask.shape[1]), number)
 

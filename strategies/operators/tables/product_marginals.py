@@ -131,7 +131,6 @@ class ProductMarginals(FramedTables):
         return tuple(lost)
 
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
-        """Return all sets of some attributes below a table, and λ_U of each."""
         sets = self._subsets(used)
         values = self._values(sets)
         return sets[values > 0], values[values > 0]
@@ -179,7 +178,6 @@ class ProductMarginals(FramedTables):
         return inverse
 
     def _subsets(self, chosen: Sequence[int]) -> Bools:
-        """Return all sets of some attributes, the last one fastest."""
         check_allocation("sets of attributes", (2 ** len(chosen), len(self.weights)))
         sets = np.zeros((2 ** len(chosen), len(self.factors)), dtype=bool)
         numbers = np.arange(len(sets))
@@ -332,7 +330,6 @@ class JointMarginals(Stack):
         return Coupling.of(self.blocks)
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Return ``||(W A⁺)_r||²`` for stacked products, each determined by a group."""
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
             return super().row_errors(workload)
@@ -344,7 +341,6 @@ class JointMarginals(Stack):
         return np.concatenate(parts)
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return ``||W A⁺||_F²``, for stacked products without their rows."""
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
             return super().error_trace(workload)
@@ -354,7 +350,6 @@ class JointMarginals(Stack):
         return total
 
     def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
         checked = self.checked_answers(answers)
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
