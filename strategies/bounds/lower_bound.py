@@ -40,6 +40,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.bounds.dual_ascent import (
+    LARGEST,
     MARGIN,
     WORK,
     certified_bound,
@@ -54,7 +55,6 @@ from strategies.bounds.dual_ascent import (
 )
 from strategies.bounds.ordered_dual import (
     climb_ordered,
-    long_prefix_rows,
     ordered_bound,
     prefix_bound,
     prefix_dual,
@@ -64,20 +64,27 @@ from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import (
     GAP,
     LARGEST_GRAM,
-    has_weighable_cells,
     path_climb,
     paths_bound,
 )
 from strategies.bounds.pinched_union import tables_bound
 from strategies.bounds.sum_form import joint_bound
-from strategies.operators import Array, Gram, Marginals, Operator, RowKronecker, RowScaled, fits
+from strategies.operators import (
+    Array,
+    Gram,
+    Marginals,
+    Operator,
+    Product,
+    RowKronecker,
+    RowScaled,
+    fits,
+)
 from strategies.operators.base.arrays import Bools, one_thread
 from strategies.operators.base.validation import densified
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import Energies, products_over
-from strategies.operators.tables.table_stack import as_tables
-from strategies.problem.objective import Aim, DistinctRows
+from strategies.problem.objective import Aim, DistinctRows, is_explicit
 from strategies.problem.problem import Problem
 
 CLOSED_ROUNDING = 1e-12  # share taken off for the rounding of a sum of squares
@@ -176,7 +183,7 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
     tables = table_dual(problem)
     if tables is not None:
         return max(tables.bound, largest_entries(problem.workload, problem.aim))
-    prefix = long_prefix_rows(problem)
+    prefix = problem.long_prefix_rows
     if prefix is not None:
         return prefix_bound(prefix, prefix_dual(problem, prefix))
     product = worst_product_bound(problem, work)
@@ -294,7 +301,7 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
 
 def products_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound for a product, or for a union of several as tables, else 0."""
-    if kronecker_blocks(problem.workload) is None and as_tables(problem.workload) is None:
+    if isinstance(problem.workload, RowKronecker | Product):  # rows of masks, or sums of such
         return 0.0
     known = tables_bound(problem, work) or joint_bound(problem, work)
     return known or product_bound(problem, work)
@@ -317,6 +324,23 @@ def product_bound(problem: Problem, work: float = WORK) -> float:
     return sum(
         weight**2 * prod(known[id(factor)] for factor in block.factors) for weight, block in blocks
     )
+
+
+def has_weighable_cells(problem: Problem) -> bool:
+    """Tell whether merged cells are weighted one by one: few, or those of few explicit rows.
+
+    Not where rows combine paths over many cells: their climb needs no entry for every cell.
+    """
+    merging = problem.merging
+    if merging is None:
+        return False
+    if merging.n_groups <= LARGEST:
+        return fits((merging.n_groups,) * 2, 32)
+    if not problem.is_total or problem.workload.shape[0] >= merging.n_groups:
+        return False
+    if problem.row_ranges is not None or path_climb(problem) is not None:
+        return False
+    return problem.merged_workload is not None and is_explicit(problem.merged_workload)
 
 
 def rows_bound(problem: Problem, work: float = WORK) -> float:

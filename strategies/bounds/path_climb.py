@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.bounds.dual_ascent import LARGEST, SPEED
+from strategies.bounds.dual_ascent import SPEED
 from strategies.bounds.path_bounds import (
     PatternRows,
     ProductWeights,
@@ -40,7 +40,6 @@ from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem.objective import is_explicit
 from strategies.problem.problem import Problem
 
 Floats = NDArray[np.float32]
@@ -334,23 +333,6 @@ def path_climb(problem: Problem) -> PathClimb | None:
     if not paths.varied or side > MOST_PATHS or not fits((side, side, 6)):
         return None
     return PathClimb(paths, np.random.default_rng(0))
-
-
-def has_weighable_cells(problem: Problem) -> bool:
-    """Tell whether merged cells are weighted one by one: few, or those of few explicit rows.
-
-    Not where rows combine paths over many cells: their climb needs no entry for every cell.
-    """
-    merging = problem.merging
-    if merging is None:
-        return False
-    if merging.n_groups <= LARGEST:
-        return fits((merging.n_groups,) * 2, 32)
-    if not problem.is_total or problem.workload.shape[0] >= merging.n_groups:
-        return False
-    if problem.row_ranges is not None or path_climb(problem) is not None:
-        return False
-    return problem.merged_workload is not None and is_explicit(problem.merged_workload)
 
 
 def fewer_rows(paths: PatternRows) -> PatternRows:

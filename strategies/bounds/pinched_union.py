@@ -33,9 +33,8 @@ from strategies.bounds.total_design import (
 )
 from strategies.operators import Array, fits
 from strategies.operators.base.arrays import Longs
-from strategies.operators.base.operator import cached_per_value
 from strategies.problem.problem import Problem
-from strategies.problem.table_union import TableUnion, table_union
+from strategies.problem.table_union import TableUnion, problem_union
 
 LARGEST_LOW, LARGEST_JOINED = 1100, 1600  # columns of one spectrum
 MOST_LOW, MOST_LOW_OF_SEVERAL = 5, 8  # low columns beside u, of an attribute of one kind or more
@@ -308,20 +307,6 @@ def joined(blocks: list[list[Array]], lows: Array) -> Array:
 
 
 # One search a problem ---------------------------------------------------------------------------
-
-
-@cached_per_value
-def problem_union(problem: Problem) -> TableUnion | None:
-    """Return the workload as a union of several tables, None where it is none.
-
-    None for plain tables too, and for ordered cells, which have closed forms or rules of their own.
-    """
-    known = problem.energies
-    if known is not None and known.is_invariant:
-        return None
-    union = table_union(problem.workload)
-    several = union is not None and len(union.tables) > 1 and union.count > 1
-    return union if several else None
 
 
 def table_design(problem: Problem, work: float) -> Design | None:

@@ -30,11 +30,13 @@ from scipy import linalg, sparse
 
 from strategies.methods.family import (
     BOTH_NORMS,
+    PATHS,
     Family,
     Search,
     evaluation_seconds,
     factory,
     is_unordered,
+    required,
 )
 from strategies.operators import (
     Array,
@@ -281,12 +283,7 @@ def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[f
 
 
 def refined_partitions(problem: Problem, search: Search) -> Operator:
-    rows = mask_rows(problem.workload)
-    if rows is None or rows.groups is None:
-        raise ValueError(
-            f"workload {problem.workload!r} has no groups of disjoint rows of masks: expected a "
-            f"RowKronecker with groups. Use workload_itself instead."
-        )
+    rows = required(mask_rows(problem.workload), PATHS)
     parts = best_groups(rows, problem.norm, search)
     loss = BoxLoss.of(rows, parts)
     power = POWER[problem.norm] if problem.norm == "l1" else 0.5
@@ -303,8 +300,8 @@ def refined_partitions(problem: Problem, search: Search) -> Operator:
 
 def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
     """Join greedily, then again with randomised gains as the allowance admits; keep the best."""
-    assert rows.groups is not None
-    parts = partitions_of(rows.masks, rows.groups, rows.squares)
+    groups = required(rows.groups, "groups of disjoint rows")
+    parts = partitions_of(rows.masks, groups, rows.squares)
     parts = [part for part in parts if part.weights.sum() > 0]
     start = Joiner.of(parts)
     boxes = sum(len(part) for part in parts)

@@ -39,6 +39,9 @@ def has_many_ranges(problem: Problem) -> bool:
     return ranges.n > MANY_CELLS or longer * MANY_RANGES > ranges.n
 
 
+UNIONS = "products of the same attributes on top of each other"
+PATHS = "rows of masks"
+"""What families ask of a workload, in the words of a refusal."""
 BEFORE = 1.4  # a whole search that ends near the best, as a multiple of its shortest climb
 
 
@@ -61,10 +64,10 @@ def largest_rank(problem: Problem) -> int:
     return min(q, n if problem.merging is None else problem.merging.n_groups)
 
 
-def require_merged(known: Known | None) -> Known:
-    """Return what is known of the merged cells; raise ValueError where they are too many."""
+def required(known: Known | None, what: str = "cells that can be enumerated") -> Known:
+    """Return what a search rests on; raise ValueError where the workload does not show it."""
     if known is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
+        raise ValueError(f"workload has no {what}: expected one that the family applies to.")
     return known
 
 

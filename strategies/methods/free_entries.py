@@ -35,7 +35,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     is_unordered,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.base.recovery import factorised
@@ -60,7 +60,7 @@ NEAR = 1e-3
 
 
 def freed_starts(problem: Problem, search: Search) -> Operator:
-    factor, errors = require_merged(descended_rows(problem))
+    factor, errors = required(descended_rows(problem))
     ordered = descents_in_order(problem, factor, errors, search.starts)
     found = affordable_descents(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])

@@ -35,6 +35,7 @@ from strategies.methods.family import (
     Search,
     factory,
     has_many_ranges,
+    required,
 )
 from strategies.methods.streams import ordered_root
 from strategies.methods.trees import Hierarchy, best_hierarchy, equal_trees
@@ -81,18 +82,10 @@ FEWEST_WINDOWED = 8
 
 
 def ordered_strategy(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy found over the ordered merged cells.
-
-    Raises ValueError if the merged cells are not ordered.
-    """
-    gram = problem.ordered
-    if gram is None and problem.ranges is not None:
+    """Return the best strategy found over the ordered merged cells."""
+    if problem.ordered is None and problem.ranges is not None:
         return range_strategy(problem, problem.ranges, search)
-    if gram is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is not one over ordered cells: expected rows that are "
-            f"ranges in some order, or a Gram u_min(i,j) v_max(i,j), as of prefix sums."
-        )
+    gram = required(problem.ordered, "order of cells")
     flipped = gram.is_flipped
     worked = gram.reversed if flipped else gram
     tree = best_hierarchy(worked, problem.norm)
@@ -233,17 +226,8 @@ class Axis:
 
 
 def product_of_turns(problem: Problem, search: Search) -> Operator:
-    """Return the best product of strategies over the attributes; the Identity at worst.
-
-    Raises ValueError if the workload's rows are no products of masks.
-    """
-    found = product_rows(problem.workload)
-    if found is None:
-        raise ValueError(
-            f"workload {problem.workload!r} has no rows that are products of masks: expected "
-            f"RowKronecker, or boxes on a grid as plain rows."
-        )
-    masks, squares = found
+    """Return the best product of strategies over the attributes; the Identity at worst."""
+    masks, squares = required(product_rows(problem.workload), "rows that are products of masks")
     axes = [Axis.of(mask) for mask in masks]
     chosen: list[Operator] = [Identity(mask.shape[1]) for mask in masks]
     errors = np.array([mask.sum(axis=1, dtype=np.float64) for mask in masks])

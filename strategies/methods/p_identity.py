@@ -32,7 +32,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     is_unordered,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Dense, Identity, Operator
 from strategies.problem.objective import is_explicit
@@ -82,7 +82,7 @@ def rows_or_factor(problem: Problem) -> Array:
         q, g = merged.shape
         if q <= g and g > MANY_CELLS:
             return merged.to_dense()
-    return require_merged(problem.factor)
+    return required(problem.factor)
 
 
 def starts(

@@ -28,7 +28,7 @@ from strategies.methods.family import (
     has_few_cells,
     is_unordered,
     largest_rank,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Dense, Operator
 from strategies.operators.base.qr import minimum_norm
@@ -57,7 +57,7 @@ SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and
 
 
 def rows_in_space(problem: Problem, search: Search) -> Operator:
-    factor = require_merged(problem.factor)
+    factor = required(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
     budget = search.work

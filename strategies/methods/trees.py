@@ -48,7 +48,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     never,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Identity, Norm, Operator, Ranges, Sparse
 from strategies.operators.ordered_sums import OrderedGram
@@ -225,7 +225,7 @@ def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
     known = problem.ordered or problem.ranges
     if known is not None:
         return known
-    return CellGram(require_merged(problem.gram))
+    return CellGram(required(problem.gram))
 
 
 def tree_nodes(
@@ -292,7 +292,7 @@ def haar_rows(problem: Problem, search: Search, weighted: bool = True) -> Operat
 
 
 def cells_of(problem: Problem) -> int:
-    return require_merged(problem.merging).n_groups
+    return required(problem.merging).n_groups
 
 
 def applies(problem: Problem) -> bool:

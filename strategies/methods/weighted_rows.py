@@ -35,7 +35,7 @@ from strategies.methods.descents import (
     minimise,
     step_seconds,
 )
-from strategies.methods.family import Family, Search, explicit_seconds, factory, require_merged
+from strategies.methods.family import Family, Search, explicit_seconds, factory, required
 from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, check_allocation
 from strategies.problem.merging import merge_columns
 from strategies.problem.problem import Problem
@@ -198,7 +198,7 @@ TRIAL = 15
 
 
 def own_weighted_rows(problem: Problem, search: Search) -> Operator:
-    rows, errors = require_merged(descended_rows(problem))
+    rows, errors = required(descended_rows(problem))
     g = rows.shape[1]
     several = rows[(rows != 0).sum(axis=1) > 1]
     scaled = several / np.abs(several).max(axis=1, keepdims=True)

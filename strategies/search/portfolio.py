@@ -14,9 +14,12 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from strategies.bounds.dual_ascent import LARGEST
-from strategies.bounds.lower_bound import Certificate, closed_bound, lower_bound
-from strategies.bounds.ordered_dual import long_prefix_rows
-from strategies.bounds.path_climb import has_weighable_cells
+from strategies.bounds.lower_bound import (
+    Certificate,
+    closed_bound,
+    has_weighable_cells,
+    lower_bound,
+)
 from strategies.bounds.pinched_union import tables_bound
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.registry import requested_families, shares_of
@@ -165,7 +168,7 @@ class Stopping:
     @cached_property
     def climbed_bound(self) -> float:
         """The bound at the weights that the search for Gaussian noise has found."""
-        if not has_weighable_cells(self.problem) and long_prefix_rows(self.problem) is None:
+        if not has_weighable_cells(self.problem) and self.problem.long_prefix_rows is None:
             return 0.0
         return lower_bound(self.problem, self.work)
 

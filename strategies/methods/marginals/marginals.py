@@ -27,7 +27,7 @@ from functools import partial
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory, required
 from strategies.methods.marginals.algebra import (
     candidate_sets,
     distinct,
@@ -61,19 +61,11 @@ LISTED_SECONDS = 3e-5  # seconds of a component as a row of tables: 2.1 million 
 def best_tables(
     problem: Problem, search: Search, attribute_sets: Sequence[Sequence[int]] | None = None
 ) -> Operator:
-    """Return the best weighted marginals found for a workload over a product domain.
-
-    Raises ValueError if the workload shows no product structure, or is not answered by the tables
-    that are given.
-    """
+    """Return the best weighted marginals found for a workload over a product domain."""
     rows = None if problem.is_total else row_energies(problem)
     energies = expanded_energies(problem.workload, problem.energies)
     energies = energies if rows is None else rows.energies
-    if energies is None:
-        raise ValueError(
-            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
-            f"operator with sizes. Give the workload as RowKronecker, or use another family."
-        )
+    energies = required(energies, "attributes")
     designs: list[Bools] = []
     if attribute_sets is not None:
         candidates = given_sets(attribute_sets, len(energies.sizes))
@@ -238,17 +230,9 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
 
 
 def weighted_components(problem: Problem, search: Search) -> Operator:
-    """Return every component that the workload reaches, with the best weights.
-
-    Raises ValueError if the workload shows no product structure.
-    """
+    """Return every component that the workload reaches, with the best weights."""
     energies = expanded_energies(problem.workload, problem.energies)
-    if energies is None:
-        raise ValueError(
-            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
-            f"operator with sizes."
-        )
-    return best_residuals(energies, problem.norm)
+    return best_residuals(required(energies, "attributes"), problem.norm)
 
 
 def best_residuals(energies: Energies, norm: Norm) -> ObliqueResiduals:

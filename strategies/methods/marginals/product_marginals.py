@@ -12,9 +12,9 @@ from itertools import combinations
 
 import numpy as np
 
-from strategies.bounds.pinched_union import frames_fit, problem_union
+from strategies.bounds.pinched_union import frames_fit
 from strategies.methods.descents import minimise
-from strategies.methods.family import Family, Search, factory
+from strategies.methods.family import UNIONS, Family, Search, factory, required
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells
 from strategies.methods.marginals.product_losses import (
     ROWS,
@@ -26,7 +26,7 @@ from strategies.methods.marginals.product_losses import (
 from strategies.operators import Array, Dense, JointMarginals, Operator, ProductMarginals, fits
 from strategies.operators.base.arrays import Bools, Longs
 from strategies.problem.problem import Problem
-from strategies.problem.table_union import TableUnion
+from strategies.problem.table_union import TableUnion, problem_union
 
 ALL_SETS = 6  # attributes up to which every set of them may be measured
 JITTERS = 0.0, 0.08, 0.16, 0.24  # spread of the noise, in logarithms, of several greedy designs
@@ -235,16 +235,7 @@ STYLES = "random", "blocks"
 
 
 def product_marginals_search(problem: Problem, search: Search) -> Operator:
-    """Return the best product marginals found.
-
-    Raises ValueError if the workload is no union of Kronecker products.
-    """
-    union = problem_union(problem)
-    if union is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is no union of Kronecker products over the same "
-            f"attributes: expected a Stack of Kronecker."
-        )
+    union = required(problem_union(problem), UNIONS)
     whole = ProductLosses(union, np.arange(len(union.tables)))
     begun = [begin((whole,), search)]
     groups = grouped_forms(union, whole)
