@@ -76,10 +76,9 @@ from strategies.operators import (
     Operator,
     Product,
     RowKronecker,
-    RowScaled,
     fits,
 )
-from strategies.operators.base.arrays import Bools, one_thread
+from strategies.operators.base.arrays import one_thread
 from strategies.operators.base.validation import densified
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
@@ -117,7 +116,7 @@ def met_entries(rows: MaskRows) -> Array:
     """Return an entry of every row, the largest where all masks of a row meet and add, (q,).
 
     A cell that lies in all masks of a row has the sum of their coefficients. Where there is none,
-    or where coefficients are negative, the entry is left at 0.
+    the entry is left at 0.
     """
     if rows.mix is None:  # 0/1 rows: 1, or 0 where a mask is empty
         return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0), np.float64)
@@ -127,8 +126,7 @@ def met_entries(rows: MaskRows) -> Array:
     meets = counts > 0
     for mask in rows.masks:
         meets &= np.asarray((used @ mask.astype(np.float64)).max(axis=1)).ravel() == counts
-    signs = np.asarray((mix < 0).sum(axis=1)).ravel() == 0
-    return np.where(meets & signs, np.asarray(mix.sum(axis=1)).ravel(), 0.0)
+    return np.where(meets, np.asarray(mix.sum(axis=1)).ravel(), 0.0)
 
 
 TABLE_TOLERANCE = 1e-6
@@ -238,16 +236,8 @@ def largest_entries(workload: Operator, aim: Aim) -> float:
     """Return the largest sum of squared largest entries where the rows show them, else 0."""
     if isinstance(workload, Marginals):
         return max(workload.weights) ** 2 if aim.groups is None else 0.0
-    inner = workload.inner if isinstance(workload, RowScaled) else workload
-    scales = workload.weights if isinstance(workload, RowScaled) else np.ones(workload.shape[0])
-    rows = mask_rows(inner)
-    if rows is None or rows.mix is not None:
-        return 0.0
-    return aim.value(np.where(nonempty(rows), scales.astype(np.float64) ** 2, 0.0))
-
-
-def nonempty(rows: MaskRows) -> Bools:
-    return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0))
+    rows = mask_rows(workload)
+    return 0.0 if rows is None else aim.value(met_entries(rows) ** 2)
 
 
 TOLERANCE = 2e-4

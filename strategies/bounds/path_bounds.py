@@ -365,7 +365,7 @@ def climb(paths: PatternRows, weights: ProductWeights) -> tuple[float, ProductWe
 
 def _roots(gram: Array) -> tuple[float, Array]:
     """Return ``tr sqrt(K)`` and ``K^(-1/2)`` on the range."""
-    values, vectors = linalg.eigh((gram + gram.T) / 2, overwrite_a=True)
+    values, vectors = linalg.eigh((gram + gram.T) / 2, driver="evd", overwrite_a=True)
     kept = values > 1e-11 * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     return float(np.sqrt(values).sum()), np.asarray((vectors / np.sqrt(values)) @ vectors.T)

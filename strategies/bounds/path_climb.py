@@ -76,7 +76,7 @@ class PathColumns:
         gram = mix @ weighted_gram(paths, even_weights(paths)) @ mix.T
         lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
         lengths[lengths == 0] = 1.0  # rows that cancel
-        values, vectors = linalg.eigh(gram / np.outer(lengths, lengths))
+        values, vectors = linalg.eigh(gram / np.outer(lengths, lengths), driver="evd")
         kept = values > 64 * len(values) * np.finfo(float).eps * values[-1]
         row_space = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
         masks = paths.masks()
@@ -230,7 +230,7 @@ class PathClimb:
         """Return ``M^(-1/2)`` and ``tr M^(1/2)`` at given weights."""
         scaled = state.columns * np.sqrt(state.weights).astype(np.float32)[:, None]
         moment = state.share * self.product + (scaled.T @ scaled).astype(np.float64)
-        values, vectors = linalg.eigh(moment, overwrite_a=True, check_finite=False)
+        values, vectors = linalg.eigh(moment, driver="evd", overwrite_a=True, check_finite=False)
         values = np.maximum(values, 1e-13 * values[-1])
         return (vectors / np.sqrt(values)) @ vectors.T, float(np.sqrt(values).sum())
 

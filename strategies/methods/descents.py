@@ -54,11 +54,14 @@ OVERHEAD = 2e-4  # seconds per step however small
 
 
 def minimise(
-    value: Callable[[Array], tuple[float, Array]], start: Array, iterations: int
+    value: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    iterations: int,
+    least: Array | float = -np.inf,
 ) -> tuple[Array, float]:
     """Return where L-BFGS ends after a number of iterations, in the start's shape, and the value.
 
-    `value`: objective and gradient at an array of the start's shape.
+    `value`: objective and gradient at an array of the start's shape; `least`: bound of variables.
 
     The gradient's size is no reason to stop, since the objectives are logarithms of losses that
     do not depend on the scale of their argument.
@@ -73,6 +76,7 @@ def minimise(
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
+        bounds=scipy.optimize.Bounds(least) if np.max(least) > -np.inf else None,
         options={
             "maxiter": iterations,
             "maxfun": 2 * iterations + 20,
@@ -113,6 +117,15 @@ def step_seconds(operations: float, variables: int) -> float:
     return OVERHEAD + operations / PRODUCTS + ENTRIES * variables
 
 
+def log_norm(numbers: Array, power: float) -> tuple[float, Array]:
+    """Return ``log ||x||_p`` of numbers that are not negative, near the largest, and its slope."""
+    largest = numbers.max()
+    shares = (numbers / largest) ** power
+    whole = shares.sum()
+    slopes = np.divide(shares, whole * numbers, out=np.zeros_like(numbers), where=numbers > 0)
+    return float(np.log(largest) + np.log(whole) / power), slopes
+
+
 POWERS = (4.0, 16.0, 64.0, 256.0, 1024.0)  # exponents, round by round
 
 
@@ -134,12 +147,8 @@ class ErrorNorm:
         if self.groups is None:
             total = float(errors.sum())
             return float(np.log(total)), np.full(len(errors), 1.0 / total)
-        sums = np.bincount(self.groups, weights=errors)
-        largest = sums.max()
-        shares = (sums / largest) ** self.power
-        whole = shares.sum()
-        slopes = np.divide(shares, whole * sums, out=np.zeros_like(sums), where=sums > 0)
-        return float(np.log(largest) + np.log(whole) / self.power), slopes[self.groups]
+        value, slopes = log_norm(np.bincount(self.groups, weights=errors), self.power)
+        return value, slopes[self.groups]
 
     def value(self, errors: Array) -> float:
         """Return the total, or the largest sum: the limit of every p."""

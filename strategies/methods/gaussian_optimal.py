@@ -245,7 +245,7 @@ def integer_combinations(problem: Problem, search: Search) -> Operator:
 def combinations(climb: PathClimb, work: float) -> tuple[Array, float, float]:
     """Return ``M^(-1/4) B`` at the best weights, the largest squared norm and the error."""
     proof = climb.to(PATH_GAP, work)
-    values, vectors = linalg.eigh(proof.inverse)
+    values, vectors = linalg.eigh(proof.inverse, driver="evd")
     kept = values > 0
     rows = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) @ climb.columns.basis
     return rows, proof.largest, proof.root

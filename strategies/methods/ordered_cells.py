@@ -85,7 +85,7 @@ def ordered_strategy(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found over the ordered merged cells."""
     if problem.ordered is None and problem.ranges is not None:
         return range_strategy(problem, problem.ranges, search)
-    gram = required(problem.ordered, "order of cells")
+    gram = required(problem.ordered, "ordered cells")
     flipped = gram.is_flipped
     worked = gram.reversed if flipped else gram
     tree = best_hierarchy(worked, problem.norm)

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.methods.descents import REFUSED, gaussian_rows, minimise, step_seconds
+from strategies.methods.descents import REFUSED, gaussian_rows, log_norm, minimise, step_seconds
 from strategies.methods.family import (
     Family,
     Search,
@@ -140,13 +140,9 @@ def smoothed_value(
         return REFUSED, np.zeros_like(mix)
     matrix = mix @ space.basis
     sizes = np.sqrt(matrix * matrix + rounding * rounding)
-    sums = sizes.sum(axis=0)
-    largest = sums.max()
-    shares = (sums / largest) ** sharpness
-    total = shares.sum()
-    pull = (matrix / sizes) * (2.0 * shares / (total * sums))
-    value = 2.0 * (np.log(largest) + np.log(total) / sharpness) + np.log(trace)
-    return float(value), pull @ space.basis.T + slope / trace
+    value, slopes = log_norm(sizes.sum(axis=0), sharpness)
+    pull = (matrix / sizes) * (2.0 * slopes)
+    return 2.0 * value + float(np.log(trace)), pull @ space.basis.T + slope / trace
 
 
 def descend_in_row_space(

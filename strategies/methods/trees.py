@@ -35,9 +35,9 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
-import scipy
 from scipy import sparse
 
+from strategies.methods.descents import minimise
 from strategies.methods.family import (
     BOTH_NORMS,
     Family,
@@ -175,16 +175,8 @@ def weighted_hierarchy(gram: Grams, sizes: tuple[int, ...], norm: Norm) -> Hiera
         return np.log(cost) + np.log(total), 2.0 * roots / cost + slope
 
     start = np.ones(len(sizes))
-    bounds = [(1e-3, None)] + [(0.0, None)] * (len(sizes) - 1)
-    found = scipy.optimize.minimize(
-        log_loss,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": ITERATIONS, "ftol": 1e-12, "gtol": 0.0},
-    )
-    roots = found.x if found.fun < log_loss(start)[0] else start
+    roots, least = minimise(log_loss, start, ITERATIONS, np.r_[1e-3, np.zeros(len(sizes) - 1)])
+    roots = roots if least < log_loss(start)[0] else start
     weights = roots**2 if norm == "l1" else roots
     weights = weights / (weights.sum() if norm == "l1" else np.sqrt(weights @ weights))
     return Hierarchy(sizes, weights, float(np.exp(log_loss(roots)[0])))

@@ -32,6 +32,7 @@ from strategies.methods.descents import (
     TOTAL,
     ErrorNorm,
     descended_rows,
+    log_norm,
     minimise,
     step_seconds,
 )
@@ -67,14 +68,12 @@ def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tupl
     squares = (weighted @ solved) ** 2
     log_error, slopes = candidates.errors.log_value(squares.sum(axis=0))
     pulls = squares @ slopes
-    sums = np.abs(weighted).sum(axis=0)
-    largest = sums.max()
-    tops = (sums / largest) ** sharpness
-    total = tops.sum()
-    column = np.divide(tops, sums, out=np.zeros_like(sums), where=sums > 0) / total
-    value = 2.0 * (np.log(largest) + np.log(total) / sharpness) + log_error
-    gradient = 2.0 * np.abs(weighted) @ column - 2.0 * pulls
-    return float(value), np.where((logs > LEAST_LOG) & (logs < LARGEST_LOG), gradient, 0.0)
+    sums = np.abs(weighted)
+    column, slope = log_norm(sums.sum(axis=0), sharpness)
+    gradient = 2.0 * sums @ slope - 2.0 * pulls
+    return 2.0 * column + log_error, np.where(
+        (logs > LEAST_LOG) & (logs < LARGEST_LOG), gradient, 0.0
+    )
 
 
 @dataclass(frozen=True, eq=False)

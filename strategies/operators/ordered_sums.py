@@ -11,7 +11,6 @@ three diagonals.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 
@@ -144,31 +143,10 @@ class AllRanges(OrderedSums):
             start += self.n - first
         return np.asarray(np.cumsum(steps[:-1], axis=0))
 
-    def row_bands(self, cells: int = 2**23) -> Iterator[Array]:
-        """Yield the rows in order, in dense bands of about so many entries."""
-        step = max(1, cells // self.n**2)
-        places = np.arange(self.n)
-        for start in range(0, self.n, step):
-            firsts = np.arange(start, min(self.n, start + step))
-            counts = self.n - firsts
-            first = np.repeat(firsts, counts)
-            last = first + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            yield ((places >= first[:, None]) & (places <= last[:, None])).astype(np.float64)
-
-    def squared_differences(self, prefixes: Array) -> Array:
-        """Return ``||x_j - x_(i-1)||²`` for every range i to j, given x of prefix sums (n, r)."""
-        check_allocation("squared differences", (self.n, self.n + 1))
-        lengths = np.einsum("ij,ij->i", prefixes, prefixes)
-        inner = prefixes @ prefixes.T
-        whole = [lengths]
-        for first in range(1, self.n):
-            both = lengths[first:] + lengths[first - 1]
-            whole.append(both - 2.0 * inner[first - 1, first:])
-        return np.concatenate(whole)
-
     def to_dense(self) -> Array:
         check_allocation("dense AllRanges", self.shape)
-        return np.concatenate(list(self.row_bands()))
+        (first, last), cells = np.triu_indices(self.n), np.arange(self.n)
+        return ((cells >= first[:, None]) & (cells <= last[:, None])).astype(np.float64)
 
     def gram_dense(self) -> Array:
         """Return ``(min(i, j) + 1) (n - max(i, j))``, refused above the memory cap."""

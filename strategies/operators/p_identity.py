@@ -141,8 +141,9 @@ class PIdentity(Operator):
         A range is the difference of two prefix sums, and so are its coordinates.
         """
         if isinstance(workload, AllRanges):
-            check_allocation("coordinates of prefix sums", (workload.n, sum(self.shape)))
-            return workload.squared_differences(self.coordinates(np.tri(workload.n)))
+            check_allocation("ends of all ranges", (workload.shape[0], 4))
+            first, last = np.triu_indices(workload.n)
+            workload = Ranges(workload.n, first, last + 1, np.ones(len(first)))
         if isinstance(workload, Ranges) and fits((workload.n, self.rows.shape[0]), 32):
             return self.range_errors(workload)
         return np.concatenate([self.errors_of(band) for band in row_bands(workload)])

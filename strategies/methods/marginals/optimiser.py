@@ -100,7 +100,7 @@ class Meter:
 
 
 def descend(
-    start: Array, cover: Cover, values: Array, norm: Norm, meter: Meter, iterations: int = 400
+    start: Array, cover: Cover, values: Array, norm: Norm, meter: Meter, iterations: int
 ) -> tuple[float, Array]:
     """Minimise from one start by L-BFGS-B on nonnegative weights; return (log loss, weights)."""
     tolerance = 1e-8 if norm == "l1" else 1e-14
@@ -203,7 +203,7 @@ def _first_descents(
 ) -> Iterator[tuple[float, Array]]:
     """Descend from given weights, then from random weights on the sets of about one size."""
     for start in (*starts, _smallest(energies, candidates)):
-        yield _within(start, cover, energies, meter)
+        yield _within(start, cover, energies.values, meter)
     sizes = candidates.sum(axis=1)
     smallest = int(energies.sets.sum(axis=1).max(initial=0))
     kinds = [np.ones(len(candidates), dtype=bool)] if len(candidates) <= 4096 else []
@@ -213,16 +213,18 @@ def _first_descents(
             if turn > 0 and (meter.used > end or meter.exhausted):
                 return
             start = np.where(kind, generator.uniform(size=len(candidates)), 0.0)
-            yield _within(start, cover, energies, meter)
+            yield _within(start, cover, energies.values, meter)
 
 
-def _within(start: Array, cover: Cover, energies: Energies, meter: Meter) -> tuple[float, Array]:
+def _within(
+    start: Array, cover: Cover, values: Array, meter: Meter, iterations: int = 400
+) -> tuple[float, Array]:
     """Descend over the sets of positive weight: the slope is never below zero at the others."""
     index = np.flatnonzero(start)
     part = cover.columns_of(index)
     if not len(index) or not (part.eigenvalues(start[index]) > 0).all():
         return INFEASIBLE, start
-    value, found = descend(start[index], part, energies.values, "l1", meter)
+    value, found = descend(start[index], part, values, "l1", meter, iterations)
     weights = np.zeros_like(start)
     weights[index] = found
     return value, weights
@@ -264,19 +266,9 @@ def _hop(
     share, boost = generator.choice(OFFERED), generator.choice(BOOSTS)
     offered = nearby[generator.uniform(size=len(nearby)) < share]
     start[offered] += generator.uniform(size=len(offered)) * boost / (share * len(nearby))
-    index = np.flatnonzero(start)
     meter.used += 2e-8 * candidates.size
-    if not len(index):
-        return best
-    part = cover.columns_of(index)
-    if not (part.eigenvalues(start[index]) > 0).all():
-        return best
-    found, moved = descend(start[index], part, values, "l1", meter, 300)
-    if found >= value - 1e-9:
-        return best
-    result = np.zeros_like(weights)
-    result[index] = moved
-    return found, result
+    found = _within(start, cover, values, meter, 300)
+    return found if found[0] < value - 1e-9 else best
 
 
 def neighbours(candidates: Bools, active: Ints) -> Ints:
