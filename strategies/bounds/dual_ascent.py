@@ -113,11 +113,7 @@ def uniform_climb(factor: Array) -> Climb[Dual]:
 
 
 def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
-    """Return the best weights found in a number of updates, or once the gap is small.
-
-    `factor`: (r, g), F, of full row rank; `tolerance`: gap at which to stop; `steps`: eigenvalue
-    problems of size r x r to solve at most.
-    """
+    """Return the best weights found in a number of updates, or once the gap is small."""
     return uniform_climb(factor).to(tolerance, steps)
 
 

@@ -63,24 +63,12 @@ SMALLEST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Disjoint boxes.
+    """Disjoint boxes."""
 
-    Attributes
-    ----------
-    masks : tuple of ndarray of bool, shape (m, n_i)
-        One mask for each box and attribute.
-    weights : ndarray, shape (m,)
-        Squared workload coefficients that fall on each box.
-    members : tuple of int
-        The groups of rows that were refined into it.
-    covers : bool
-        Whether the boxes cover the domain; only then it can be refined with another.
-    """
-
-    masks: tuple[Bools, ...]
-    weights: Array
-    members: tuple[int, ...]
-    covers: bool
+    masks: tuple[Bools, ...]  # (m, n_i): one for each box and attribute
+    weights: Array  # (m,): squared workload coefficients that fall on each box
+    members: tuple[int, ...]  # the groups of rows that were refined into it
+    covers: bool  # whether the boxes cover the domain; only then it can be refined with another
 
     def __len__(self) -> int:
         return len(self.weights)

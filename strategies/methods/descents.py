@@ -205,11 +205,7 @@ def p_identity_matrix(rows: Array) -> Array:
 
 
 def p_identity_value(roots: Array, factor: Array, errors: ErrorNorm = TOTAL) -> tuple[float, Array]:
-    """Return the log of the loss at ``B = s |s|``, and its gradient in s.
-
-    `roots`: (p, g), s; `factor`: (r, g), F, any matrix with the workload's Gram ``FᵀF = WᵀW``, or
-    the workload's rows; `errors`: what is minimised of the errors of F's rows.
-    """
+    """Return the log of the loss at ``B = s |s|``, and its gradient in s."""
     sizes = np.abs(roots)
     rows = roots * sizes
     stretched = factor * (1.0 + np.einsum("ij,ij->j", roots, roots))
@@ -239,10 +235,8 @@ def descend(
 ) -> Descent:
     """Descend from B for a number of iterations.
 
-    `factor`: (r, g); `rows`: (p, g), where to start, in units of the identity rows' weight; `fill`:
-    entries below this share of the largest are raised to it, with their sign; `warmup`: iterations
-    after which entries that are nearly zero are dropped; by default never; `errors`: what is
-    minimised of the errors of F's rows.
+    `fill`: entries below this share of the largest are raised to it, with their sign; `warmup`:
+    iterations after which entries that are nearly zero are dropped; by default never.
     """
     least = fill * float(np.abs(rows).max(initial=0.0))
     filled = np.where(np.abs(rows) < least, np.where(rows < 0, -least, least), rows)
@@ -263,11 +257,7 @@ FILL = 1e-3
 def free_columns_value(
     roots: Array, factor: Array, errors: ErrorNorm = TOTAL
 ) -> tuple[float, Array]:
-    """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s.
-
-    `roots`: (m, g), s, of full column rank as A; `factor`: (r, g), F with the workload's Gram ``FᵀF
-    = WᵀW``, or the workload's rows; `errors`: what is minimised of the errors of F's rows.
-    """
+    """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s."""
     sizes = np.abs(roots)
     norms = np.einsum("ij,ij->j", roots, roots)
     if not norms.min(initial=1.0) > 0:
@@ -298,10 +288,8 @@ def descend_columns(
 ) -> Array:
     """Return the matrix, of sensitivity 1, where a descent from another ends.
 
-    `factor`: (r, g); `matrix`: (m, g), of full column rank; `warmup`, `iterations`: steps over all
-    entries, and then over those that are not nearly zero; `generator`: draws the signs of the small
-    entries that replace zeros; `errors`: what is minimised of the errors of F's rows; `fill`:
-    entries below this share of their row's largest are raised to it.
+    `warmup`, `iterations`: steps over all entries, and then over those that are not nearly zero;
+    `fill`: entries below this share of their row's largest are raised to it, with random signs.
     """
     least = fill * np.abs(matrix).max(axis=1, keepdims=True)
     signs = generator.choice([-1.0, 1.0], size=matrix.shape)

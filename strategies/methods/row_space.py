@@ -131,10 +131,7 @@ class RowSpace:
 def smoothed_value(
     mix: Array, space: RowSpace, sharpness: float, rounding: float
 ) -> tuple[float, Array]:
-    """Return the log of the smoothed loss at C (m, k), and its gradient.
-
-    `mix`: (m, k); `sharpness`: exponent of the p-norm over columns; `rounding`: δ.
-    """
+    """Return the log of the smoothed loss at C (m, k), and its gradient."""
     trace, slope = space.error(mix)
     if not np.isfinite(trace) or trace <= 0:
         return REFUSED, np.zeros_like(mix)

@@ -85,10 +85,7 @@ class WeightedRows:
 
 
 def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
-    """Return weights and weighted rows after every round of a number of iterations, pruned.
-
-    `weights`: (m,), where to start, positive.
-    """
+    """Return weights and weighted rows after every round of a number of iterations, pruned."""
     logs = np.log(weights / weights.max())
     for sharpness in SHARPNESS:
         sharper = replace(candidates, errors=candidates.errors.at(sharpness))

@@ -52,18 +52,10 @@ REVIVED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Rows over n ordered cells.
-
-    Attributes
-    ----------
-    n : int
-        Number of cells.
-    sizes : tuple of int
-        Cells of a block of each level, rising; each divides the next.
-    """
+    """Rows over n ordered cells."""
 
     n: int
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # cells of a block of each level, rising; each divides the next
 
     @property
     def block(self) -> int:
@@ -407,10 +399,7 @@ def range_chains(ranges: Ranges) -> tuple[tuple[int, ...], ...]:
 def best_windowed_rows(
     gram: OrderedGram | Ranges, generator: np.random.Generator, work: float
 ) -> Operator:
-    """Return the best windowed p-Identity found for a workload over ordered cells.
-
-    `work`: seconds of the reference machine; turned into numbers of steps.
-    """
+    """Return the best windowed p-Identity found for a workload over ordered cells."""
     tried = range_chains(gram) if isinstance(gram, Ranges) else chains(gram.n)
     trials = [
         first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(tried))

@@ -175,26 +175,13 @@ def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True)
 class Rule:
-    """A pair of functions for one structure.
+    """A pair of functions for one structure."""
 
-    Attributes
-    ----------
-    kind : str
-        The structure's name in files. It is never used again for another structure.
-    structure : type of Operator
-    write : callable
-        From an operator and a `Writer` to the fields of its node.
-    read : callable
-        From the fields of a node and a `Reader` to the operator, or an error.
-    fields : tuple of str
-        The fields of its node.
-    """
-
-    kind: str
+    kind: str  # its name in files, never used again for another structure
     structure: type[Operator]
     write: Callable[[Any, Writer], Node]
     read: Callable[[Node, Reader], Operator]
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # of its node
 
     @classmethod
     def by_fields(

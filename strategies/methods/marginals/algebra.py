@@ -187,23 +187,18 @@ def marginals_loss(weights: Array, cover: Cover, energies: Energies, norm: Norm)
 ENUMERATED = 16  # attributes up to which every subset is a candidate
 
 MOST_SEEDS = 200
+ROUNDS = 3  # in which the best unions found so far are joined again
 TRIPLES_A_SECOND = 1.5e8
 """Pairs of a seed and a set, each compared with every set, in the rounds of unions."""
 
 BYTES_A_CELL = 128  # what a cell of a marginal may take in all, from release to reconstruction
 
 
-def candidate_sets(
-    energies: Energies, limit: int = 3000, rounds: int = 3, work: float = 2.0
-) -> Bools:
+def candidate_sets(energies: Energies, limit: int = 3000, work: float = 2.0) -> Bools:
     """Return attribute sets that together contain every component of a workload.
 
-    `limit`: most generated sets, where there are more attributes than `ENUMERATED`; `rounds`: how
-    often the best unions found so far are joined again; `work`: seconds of the reference machine
-    for that.
-
-    Of shape (K, d): only sets whose table stays within the memory cap, beside the maximal
-    components.
+    Only those whose table stays within the memory cap, beside the maximal components; of more than
+    `ENUMERATED` attributes `limit` generated ones, joined for some seconds of work.
     """
     d = len(energies.sizes)
     if d <= ENUMERATED:
@@ -211,7 +206,7 @@ def candidate_sets(
         small = set_cells(every, energies.sizes) <= largest_table()
         return distinct(np.concatenate([energies.maximal, every[small]]))
     base = energies.maximal
-    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds, work)]))
+    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, work)]))
     below = energies.sets[np.argsort(-energies.values)][: max(limit - len(pool), 0)]
     return distinct(np.concatenate([pool, below, np.zeros((1, d), dtype=bool)]))
 
@@ -225,10 +220,10 @@ def distinct(sets: Bools) -> Bools:
     return sets[unique_rows(sets)[0]]
 
 
-def _unions(base: Bools, energies: Energies, limit: int, rounds: int, work: float) -> Bools:
+def _unions(base: Bools, energies: Energies, limit: int, work: float) -> Bools:
     """Return the best unions of maximal sets, joined greedily round after round."""
     found, values = base, np.ones(len(base))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         count = min(MOST_SEEDS, max(1, int(TRIPLES_A_SECOND * work / len(base) ** 2)))
         seeds = found[np.argsort(-values, kind="stable")[:count]]
         near = seeds.astype(np.float32) @ base.T.astype(np.float32) > 0

@@ -48,30 +48,16 @@ BOOSTS = (0.5, 1.5, 5.0)
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Candidate sets with weights, and the loss they reach.
+    """Candidate sets with weights, and the loss they reach."""
 
-    Attributes
-    ----------
-    sets : ndarray of bool, shape (K, d)
-    weights : ndarray, shape (K,)
-        Sum 1 for "l1", squares of sum 1 for "l2".
-    loss : float
-    gap : float
-        For "l2": relative distance to the optimum over the candidate sets; NaN for "l1".
-    """
-
-    sets: Bools
-    weights: Array
+    sets: Bools  # (K, d)
+    weights: Array  # (K,): of sum 1 for "l1", squares of sum 1 for "l2"
     loss: float
-    gap: float = float("nan")
+    gap: float = float("nan")  # for "l2": relative distance to the optimum over these sets
 
 
 def log_loss(weights: Array, cover: Cover, values: Array, norm: Norm) -> tuple[float, Array]:
-    """Return the logarithm of the loss and its gradient in θ ("l1") or in t = θ² ("l2").
-
-    `weights`: (K,), θ for "l1", t for "l2", none negative; `values`: (u,), the workload's energies
-    w_U.
-    """
+    """Return the logarithm of the loss and its gradient in θ ("l1") or in t = θ² ("l2")."""
     squares = weights * weights if norm == "l1" else weights
     eigenvalues = cover.eigenvalues(squares)
     if not (eigenvalues > 0).all():
@@ -126,10 +112,6 @@ def optimise(
     starts: tuple[Array, ...] = (),
 ) -> Weighted:
     """Find weights on candidate sets.
-
-    `energies`: of the workload; `candidates`: (K, d), attribute sets that may be measured; together
-    they must contain every component; `work`: seconds of the reference machine; the number of
-    descents follows from it; `starts`: (K,), weights to start from besides the random ones.
 
     Raises ValueError if the candidates do not contain every component that the workload reaches.
     """
@@ -342,12 +324,7 @@ def optimise_worst(
     work: float,
     starts: tuple[Array, ...] = (),
 ) -> Weighted:
-    """Return weights on candidate sets for the smallest largest error.
-
-    `candidates`: (K, d), attribute sets that may be measured; together they must contain every
-    component; `work`: seconds of the reference machine; `starts`: (K,), weights θ to start from
-    besides the even and the random ones.
-    """
+    """Return weights on candidate sets for the smallest largest error."""
     cover, meter = make_cover(rows.energies, candidates), Meter(work)
     count = len(candidates)
     power = 1 if norm == "l1" else 2
