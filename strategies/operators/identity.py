@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, check_allocation
+from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import check_rows_contained
 from strategies.operators.base.validation import as_shape, checked_sizes, real_array
@@ -94,8 +94,8 @@ class Identity(SingleEntries):
         check_allocation("sparse Identity", (self.n, 2))
         return sparse.eye_array(self.n, dtype=np.int64, format="csr")
 
-    def least_squares(self, answers: Numbers) -> Array:
-        return self.checked_answers(answers)
+    def _solve(self, answers: Array) -> Array:
+        return answers
 
     def row_errors(self, workload: Operator) -> Array:
         """Return the squared norms of the workload's rows, since ``W A⁺ = W``."""
@@ -181,8 +181,8 @@ class Grouping(SingleEntries):
     def row_squares(self) -> Array:
         return self.counts.astype(np.float64)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        return ((self.checked_answers(answers).T / self.counts).T)[self.labels]
+    def _solve(self, answers: Array) -> Array:
+        return np.asarray((answers / self.counts[:, None])[self.labels])
 
     def row_errors(self, workload: Operator) -> Array:
         return over_groups(workload, self).row_squares()

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Numbers, as_columns, check_allocation
+from strategies.operators.base.arrays import Array, Integers, check_allocation
 from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.base.validation import cell_codes
@@ -137,13 +137,9 @@ class Kronecker(Operator):
     def integer_sensitivity(self, norm: Norm) -> int:
         return prod(factor.integer_sensitivity(norm) for factor in self.factors)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        answers = self.checked_answers(answers)
-        solvers = [factor.least_squares for factor in self.factors]
-        columns = as_columns(answers)
-        check_allocation("the estimate of every cell", (self.shape[1], max(columns.shape[1], 1)))
-        cells = along_axes(solvers, self._rows, columns)
-        return cells[:, 0] if answers.ndim == 1 else cells
+    def _solve(self, answers: Array) -> Array:
+        check_allocation("the estimate of every cell", (self.shape[1], max(answers.shape[1], 1)))
+        return along_axes([factor._solve for factor in self.factors], self._rows, answers)
 
     def row_errors(self, workload: Operator) -> Array | None:
         if isinstance(workload, Kronecker) and self._columns == workload._columns:

@@ -9,9 +9,7 @@ from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import (
     Array,
-    Numbers,
     Real,
-    as_columns,
     check_allocation,
     fits,
 )
@@ -112,17 +110,14 @@ class PIdentity(Operator):
         """Return ``S⁻¹ B @ right``."""
         return solver_of(self)(self._bent @ right)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        checked = self.checked_answers(answers)
-        block = as_columns(checked)
+    def _solve(self, answers: Array) -> Array:
         n = len(self.diagonal)
-        joint = block[:n] + self._bent.T @ block[n:]
-        cells = (joint - self._bent.T @ self._without_rows(joint)) / self.diagonal[:, None]
-        return np.asarray(cells[:, 0] if checked.ndim == 1 else cells)
+        joint = answers[:n] + self._bent.T @ answers[n:]
+        cells = joint - self._bent.T @ self._without_rows(joint)
+        return np.asarray(cells / self.diagonal[:, None])
 
-    def estimate(self, workload: Operator, answers: Array) -> Array:
-        """Return ``W A⁺ @ answers``: every workload is determined."""
-        return workload.matmat(self.least_squares(answers))
+    def _estimate(self, workload: Operator, answers: Array) -> Array:
+        return workload.matmat(self._solve(answers))  # every workload is determined
 
     def coordinates(self, rows: Array) -> Array:
         """Return ``w A⁺`` of explicit rows w, shape (b, n), as (b, n + p)."""

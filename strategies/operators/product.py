@@ -11,7 +11,6 @@ from strategies.operators.base.arrays import (
     Array,
     Integers,
     Longs,
-    Numbers,
     Real,
     check_allocation,
     fits,
@@ -170,16 +169,13 @@ class Product(Operator):
             return int(self.heaviest.square)
         return super().integer_sensitivity(norm)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁺ @ answers``.
-
-        Over a grouping with group sizes c, ``A⁺ = Gᵀ C^{-1/2} (B C^{1/2})⁺`` for ``A = B G``.
-        """
+    def _solve(self, answers: Array) -> Array:
+        """Over a grouping of counts c: ``A⁺ = Gᵀ C^{-1/2} (B C^{1/2})⁺`` for ``A = B G``."""
         if not isinstance(self.right, Grouping):
-            return super().least_squares(answers)
+            return super()._solve(answers)
         root = np.sqrt(self.right.counts)
-        solution = least_squares(self.left.to_dense() * root, self.checked_answers(answers))
-        return ((solution.T / root).T)[self.right.labels]
+        solution = least_squares(self.left.to_dense() * root, answers)
+        return np.asarray((solution / root[:, None])[self.right.labels])
 
     def stands_alone(self, workload: Operator) -> bool:
         inner = self.right

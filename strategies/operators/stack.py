@@ -199,7 +199,7 @@ class Partition(Stack):
         found = self._by_blocks(workload, row_errors)
         return None if found is None else np.concatenate(found)
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        own = iter(self.split(self.checked_answers(answers)))
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        own = iter(self.split(answers))
         found = self._by_blocks(workload, lambda part, block: estimate(part, block, next(own)))
         return None if found is None else np.concatenate(found)

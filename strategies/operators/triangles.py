@@ -17,9 +17,7 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import (
     Array,
     Longs,
-    Numbers,
     Real,
-    as_columns,
     check_allocation,
 )
 from strategies.operators.base.operator import Norm, Operator
@@ -137,10 +135,8 @@ class Semiseparable(Operator):
             if k < len(self.factors):
                 state = self.factors[k][:, None] * (state + cell)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        checked = self.checked_answers(answers)
-        cells = np.stack(list(self.solutions(as_columns(checked))))
-        return cells[:, 0] if checked.ndim == 1 else cells
+    def _solve(self, answers: Array) -> Array:
+        return np.stack(list(self.solutions(answers)))
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return the errors of prefix sums, in any order and with any weights, else None."""
@@ -299,11 +295,9 @@ class Toeplitz(Operator):
         bands = np.repeat(self.coefficients.astype(np.float64)[:, None], self.n, axis=1)
         return np.asarray(linalg.lapack.dtbtrs(bands, right, uplo="L")[0])
 
-    def least_squares(self, answers: Numbers) -> Array:
-        checked = self.checked_answers(answers)
-        block, few = as_columns(checked), len(self.coefficients) <= FEW
-        cells = self._solved(block) if few else convolved(self.inverse, block)
-        return cells[:, 0] if checked.ndim == 1 else cells
+    def _solve(self, answers: Array) -> Array:
+        few = len(self.coefficients) <= FEW
+        return self._solved(answers) if few else convolved(self.inverse, answers)
 
     def solutions(self, answers: Iterable[Array]) -> Iterator[Array]:
         """Yield the cells that answers, one a row, stand for: the b - 1 last are kept."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real, check_allocation
+from strategies.operators.base.arrays import Array, Integers, Longs, Real, check_allocation
 from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product, transpose
 from strategies.operators.base.validation import check_range, real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
@@ -156,8 +156,8 @@ class Scaled(Weighted):
             raise ValueError(f"weight={self.weight}: expected an integer; call rounded first.")
         return abs(weight) if norm == "l1" else weight**2
 
-    def least_squares(self, answers: Numbers) -> Array:
-        return self._inverse_weight * self.inner.least_squares(answers)
+    def _solve(self, answers: Array) -> Array:
+        return self._inverse_weight * self.inner._solve(answers)
 
     def error_trace(self, workload: Operator) -> float | None:
         value = self.inner.error_trace(workload)
@@ -167,8 +167,8 @@ class Scaled(Weighted):
         values = self.inner.row_errors(workload)
         return None if values is None else self._inverse_weight**2 * values
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        values = self.inner.estimate(workload, answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        values = self.inner._estimate(workload, answers)
         return None if values is None else self._inverse_weight * values
 
     def has_rule_for(self, workload: Operator) -> bool:

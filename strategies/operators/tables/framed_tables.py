@@ -20,9 +20,7 @@ from numpy.typing import ArrayLike
 from strategies.operators.base.arrays import (
     Array,
     Bools,
-    Numbers,
     Real,
-    as_columns,
     check_allocation,
     over_cells,
 )
@@ -153,15 +151,13 @@ class FramedTables(WeightedTables):
         """Tell whether an attribute's frame spans all rows over its codes."""
         return self.frame_inverses is not None and self._lost_directions[i] is None
 
-    def least_squares(self, answers: Numbers) -> Array:
+    def _solve(self, answers: Array) -> Array:
         if not self.has_cheap_inverse:
-            return super().least_squares(answers)
-        checked = self.checked_answers(answers)
-        n, k = self.shape[1], as_columns(checked).shape[1]
+            return super()._solve(answers)
+        n, k = self.shape[1], answers.shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
         every = list(range(len(self.factors)))
-        cells = self.table(every, self.frame_inverses or (), self.set_parts(checked)).reshape(n, k)
-        return cells[:, 0] if checked.ndim == 1 else cells
+        return self.table(every, self.frame_inverses or (), self.set_parts(answers)).reshape(n, k)
 
     def table(self, chosen: Sequence[int], sides: Sequence[Array], parts: Parts) -> Array:
         """Return an estimated table with a matrix (·, 1 + r_i) along each axis."""
@@ -210,17 +206,14 @@ class FramedTables(WeightedTables):
         known = self._blocks(workload) is not None or self._mask_rows(workload) is not None
         return known and self.error_trace(workload) is not None
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        checked = self.checked_answers(answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
         if not self.has_rule_for(workload):
-            return super().estimate(workload, checked)
-        parts, blocks = self.set_parts(checked), self._blocks(workload)
+            return super()._estimate(workload, answers)
+        parts, blocks = self.set_parts(answers), self._blocks(workload)
         if blocks is None:
-            result = answers_from(workload, self._residuals(parts), self.domain_sizes)
-        else:
-            tables = [self._block_answers(block, weight, parts) for weight, block in blocks]
-            result = np.concatenate(tables)
-        return result[:, 0] if result is not None and checked.ndim == 1 else result
+            return answers_from(workload, self._residuals(parts), self.domain_sizes)
+        tables = [self._block_answers(block, weight, parts) for weight, block in blocks]
+        return np.concatenate(tables)
 
     def _blocks(self, workload: Operator) -> list[tuple[float, Kronecker]] | None:
         """Return the workload's products over these attributes, None where it is no such stack."""

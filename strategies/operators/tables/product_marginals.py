@@ -349,12 +349,11 @@ class JointMarginals(Stack):
             total += weight**2 * (own - coupling.gain(self.blocks, group, rows))
         return total
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        checked = self.checked_answers(answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
-            return super().estimate(workload, checked)
-        own = self.split(as_columns(checked))
+            return super()._estimate(workload, answers)
+        own = self.split(answers)
         seen = [coupling.seen(*pair) for pair in zip(self.blocks, own, strict=True)]
         step = linalg.solve_triangular(coupling.root, seen[1] - seen[0], lower=True)
         parts = []
@@ -362,8 +361,7 @@ class JointMarginals(Stack):
             alone = estimate(rows, self.blocks[group], own[group])
             moved = coupling.gain_rows(self.blocks, group, rows).T @ step
             parts.append(weight * (alone + (moved if group == 0 else -moved)))
-        result = np.concatenate(parts)
-        return result[:, 0] if checked.ndim == 1 else result
+        return np.concatenate(parts)
 
     def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int, float]] | None:
         """Return a workload's products, each with the group that determines it and its trace."""

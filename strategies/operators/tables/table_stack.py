@@ -16,7 +16,6 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import (
     Array,
     Integers,
-    as_columns,
     check_allocation,
     cut,
     over_cells,
@@ -256,13 +255,12 @@ class TableStack(Operator):
         own, shared = self._joint[0].whitened(t, rows)
         return np.asarray((own**2).sum(axis=1) + (shared**2).sum(axis=1))
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        found, checked = self._above(workload), self.checked_answers(answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        found = self._above(workload)
         if found is None:
-            return super().estimate(workload, checked)
-        estimates = self._estimates(as_columns(checked))
-        result = np.concatenate([b.matmat(part @ estimates[t]) for t, part, b in found])
-        return result[:, 0] if checked.ndim == 1 else result
+            return super()._estimate(workload, answers)
+        estimates = self._estimates(answers)
+        return np.concatenate([b.matmat(part @ estimates[t]) for t, part, b in found])
 
 
 def sum_to_table(values: Array, table: Table, chosen: Table, sizes: Sequence[int]) -> Array:

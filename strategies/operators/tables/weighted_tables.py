@@ -21,7 +21,6 @@ from strategies.operators.base.arrays import (
     Longs,
     Numbers,
     Real,
-    as_columns,
     check_allocation,
     cut,
     over_cells,
@@ -260,26 +259,21 @@ class ProductTables(WeightedTables):
         check_allocation("column norms", self.shape[1:])
         return np.full(self.shape[1], self.sensitivity(norm))
 
-    def least_squares(self, answers: Numbers) -> Array:
+    def _solve(self, answers: Array) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
         if not self.is_diagonal:
-            return super().least_squares(answers)
-        answers = self.checked_answers(answers)
-        n, k = self.shape[1], as_columns(answers).shape[1]
+            return super()._solve(answers)
+        n, k = self.shape[1], answers.shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
         parts = self.residuals(answers).items()
         tables = ((np.flatnonzero(key).tolist(), part) for key, part in parts)
-        result = over_cells(self.domain_sizes, tables, k) / n
-        return result[:, 0] if answers.ndim == 1 else result
+        return over_cells(self.domain_sizes, tables, k) / n
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        answers = self.checked_answers(answers)
-        if not self._components_of(workload):
-            return super().estimate(workload, answers)
-        result = answers_from(workload, self.residuals(answers), self.domain_sizes)
-        if result is None:
-            return super().estimate(workload, answers)
-        return result[:, 0] if answers.ndim == 1 else result
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        result = None
+        if self._components_of(workload):
+            result = answers_from(workload, self.residuals(answers), self.domain_sizes)
+        return super()._estimate(workload, answers) if result is None else result
 
     def _components_of(self, workload: Operator) -> bool:
         """Tell whether rows are known by components, refusing them outside the row space.
