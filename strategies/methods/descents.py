@@ -39,6 +39,7 @@ from scipy import linalg
 
 from strategies.bounds.dual_ascent import ascend, gaussian_strategy, steps_within, update_seconds
 from strategies.operators.base.arrays import Array, Longs
+from strategies.operators.base.recovery import PRODUCTS
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.problem import Problem
 
@@ -48,7 +49,6 @@ REFUSED = 1e30
 """Value of the objective where a system cannot be factorised: the line search then backs off."""
 MEMORY = 20  # pairs of steps and gradients that L-BFGS keeps
 STALLED = 1e-10  # relative progress of a step below which a descent ends
-PRODUCTS = 4e10  # operations a second of the reference machine in matrix products
 ENTRIES = 6e-8  # seconds per variable and step: entrywise work and the vectors of L-BFGS
 OVERHEAD = 2e-4  # seconds per step however small
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.bounds.dual_ascent import moment_seconds
 from strategies.bounds.ordered_dual import (
     NODES,
     FittedDual,
@@ -276,10 +275,6 @@ def boxes_pay(problem: Problem) -> bool:
     return found is not None and bool(np.mean([~one.all(axis=1) for one in found[0]]) > FIXED)
 
 
-def box_least_seconds(problem: Problem) -> float:
-    return sum(1e-2 + 2.0 * moment_seconds(n, n) for n in problem.workload.sizes or ())
-
-
 @factory
 def boxes() -> Family:
     """Measure one product for boxes on a grid: the attributes take turns, others as weights."""
@@ -290,6 +285,5 @@ def boxes() -> Family:
         has_boxes,
         product_of_turns,
         share=2.0,
-        least=box_least_seconds,
         worthwhile=boxes_pay,
     )

@@ -135,10 +135,6 @@ def cost(factor: Array, rows: Array) -> float:
     return float(step_seconds(products, int(entries) + p * g // 8) + PASSES * r * g)
 
 
-def applies(problem: Problem) -> bool:
-    return has_few_cells(problem, LARGEST, 64, fewest=2)
-
-
 @factory
 def p_identity(*, p: int | None = None) -> Family:
     """Measure every cell and p sums of cells, descended on: the usual best for Laplace noise.
@@ -164,7 +160,7 @@ def p_identity(*, p: int | None = None) -> Family:
         "p_identity",
         "merged",
         frozenset({"l1"}),
-        applies,
+        partial(has_few_cells, most=LARGEST, squares=64, fewest=2),
         partial(best_p_identity, p=p),
         share=4.0,
         least=explicit_seconds,

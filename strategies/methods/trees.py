@@ -44,7 +44,6 @@ from strategies.methods.family import (
     Search,
     checked_count,
     checked_switch,
-    evaluation_seconds,
     factory,
     has_few_cells,
     never,
@@ -293,10 +292,6 @@ def applies(problem: Problem) -> bool:
     return known is not None or has_few_cells(problem, LARGEST, 24)
 
 
-def least_seconds(problem: Problem) -> float:
-    return evaluation_seconds(problem, cells_of(problem))
-
-
 @factory
 def tree(*, branching: int | None = None, weighted: bool = True) -> Family:
     """Measure the nodes of a b-ary tree over the cells in their order.
@@ -371,6 +366,4 @@ def wavelet(*, weighted: bool = True) -> Family:
     """
     checked_switch("weighted", weighted)
     found = partial(haar_rows, weighted=weighted)
-    return Family(
-        "wavelet", "merged", BOTH_NORMS, applies, found, least=least_seconds, worthwhile=never
-    )
+    return Family("wavelet", "merged", BOTH_NORMS, applies, found, worthwhile=never)

@@ -76,10 +76,6 @@ def dense_tables(problem: Problem, search: Search) -> Operator:
     return TableStack(climb.shared.sizes, climb.shared.tables, climb.matrices())
 
 
-def tables_apply(problem: Problem) -> bool:
-    return problem_tables(problem) is not None
-
-
 def is_worthwhile(problem: Problem) -> bool:
     """Tell whether to run unasked: not on products over few cells.
 
@@ -97,7 +93,7 @@ def joint_tables() -> Family:
         "joint_tables",
         "domain",
         frozenset({"l2"}),
-        tables_apply,
+        lambda problem: problem_tables(problem) is not None,
         dense_tables,
         share=4.0,
         least=least_seconds,

@@ -78,7 +78,7 @@ class Meter:
     used: float = 0.0
 
     def charge(self, cover: Cover, evaluations: int, count: int) -> None:
-        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4 + 4e-6 * count
+        self.used += evaluations * evaluation_seconds(cover, count) + 5e-4 + 4e-6 * count
 
     @property
     def exhausted(self) -> bool:
@@ -346,15 +346,15 @@ def optimise_worst(
     return Weighted(candidates, best if norm == "l1" else np.sqrt(best), lowest)
 
 
-def evaluation_seconds(cover: Cover, table: scipy.sparse.csr_array, count: int) -> float:
-    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 1e-5 + 4e-9 * float(table.nnz)
+def evaluation_seconds(cover: Cover, count: int, entries: int = 0) -> float:
+    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 4e-9 * entries
 
 
 def descend_worst(
     start: Array, cover: Cover, table: scipy.sparse.csr_array, norm: Norm, meter: Meter
 ) -> Array:
     """Descend on rising norms from weights θ ("l1") or θ² ("l2"), the best of the rounds."""
-    each = evaluation_seconds(cover, table, len(start))
+    each = evaluation_seconds(cover, len(start), table.nnz)
     left = max(meter.allowance / 2.0, meter.allowance - meter.used)
     steps = max(FEWEST_STEPS, min(ITERATIONS, int(left / (len(POWERS) * each))))
     weights, best = start / start.sum(), start
@@ -370,7 +370,7 @@ def descend_worst(
             bounds=[(0.0, None)] * len(weights),
             options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-10, "gtol": 1e-12},
         )
-        meter.used += evaluation_seconds(cover, table, len(weights)) * int(result.nfev)
+        meter.used += each * int(result.nfev)
         weights = result.x / result.x.sum()
         value = largest_error(weights, cover, table, norm)
         if value < lowest:
