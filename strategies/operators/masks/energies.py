@@ -111,10 +111,8 @@ def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energ
     for chosen, attributes, subsets in subset_blocks(sets):
         below.append(as_sets(attributes, subsets, d))
         owners.append(np.repeat(shares[chosen], len(subsets)))
-    table = np.concatenate(below)
-    first, number = unique_rows(table)
-    distinct = table[first]
-    values = np.bincount(number, weights=np.concatenate(owners), minlength=len(first))
+    distinct, number = distinct_sets(np.concatenate(below))
+    values = np.bincount(number, weights=np.concatenate(owners), minlength=len(distinct))
     return positive_energies(sizes, distinct, values * products_over(distinct, exact - 1), True)
 
 
@@ -253,9 +251,8 @@ def summed_energies(parts: Sequence[Energies | None]) -> Energies | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or len({part.sizes for part in known}) > 1:
         return None
-    table = np.concatenate([part.sets for part in known])
-    first, number = unique_rows(table)
+    sets, number = distinct_sets(np.concatenate([part.sets for part in known]))
     every = np.concatenate([part.values for part in known])
     values = np.bincount(number, weights=every).astype(np.float64)
     whole = all(part.is_invariant for part in known)
-    return replace(known[0], sets=table[first], values=values, is_invariant=whole)
+    return replace(known[0], sets=sets, values=values, is_invariant=whole)

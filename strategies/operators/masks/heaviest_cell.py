@@ -12,7 +12,7 @@ cell known, the branch is cut. A search that would be longer than its limit ends
 which is a proved bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations_with_replacement
@@ -175,16 +175,11 @@ def table_entries(masks: Sequence[Masks]) -> int:
 
 def pair_tables(gram: Array, masks: Sequence[Masks]) -> list[Table]:
     """Return the tables whose sum at a cell is its ``v_cᵀ H v_c``, one for each union of sets."""
-    tables: dict[tuple[int, ...], Array] = {}
     joint = [(own, rows, joint_codes(masks, own, rows)) for own, rows in tested_sets(masks)]
-    for (one, rows, left), (other, others, right) in combinations_with_replacement(joint, 2):
-        block = gram[np.ix_(rows, others)] * (1.0 if one == other else 2.0)
-        union, table = pair_table(block, one, left, other, right)
-        if union in tables:
-            tables[union] += table
-        else:
-            tables[union] = table
-    return list(tables.items())
+    return joined(
+        pair_table(gram[np.ix_(rows, others)] * (1.0 + (one != other)), one, left, other, right)
+        for (one, rows, left), (other, others, right) in combinations_with_replacement(joint, 2)
+    )
 
 
 def joint_codes(masks: Sequence[Masks], attributes: tuple[int, ...], rows: Longs) -> Array:
@@ -275,7 +270,7 @@ class Search:
         return cells[tied] if np.count_nonzero(tied) <= MOST_TIES else None
 
 
-def joined(tables: list[Table]) -> list[Table]:
+def joined(tables: Iterable[Table]) -> list[Table]:
     sums: dict[tuple[int, ...], Array] = {}
     for own, table in tables:
         sums[own] = sums[own] + table if own in sums else table
