@@ -70,11 +70,6 @@ class CellGram:
     def n(self) -> int:
         return len(self.array)
 
-    @property
-    def diagonal(self) -> Array:
-        """Squared norms of the workload's columns."""
-        return np.asarray(self.array.diagonal())
-
     @cached_property
     def corners(self) -> Array:
         """Sums over the first i rows and j columns, (n + 1, n + 1)."""

@@ -207,6 +207,14 @@ class ProductLosses:
         errors = np.asarray(np.bincount(self.of_table, terms, len(self.squares)), np.float64)
         return Point(self, roots, sides, shares, values, terms, errors, residuals, totals)
 
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Return ``2 log Σ t_S + log Σ_T error_T``, the loss of one form for all, and its slope."""
+        point = self.at(x)
+        weight, error = float((point.roots**2).sum()), float(point.errors.sum())
+        slope = point.slope(np.full(len(point.errors), 1.0 / error))
+        slope[: len(point.roots)] += 4.0 / weight * point.roots
+        return 2.0 * np.log(weight) + np.log(error), slope
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -266,18 +274,3 @@ class Slopes:
             [np.zeros_like(side.z) for side in sides],
             np.zeros(len(sides)),
         )
-
-
-class TotalLoss:
-    """The loss of one form for all tables."""
-
-    def __init__(self, form: ProductLosses) -> None:
-        self.form = form
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return ``2 log Σ t_S + log Σ_T error_T`` and its slope."""
-        point = self.form.at(x)
-        weight, error = float((point.roots**2).sum()), float(point.errors.sum())
-        slope = point.slope(np.full(len(point.errors), 1.0 / error))
-        slope[: len(point.roots)] += 4.0 / weight * point.roots
-        return 2.0 * np.log(weight) + np.log(error), slope

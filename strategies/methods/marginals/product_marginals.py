@@ -20,7 +20,6 @@ from strategies.methods.marginals.product_losses import (
     ROWS,
     Point,
     ProductLosses,
-    TotalLoss,
     joined_labels,
 )
 from strategies.operators import Array, Dense, JointMarginals, Operator, ProductMarginals, fits
@@ -95,7 +94,7 @@ def descend(forms: Forms, start: Start, steps: int) -> tuple[float, Start]:
     """Return the logarithm of the loss where a descent of some evaluations ends, and the roots."""
     for form, sets in zip(forms, start.sets, strict=True):
         form.measure(sets)
-    value = TotalLoss(*forms) if len(forms) == 1 else JointLosses(*forms)
+    value = forms[0] if len(forms) == 1 else JointLosses(*forms)
     x, level = minimise(value, start.x, steps)
     return level, Start(start.sets, x)
 
