@@ -39,7 +39,7 @@ from functools import reduce
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.bounds.dual_ascent import root_traces
+from strategies.bounds.dual_ascent import MARGIN, root_traces
 from strategies.operators import fits
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.masks.components import MaskRows
@@ -255,7 +255,6 @@ def nuclear_norm(matrix: Array) -> float:
 
 ProductWeights = tuple[Array, ...]  # (n_i,): one distribution over the codes of each attribute
 
-SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eigenvalues' own error
 
 STALLED = 1e-5  # relative gain of an update below which the climb ends
 
@@ -403,4 +402,4 @@ def certified_bound(paths: PatternRows, weights: ProductWeights) -> float:
     roundings = len(values) + 4 * len(paths.patterns) + 16
     error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
     root = np.sqrt(np.maximum(values - error, 0.0)).sum()
-    return float(root**2 * (1 - SAFETY))
+    return float(root**2 * (1 - MARGIN))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.bounds.dual_ascent import SPEED
+from strategies.bounds.dual_ascent import MARGIN, SPEED
 from strategies.bounds.path_bounds import (
     PatternRows,
     ProductWeights,
@@ -57,7 +57,6 @@ GAP = 5e-3  # at which the climb for a bound stops
 FAINT = 1e-8  # share of all weight below which a cell is dropped
 CELL_SECONDS = 2e-6  # to tell a cell from others, and to hold it for a round
 MET_SECONDS = 5e-10  # to look a path up at a code
-SAFETY = 1e-9  # share taken off a reported bound for rounding, beside the eigenvalues' own error
 CLIMB_SHARE = 0.05  # of the work for the weights of the product
 
 
@@ -289,7 +288,7 @@ class PathClimb:
         roundings = len(values) + paths.n_paths + len(state.cells) // step + 64
         error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
         total = state.share + state.weights.sum()
-        return float(np.sqrt(np.maximum(values - error, 0.0)).sum() ** 2 / total * (1 - SAFETY))
+        return float(np.sqrt(np.maximum(values - error, 0.0)).sum() ** 2 / total * (1 - MARGIN))
 
 
 def squared_norms(columns: Floats, inverse: Array) -> Array:

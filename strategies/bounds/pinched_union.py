@@ -20,11 +20,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_ascent import SPEED, root_traces
+from strategies.bounds.dual_ascent import MARGIN, SPEED, root_traces
 from strategies.bounds.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
 from strategies.bounds.largest_design import TOLERANCE as LARGEST_TOLERANCE
 from strategies.bounds.total_design import (
     MOST_STEPS,
+    TINY,
     TOLERANCE,
     Design,
     TotalClimb,
@@ -41,9 +42,7 @@ MOST_LOW, MOST_LOW_OF_SEVERAL = 5, 8  # low columns beside u, of an attribute of
 FEW_LOW = (0, 1, 2)
 UNCOUPLED = 1e-9  # coupling of totals and residuals below which no low column is needed
 KEPT = 1e-7  # share of the largest singular value from which a direction of high rows is kept
-SAFETY = 1e-9  # share taken off for rounding, beside the eigenvalues' own errors
 EPS = float(np.finfo(float).eps)
-TINY = 1e-300
 FEWEST_STEPS = 12  # of a climb, however little work is allowed
 
 _CLIMBS: "WeakKeyDictionary[Problem, TotalClimb | LargestClimb]" = WeakKeyDictionary()
@@ -77,7 +76,7 @@ def union_bound(design: Design, low: int | None = None) -> float:
     roots = [
         Sectors(union, squares, splits_of(design, tilts, count)).total() for count in sorted(counts)
     ]
-    return float((unit * max(roots)) ** 2 * (1.0 - SAFETY))
+    return float((unit * max(roots)) ** 2 * (1.0 - MARGIN))
 
 
 def splits_of(design: Design, tilts: Sequence[float], count: int) -> list[Split]:

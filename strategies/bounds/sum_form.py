@@ -27,7 +27,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_ascent import SPEED
+from strategies.bounds.dual_ascent import MARGIN, SPEED
+from strategies.bounds.total_design import FAINT, REACHED
 from strategies.operators import Array, TableStack, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
@@ -42,14 +43,11 @@ MOST_TABLES = 1000
 TOLERANCE = 1e-3  # gap between the largest column and the mean at which a climb ends
 SLOW = 0.02  # share of the tolerance that a step must gain to go on
 FEWEST_STEPS, MOST_STEPS = 12, 240
-REACHED = 1e-11  # share of the largest singular value from which rows reach a column
-FAINT = 1e-12  # share of a spectrum's largest value that its others are raised to
 LEAST = 1e-8  # weight that no cell falls below
 FLOOR = 1e-6  # share of the longest column by which a metric is raised to full rank
 SPACING = 1.25  # h, of shifts in logarithms
 RIPPLE = 2.001 / np.cosh(2.0 * np.pi**2 / SPACING)
 RANGE = 1e8  # the largest shift beside the trace
-SAFETY = 1e-9  # share taken off for rounding, beside the shifts' own errors
 EPS = float(np.finfo(float).eps)
 
 _CLIMBS: "WeakKeyDictionary[Problem, JointTables]" = WeakKeyDictionary()
@@ -274,7 +272,7 @@ def bound_at(climb: JointTables, weights: Sequence[Array]) -> float:
     for shift in np.exp(np.arange(np.log(4.0 * error), np.log(RANGE * trace), SPACING)):
         rest = size - shift * inverse_trace(low, parts, shift - error)
         total += np.sqrt(shift) * max(rest - 8.0 * size * EPS, 0.0)
-    return float((SPACING / np.pi * total / (1.0 + RIPPLE)) ** 2 * (1.0 - SAFETY))
+    return float((SPACING / np.pi * total / (1.0 + RIPPLE)) ** 2 * (1.0 - MARGIN))
 
 
 def inverse_trace(low: Array, parts: Sequence[tuple[Array, Array, Longs]], shift: float) -> float:

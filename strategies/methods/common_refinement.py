@@ -28,6 +28,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from strategies.methods.descents import REFUSED
 from strategies.methods.family import (
     BOTH_NORMS,
     PATHS,
@@ -56,7 +57,6 @@ POWER: dict[Norm, float] = {"l1": 1 / 3, "l2": 1 / 2}
 MOST_ROWS = 1600  # rows of the workload up to which the family serves
 MOST_BOXES = 2000  # rows of the strategy: its row Gram is factored, and evaluated again at the end
 SECONDS_PER_CUBE = 6e-10  # work of factoring a row Gram, per cube of its side
-INFEASIBLE = 1e30
 SMALLEST = 1e-3
 """Smallest weight of a partition during the descent, relative to the average."""
 
@@ -221,7 +221,7 @@ class BoxLoss:
         try:
             factor = linalg.cho_factor(scaled.T @ scaled)
         except linalg.LinAlgError:
-            return INFEASIBLE, np.zeros_like(weights)
+            return REFUSED, np.zeros_like(weights)
         half = linalg.cho_solve(factor, self.gram)
         error, cost = float(np.trace(half)), float(weights.sum())
         whole = linalg.cho_solve(factor, half.T)

@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 import scipy
 
-from strategies.methods.descents import POWERS, ErrorNorm
+from strategies.methods.descents import POWERS, REFUSED, ErrorNorm
 from strategies.methods.marginals.algebra import Cover, Ints, make_cover, marginals_loss, set_cells
 from strategies.operators import Array, Marginals, Norm, fits
 from strategies.operators.base.arrays import Bools
@@ -30,8 +30,6 @@ from strategies.operators.masks.components import components, mask_rows, table_c
 from strategies.operators.masks.energies import Energies
 from strategies.operators.masks.packed_masks import contained
 from strategies.problem.problem import Problem
-
-INFEASIBLE = 1e30  # value of the logarithm of the loss where a needed component has no eigenvalue
 
 FIRST_ROUND = 0.8
 """Seconds of the first round of a search, each of the next takes twice as long."""
@@ -61,7 +59,7 @@ def log_loss(weights: Array, cover: Cover, values: Array, norm: Norm) -> tuple[f
     squares = weights * weights if norm == "l1" else weights
     eigenvalues = cover.eigenvalues(squares)
     if not (eigenvalues > 0).all():
-        return INFEASIBLE, np.zeros_like(weights)
+        return REFUSED, np.zeros_like(weights)
     terms = values / eigenvalues
     error, cost = terms.sum(), weights.sum()
     slope = cover.pull(terms / eigenvalues) / -error
@@ -124,7 +122,7 @@ def optimise(
     meter = Meter(work)
     if norm == "l2":
         return _convex(energies, candidates, cover, meter)
-    best, allowance = (INFEASIBLE, np.ones(len(candidates))), FIRST_ROUND
+    best, allowance = (REFUSED, np.ones(len(candidates))), FIRST_ROUND
     hop = partial(_hop, candidates=candidates, cover=cover, values=energies.values)
     while not meter.exhausted:  # a longer search takes the same steps first
         begun = meter.used
@@ -205,7 +203,7 @@ def _within(
     index = np.flatnonzero(start)
     part = cover.columns_of(index)
     if not len(index) or not (part.eigenvalues(start[index]) > 0).all():
-        return INFEASIBLE, start
+        return REFUSED, start
     value, found = descend(start[index], part, values, "l1", meter, iterations)
     weights = np.zeros_like(start)
     weights[index] = found
@@ -386,7 +384,7 @@ def worst_log_loss(
     squares = weights * weights if norm == "l1" else weights
     eigenvalues = cover.eigenvalues(squares)
     if not (eigenvalues > 0).all():
-        return INFEASIBLE, np.zeros_like(weights)
+        return REFUSED, np.zeros_like(weights)
     value, slopes = errors.log_value(table @ (1.0 / eigenvalues))
     slope = -cover.pull((slopes @ table) / eigenvalues**2)
     cost = weights.sum()
