@@ -222,7 +222,6 @@ def recovered_squares(
 
 
 def _summed(problem: Problem, squares: Array, weights: ArrayLike | None) -> Array:
-    """Return the squares of every group of rows, times their weights."""
     omega = np.ones(len(squares)) if weights is None else checked_weights(weights, len(squares))
     labels = problem.aim.groups
     if labels is None:

@@ -109,17 +109,12 @@ class Climb(Generic[Proof]):
 
 
 def uniform_climb(factor: Array) -> Climb[Dual]:
-    """Return the updates of F's weights, which begin alike."""
     g = factor.shape[1]
     return Climb(partial(_moved, factor), assess_weights(factor, np.full(g, 1.0 / g)))
 
 
 def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
-    """Return the best weights found in a number of updates, or once the gap is small.
-
-    `factor`: (r, g), F, of full row rank; `tolerance`: gap at which to stop; `steps`: eigenvalue
-    problems of size r x r to solve at most.
-    """
+    """Return the best weights found in a number of updates, or once the gap is small."""
     return uniform_climb(factor).to(tolerance, steps)
 
 
@@ -128,13 +123,11 @@ def _moved(factor: Array, dual: Dual, power: float) -> Dual:
 
 
 def updated_weights(dual: Dual, power: float) -> Array:
-    """Return the weights after one multiplicative update."""
     moved = dual.weights * (dual.ratios / dual.root) ** power
     return np.asarray(moved / moved.sum())
 
 
 def assess_weights(factor: Array, weights: Array) -> Dual:
-    """Return what a distribution over the cells proves."""
     values, vectors = moment_spectrum(factor, weights)
     columns = (vectors / np.sqrt(np.sqrt(values))).T @ factor
     ratios = np.einsum("ij,ij->j", columns, columns)
@@ -185,13 +178,10 @@ class JointDual:
 
     @property
     def gap(self) -> float:
-        """Relative distance of the strategy from the optimum for "l2"."""
         return float(self.errors.max() * self.norms.max()) / self.root**2 - 1.0
 
 
 def joint_climb(rows: DistinctRows) -> Climb[JointDual]:
-    """Return the updates of both weights, which begin alike."""
-
     def move(last: JointDual, power: float) -> JointDual:
         groups = moved_weights(last.groups, last.errors / last.root, power)
         return assess_joint(rows, groups, moved_weights(last.cells, last.norms / last.root, 1.0))
@@ -212,7 +202,6 @@ def moved_weights(weights: Array, ratios: Array, power: float, least: float = LE
 
 
 def assess_joint(rows: DistinctRows, groups: Array, cells: Array) -> JointDual:
-    """Return what weights of the groups and of the cells prove."""
     half, values, vectors = joint_spectrum(rows, groups, cells)
     fourth = np.sqrt(np.sqrt(values))
     columns = (vectors / fourth).T @ (half.T @ rows.factor)
@@ -270,7 +259,6 @@ _JOINT: "WeakKeyDictionary[Problem, Climb[JointDual]]" = WeakKeyDictionary()
 
 
 def total_dual(problem: Problem, factor: Array, tolerance: float, work: float) -> Dual:
-    """Return the weights of the cells for the total error, F the factor of the problem's Gram."""
     climb = _TOTAL.get(problem)
     if climb is None:
         climb = _TOTAL[problem] = uniform_climb(factor)
@@ -278,7 +266,6 @@ def total_dual(problem: Problem, factor: Array, tolerance: float, work: float) -
 
 
 def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
-    """Return the weights of a problem's groups of rows and cells for the worst error."""
     climb = _JOINT.get(problem)
     if climb is None:
         climb = _JOINT[problem] = joint_climb(rows)
@@ -308,7 +295,6 @@ def steps_within(seconds: float, work: float) -> int:
 
 
 def update_seconds(factor: Array) -> float:
-    """Return the seconds of one update of the cells' weights on the reference machine."""
     return moment_seconds(*factor.shape)
 
 

@@ -11,13 +11,12 @@ which needs products, rows of an attribute are weighted by table size.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
-from strategies.bounds.total_design import HELD, TINY, Design, best_shares, starting_frames
+from strategies.bounds.total_design import HELD, TINY, FrameClimb, best_shares
 from strategies.operators import Array
 from strategies.operators.base.arrays import Longs
 from strategies.problem.table_union import Kind, TableUnion
@@ -51,16 +50,13 @@ class Rows:
         return cls(rows, groups, np.bincount(groups))
 
     def gram(self, weights: Array) -> Array:
-        """Return the Gram of the rows with the weights of their groups."""
         return (self.rows * (weights / self.counts)[self.groups][:, None]).T @ self.rows
 
     def means(self, values: Array) -> Array:
-        """Return the means of the rows' values over groups."""
         return np.bincount(self.groups, values) / self.counts
 
 
 def outer(vectors: Sequence[Array]) -> Array:
-    """Return the outer product of some vectors."""
     return np.asarray(reduce(np.multiply.outer, vectors, np.ones(())))
 
 
@@ -71,15 +67,11 @@ def rows_of_tables(union: TableUnion) -> float:
     return float(sum(np.prod([float(rows[i][kind[i]]) for i in t]) for t, kind in pairs))
 
 
-class LargestClimb:
-    """A search that can be taken up again: frames, weights of codes and weights of rows."""
-
-    is_warm = False  # it begins from even weights
+class LargestClimb(FrameClimb):
+    """Frames, weights of codes and weights of rows."""
 
     def __init__(self, union: TableUnion) -> None:
-        self.union = union
-        self.own = sorted(set(union.twin))
-        self.frames = starting_frames(union)
+        super().__init__(union)
         grouped = rows_of_tables(union) > MOST_ROWS
         known = {kind.number: Rows.of(kind, grouped) for kinds in union.kinds for kind in kinds}
         self.rows = [[known[kind.number] for kind in kinds] for kinds in union.kinds]
@@ -91,22 +83,8 @@ class LargestClimb:
         self.weights = [one / (one.size * len(self.weights)) for one in self.weights]
         self.slopes = [[np.full(len(one.counts), 1.0 / len(one.counts)) for one in kinds]
                        for kinds in self.rows]  # fmt: skip
-        self.squares = (union.weights / union.weights.max()) ** 2
-        self.step, self.is_done, self.best = 0, False, np.inf
-        self.kept, self.shares = self.frames, np.ones(len(union.sets))
-
-    def to(self, tolerance: float, most: int) -> Design:
-        """Climb until the gap is small, or some steps are taken in all; return the best found."""
-        while not self.is_done and self.step < most:
-            self.take_step(tolerance)
-        weights = tuple(frame.weights for frame in self.frames)
-        unit = float(self.union.weights.max()) ** 2
-        return Design(
-            tuple(self.kept), self.shares, self.best * unit, weights, self.weighted_union()
-        )
 
     def take_step(self, tolerance: float) -> None:
-        """Solve the frames, keep them where they are the best, and move on."""
         union = self.union
         inside, rest = self.solved(everything=self.step == 0)
         products, errors = self.products(inside, rest)
@@ -118,10 +96,7 @@ class LargestClimb:
         ]
         largest = max(float(v.max()) for v in variances)
         mean = sum(float((x * v).sum()) for x, v in zip(self.weights, variances, strict=True))
-        if largest < self.best:
-            self.best, self.shares = largest, shares
-            kept = {i: copy(self.frames[i]) for i in self.own}
-            self.kept = [kept[i] for i in union.twin]
+        self.keep(largest, shares)
         still = self.step <= HELD and bool(union.moving)
         self.is_done = largest < mean * (1.0 + tolerance) and not still
         if not self.is_done:

@@ -40,6 +40,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.bounds.dual_ascent import (
+    LARGEST,
     MARGIN,
     WORK,
     certified_bound,
@@ -54,7 +55,6 @@ from strategies.bounds.dual_ascent import (
 )
 from strategies.bounds.ordered_dual import (
     climb_ordered,
-    long_prefix_rows,
     ordered_bound,
     prefix_bound,
     prefix_dual,
@@ -64,20 +64,26 @@ from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.path_climb import (
     GAP,
     LARGEST_GRAM,
-    has_weighable_cells,
     path_climb,
     paths_bound,
 )
 from strategies.bounds.pinched_union import tables_bound
 from strategies.bounds.sum_form import joint_bound
-from strategies.operators import Array, Gram, Marginals, Operator, RowKronecker, RowScaled, fits
-from strategies.operators.base.arrays import Bools, one_thread
+from strategies.operators import (
+    Array,
+    Gram,
+    Marginals,
+    Operator,
+    Product,
+    RowKronecker,
+    fits,
+)
+from strategies.operators.base.arrays import one_thread
 from strategies.operators.base.validation import densified
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import Energies, products_over
-from strategies.operators.tables.table_stack import as_tables
-from strategies.problem.objective import Aim, DistinctRows
+from strategies.problem.objective import Aim, DistinctRows, is_explicit
 from strategies.problem.problem import Problem
 
 CLOSED_ROUNDING = 1e-12  # share taken off for the rounding of a sum of squares
@@ -110,7 +116,7 @@ def met_entries(rows: MaskRows) -> Array:
     """Return an entry of every row, the largest where all masks of a row meet and add, (q,).
 
     A cell that lies in all masks of a row has the sum of their coefficients. Where there is none,
-    or where coefficients are negative, the entry is left at 0.
+    the entry is left at 0.
     """
     if rows.mix is None:  # 0/1 rows: 1, or 0 where a mask is empty
         return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0), np.float64)
@@ -120,8 +126,7 @@ def met_entries(rows: MaskRows) -> Array:
     meets = counts > 0
     for mask in rows.masks:
         meets &= np.asarray((used @ mask.astype(np.float64)).max(axis=1)).ravel() == counts
-    signs = np.asarray((mix < 0).sum(axis=1)).ravel() == 0
-    return np.where(meets & signs, np.asarray(mix.sum(axis=1)).ravel(), 0.0)
+    return np.where(meets, np.asarray(mix.sum(axis=1)).ravel(), 0.0)
 
 
 TABLE_TOLERANCE = 1e-6
@@ -176,7 +181,7 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
     tables = table_dual(problem)
     if tables is not None:
         return max(tables.bound, largest_entries(problem.workload, problem.aim))
-    prefix = long_prefix_rows(problem)
+    prefix = problem.long_prefix_rows
     if prefix is not None:
         return prefix_bound(prefix, prefix_dual(problem, prefix))
     product = worst_product_bound(problem, work)
@@ -231,17 +236,8 @@ def largest_entries(workload: Operator, aim: Aim) -> float:
     """Return the largest sum of squared largest entries where the rows show them, else 0."""
     if isinstance(workload, Marginals):
         return max(workload.weights) ** 2 if aim.groups is None else 0.0
-    inner = workload.inner if isinstance(workload, RowScaled) else workload
-    scales = workload.weights if isinstance(workload, RowScaled) else np.ones(workload.shape[0])
-    rows = mask_rows(inner)
-    if rows is None or rows.mix is not None:
-        return 0.0
-    return aim.value(np.where(nonempty(rows), scales.astype(np.float64) ** 2, 0.0))
-
-
-def nonempty(rows: MaskRows) -> Bools:
-    """Tell which rows of masks have a cell."""
-    return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0))
+    rows = mask_rows(workload)
+    return 0.0 if rows is None else aim.value(met_entries(rows) ** 2)
 
 
 TOLERANCE = 2e-4
@@ -263,12 +259,10 @@ class Certificate:
 
     @cached_property
     def value(self) -> float:
-        """The bound."""
         with one_thread():
             return lower_bound(self.problem)
 
     def __call__(self) -> float:
-        """Return the bound."""
         return self.value
 
 
@@ -297,7 +291,7 @@ def lower_bound(problem: Problem, work: float = WORK) -> float:
 
 def products_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound for a product, or for a union of several as tables, else 0."""
-    if kronecker_blocks(problem.workload) is None and as_tables(problem.workload) is None:
+    if isinstance(problem.workload, RowKronecker | Product):  # rows of masks, or sums of such
         return 0.0
     known = tables_bound(problem, work) or joint_bound(problem, work)
     return known or product_bound(problem, work)
@@ -320,6 +314,23 @@ def product_bound(problem: Problem, work: float = WORK) -> float:
     return sum(
         weight**2 * prod(known[id(factor)] for factor in block.factors) for weight, block in blocks
     )
+
+
+def has_weighable_cells(problem: Problem) -> bool:
+    """Tell whether merged cells are weighted one by one: few, or those of few explicit rows.
+
+    Not where rows combine paths over many cells: their climb needs no entry for every cell.
+    """
+    merging = problem.merging
+    if merging is None:
+        return False
+    if merging.n_groups <= LARGEST:
+        return fits((merging.n_groups,) * 2, 32)
+    if not problem.is_total or problem.workload.shape[0] >= merging.n_groups:
+        return False
+    if problem.row_ranges is not None or path_climb(problem) is not None:
+        return False
+    return problem.merged_workload is not None and is_explicit(problem.merged_workload)
 
 
 def rows_bound(problem: Problem, work: float = WORK) -> float:
@@ -347,7 +358,6 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
 
 
 def climbed_paths_bound(problem: Problem, work: float) -> float:
-    """Return the bound at weights climbed over all cells, 0 where paths are too many for that."""
     climb = path_climb(problem)
     if climb is None or (climb.best is None and max(climb.paths.mix.shape) > LARGEST_GRAM):
         return 0.0

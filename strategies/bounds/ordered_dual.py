@@ -44,11 +44,10 @@ from strategies.bounds.dual_ascent import (
     updated_weights,
 )
 from strategies.operators import Array
-from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
 from strategies.operators.ordered_sums import OrderedGram
-from strategies.operators.ranges import Ranges, prefix_ends
-from strategies.problem.consecutive import FEWEST, ranges_as_given
+from strategies.operators.ranges import Ranges
+from strategies.problem.objective import PrefixRows
 from strategies.problem.problem import Problem
 
 NODES = 36  # systems of three diagonals a step: the diagonal is then exact to nine digits and more
@@ -72,7 +71,6 @@ def bands(gram: OrderedGram, weights: Array) -> tuple[Array, Array]:
 
 
 def assess_ordered(gram: OrderedGram, weights: Array) -> Dual:
-    """Return what a distribution over the cells proves."""
     ratios = root_diagonal(*bands(gram, weights)) / weights
     return Dual(weights, float(weights @ ratios), ratios)
 
@@ -139,8 +137,6 @@ def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
 
 
 def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual:
-    """Return the best weights found from some, by multiplicative updates."""
-
     def move(last: Dual, power: float) -> Dual:
         return assess_ordered(gram, updated_weights(last, power))
 
@@ -160,7 +156,6 @@ def steps_within(n: int, work: float) -> int:
 
 
 def ordered_bound(gram: OrderedGram, weights: Array) -> float:
-    """Return the bound at given weights, rounded down."""
     return certified_root(*bands(gram, weights))
 
 
@@ -190,7 +185,6 @@ class FittedDual:
 
 @cached_per_value
 def fitted_dual(problem: Problem) -> FittedDual | None:
-    """Return the weights for a problem of ranges, found once; None for other problems."""
     ranges = problem.ranges
     if ranges is None:
         return None
@@ -262,70 +256,6 @@ CLOSE = 1e-4  # share of f² that a bound may lose before
 PREFIX_WORK = 4.0  # seconds of the reference machine for the weights
 
 
-@dataclass(frozen=True, eq=False)
-class PrefixRows:
-    """Rows over n ordered cells that are weighted prefix sums, each cell the last of one."""
-
-    ends: Longs  # (q,): last cells of the rows, in the order of the cells
-    squares: Array  # (q,): squared weights
-    groups: Longs  # (q,): their groups, numbered from 0
-    origin: Longs  # of every row of the workload, its group
-    is_flipped: bool  # whether the rows are sums from a cell on: the order is then reversed
-
-    @property
-    def n(self) -> int:
-        """Number of cells."""
-        return int(self.ends.max()) + 1
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return int(self.groups.max()) + 1
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether every cell ends one row, a group of its own."""
-        return bool(np.array_equal(self.groups, self.ends))
-
-    @property
-    def coarser(self) -> "PrefixRows":
-        """Every second row of plain ones, over every second cell."""
-        squares = self.squares[::2]
-        cells = np.arange(len(squares))
-        return PrefixRows(cells, squares, cells, cells, self.is_flipped)
-
-
-def long_prefix_rows(problem: Problem) -> PrefixRows | None:
-    """Return them where cells are so many that joint weights take long, else None."""
-    merging = problem.merging
-    return None if merging is None or merging.n_groups <= COARSEST else prefix_rows(problem)
-
-
-def prefix_rows(problem: Problem) -> PrefixRows | None:
-    """Return the rows whose largest error is asked for where they are prefix sums, else None."""
-    merged = problem.merged_workload
-    if problem.is_total or merged is None or merged.shape[1] < 2:
-        return None
-    rows, flipped, n = prefix_ends(merged), False, merged.shape[1]
-    if rows is None and not isinstance(merged, Ranges) and n >= FEWEST:
-        return None  # many cells in order are known as ranges
-    if rows is None:
-        ranges = ranges_as_given(merged)
-        if ranges is None or not ranges.lengths.all():
-            return None
-        flipped = bool(ranges.starts.any())
-        if flipped:
-            ranges = Ranges(n, n - ranges.stops, n - ranges.starts, ranges.weights)
-        rows = prefix_ends(ranges)
-    if rows is None or not np.bincount(rows.ends, rows.squares, n).all():
-        return None
-    if problem.aim.groups is not None:
-        return PrefixRows(rows.ends, rows.squares, problem.aim.groups, problem.aim.groups, flipped)
-    squares = np.zeros(n)
-    np.maximum.at(squares, rows.ends, rows.squares)  # of equal rows the heaviest counts
-    return PrefixRows(np.arange(n), squares, np.arange(n), rows.ends, flipped)
-
-
 def row_weights(rows: PrefixRows, groups: Array) -> Array:
     """Return u (n,) at weights of the groups: of the rows that end at each cell, together."""
     sums = np.bincount(rows.ends, groups[rows.groups] * rows.squares)
@@ -333,19 +263,16 @@ def row_weights(rows: PrefixRows, groups: Array) -> Array:
 
 
 def prefix_bands(rows: PrefixRows, groups: Array, cells: Array) -> tuple[Array, Array]:
-    """Return the diagonal (n,) and the side diagonal (n - 1,) of K."""
     return two_sided(row_weights(rows, groups), cells)
 
 
 def two_sided(sums: Array, cells: Array) -> tuple[Array, Array]:
-    """Return both diagonals for given u and y."""
     inverse = 1.0 / sums
     diagonal = (inverse + np.concatenate([[0.0], inverse[:-1]])) / cells
     return diagonal, -inverse[:-1] / np.sqrt(cells[:-1] * cells[1:])
 
 
 def assess_prefix(rows: PrefixRows, groups: Array, cells: Array) -> JointDual:
-    """Return what weights of the groups and of the cells prove."""
     sums = row_weights(rows, groups)
     norms = root_diagonal(*two_sided(sums, cells)) / cells
     errors = root_diagonal(*two_sided(cells[::-1], sums[::-1]))[::-1] / sums
@@ -373,7 +300,6 @@ def climb_prefix(rows: PrefixRows, work: float) -> JointDual:
 
 @cached_per_value
 def prefix_dual(problem: Problem, rows: PrefixRows) -> JointDual:
-    """Return the weights of a problem of prefix sums, climbed once."""
     return climb_prefix(rows, PREFIX_WORK)
 
 

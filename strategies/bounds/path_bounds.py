@@ -39,6 +39,7 @@ from functools import reduce
 import numpy as np
 from scipy import linalg, sparse
 
+from strategies.bounds.dual_ascent import MARGIN
 from strategies.bounds.root_traces import root_traces
 from strategies.operators import fits
 from strategies.operators.base.arrays import Array, Bools, Longs
@@ -58,17 +59,14 @@ class PatternRows:
 
     @property
     def n_paths(self) -> int:
-        """Distinct paths p."""
         return int(self.mix.shape[1])
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes."""
         return tuple(int(pattern.shape[1]) for pattern in self.patterns)
 
     @property
     def varied(self) -> list[int]:
-        """Attributes whose masks are not all free."""
         return [i for i, pattern in enumerate(self.patterns) if not pattern.all()]
 
     def masks(self) -> list[Bools]:
@@ -77,7 +75,6 @@ class PatternRows:
         return [pattern[number] for pattern, number in pairs]
 
     def shares(self) -> Array:
-        """Return each path's share of all cells, shape (p,)."""
         result = np.ones(self.n_paths)
         for i in self.varied:
             result *= self.patterns[i].mean(axis=1)[self.numbers[i]]
@@ -185,7 +182,6 @@ def split_rows(paths: PatternRows) -> tuple[list[SetRows], int]:
 
 
 def heaviest(rows: Longs, weights: Array) -> Longs:
-    """Return the heaviest of some rows, as many as are kept."""
     return rows[np.argsort(-weights[rows], kind="stable")[:MOST_ROWS]]
 
 
@@ -198,7 +194,6 @@ def centred_basis(size: int) -> Array:
 
 
 def subsets(count: int) -> Bools:
-    """Return all subsets of some attributes, shape (2**count, count)."""
     return (np.arange(1 << count)[:, None] >> np.arange(count) & 1).astype(bool)
 
 
@@ -239,7 +234,6 @@ def split_block(
 
 
 def row_products(left: Array, right: Array) -> Array:
-    """Return the row-wise Kronecker products of two arrays."""
     return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
 
@@ -262,7 +256,6 @@ def nuclear_norm(matrix: Array) -> float:
 
 ProductWeights = tuple[Array, ...]  # (n_i,): one distribution over the codes of each attribute
 
-SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eigenvalues' own error
 
 STALLED = 1e-5  # relative gain of an update below which the climb ends
 
@@ -372,7 +365,7 @@ def climb(paths: PatternRows, weights: ProductWeights) -> tuple[float, ProductWe
 
 def _roots(gram: Array) -> tuple[float, Array]:
     """Return ``tr sqrt(K)`` and ``K^(-1/2)`` on the range."""
-    values, vectors = linalg.eigh((gram + gram.T) / 2, overwrite_a=True)
+    values, vectors = linalg.eigh((gram + gram.T) / 2, driver="evd", overwrite_a=True)
     kept = values > 1e-11 * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     return float(np.sqrt(values).sum()), np.asarray((vectors / np.sqrt(values)) @ vectors.T)
@@ -410,4 +403,4 @@ def certified_bound(paths: PatternRows, weights: ProductWeights) -> float:
     roundings = len(values) + 4 * len(paths.patterns) + 16
     error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
     root = np.sqrt(np.maximum(values - error, 0.0)).sum()
-    return float(root**2 * (1 - SAFETY))
+    return float(root**2 * (1 - MARGIN))

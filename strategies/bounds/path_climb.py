@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.bounds.dual_ascent import LARGEST, SPEED
+from strategies.bounds.dual_ascent import MARGIN, SPEED
 from strategies.bounds.path_bounds import (
     PatternRows,
     ProductWeights,
@@ -40,7 +40,6 @@ from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem.objective import is_explicit
 from strategies.problem.problem import Problem
 
 Floats = NDArray[np.float32]
@@ -58,7 +57,6 @@ GAP = 5e-3  # at which the climb for a bound stops
 FAINT = 1e-8  # share of all weight below which a cell is dropped
 CELL_SECONDS = 2e-6  # to tell a cell from others, and to hold it for a round
 MET_SECONDS = 5e-10  # to look a path up at a code
-SAFETY = 1e-9  # share taken off a reported bound for rounding, beside the eigenvalues' own error
 CLIMB_SHARE = 0.05  # of the work for the weights of the product
 
 
@@ -77,7 +75,7 @@ class PathColumns:
         gram = mix @ weighted_gram(paths, even_weights(paths)) @ mix.T
         lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
         lengths[lengths == 0] = 1.0  # rows that cancel
-        values, vectors = linalg.eigh(gram / np.outer(lengths, lengths))
+        values, vectors = linalg.eigh(gram / np.outer(lengths, lengths), driver="evd")
         kept = values > 64 * len(values) * np.finfo(float).eps * values[-1]
         row_space = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
         masks = paths.masks()
@@ -87,7 +85,6 @@ class PathColumns:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Codes of the attributes that paths test."""
         return tuple(len(mask) for mask in self.masks)
 
     def met(self, cells: Longs) -> Floats:
@@ -146,18 +143,15 @@ class PathClimb:
 
     @cached_property
     def columns(self) -> PathColumns:
-        """The workload's columns; a spectrum of its rows' inner products."""
         return PathColumns.of(self.paths)
 
     @property
     def least_seconds(self) -> float:
-        """Return the seconds of the shortest climb on the reference machine."""
         q, p = self.paths.mix.shape
         first = round_seconds(q, p, self.paths.sizes)
         return 50.0 * q**3 / SPEED + 2 * update_seconds(self.paths) + first
 
     def to(self, tolerance: float, work: float) -> PathProof:
-        """Return the best proof within a work allowance in all, or once its gap is small."""
         if self.last is None:
             self.begin(CLIMB_SHARE * work)
         while self.best is None or (
@@ -168,7 +162,6 @@ class PathClimb:
         return self.best
 
     def next_seconds(self) -> float:
-        """Return the seconds of the next round on the reference machine."""
         held = FIRST_CELLS if self.last is None else len(self.last.cells)
         r, p = self.columns.basis.shape
         return round_seconds(r, p, self.columns.sizes, held)
@@ -236,7 +229,7 @@ class PathClimb:
         """Return ``M^(-1/2)`` and ``tr M^(1/2)`` at given weights."""
         scaled = state.columns * np.sqrt(state.weights).astype(np.float32)[:, None]
         moment = state.share * self.product + (scaled.T @ scaled).astype(np.float64)
-        values, vectors = linalg.eigh(moment, overwrite_a=True, check_finite=False)
+        values, vectors = linalg.eigh(moment, driver="evd", overwrite_a=True, check_finite=False)
         values = np.maximum(values, 1e-13 * values[-1])
         return (vectors / np.sqrt(values)) @ vectors.T, float(np.sqrt(values).sum())
 
@@ -295,7 +288,7 @@ class PathClimb:
         roundings = len(values) + paths.n_paths + len(state.cells) // step + 64
         error = roundings * np.finfo(float).eps * np.abs(gram.diagonal()).sum()
         total = state.share + state.weights.sum()
-        return float(np.sqrt(np.maximum(values - error, 0.0)).sum() ** 2 / total * (1 - SAFETY))
+        return float(np.sqrt(np.maximum(values - error, 0.0)).sum() ** 2 / total * (1 - MARGIN))
 
 
 def squared_norms(columns: Floats, inverse: Array) -> Array:
@@ -305,18 +298,15 @@ def squared_norms(columns: Floats, inverse: Array) -> Array:
 
 
 def distinct(cells: Longs) -> Longs:
-    """Return every cell once."""
     return cells[unique_rows(np.ascontiguousarray(cells))[0]]
 
 
 def unseen(cells: Longs, known: Longs) -> Longs:
-    """Return the distinct cells that are not known yet."""
     first, _ = unique_rows(np.concatenate([known, cells]))
     return cells[first[first >= len(known)] - len(known)]
 
 
 def round_seconds(r: int, p: int, sizes: tuple[int, ...], held: int = FIRST_CELLS) -> float:
-    """Return the seconds of a round for so many dimensions, paths, codes and cells."""
     looked = 8 * ADDED + CLIMBERS * sum(sizes)
     work = UPDATES * (3.0 * held * r**2 + 25.0 * r**3) + looked * 2.0 * r * (p + r)
     met = looked * (CELL_SECONDS + MET_SECONDS * p * len(sizes))
@@ -324,7 +314,6 @@ def round_seconds(r: int, p: int, sizes: tuple[int, ...], held: int = FIRST_CELL
 
 
 def update_seconds(paths: PatternRows) -> float:
-    """Return the seconds of one update of a product's weights on the reference machine."""
     side = max(paths.mix.shape)
     return 1e-3 + 25.0 * side**3 / SPEED + (2e-8 + 2e-9 * len(paths.varied)) * side**2
 
@@ -343,23 +332,6 @@ def path_climb(problem: Problem) -> PathClimb | None:
     if not paths.varied or side > MOST_PATHS or not fits((side, side, 6)):
         return None
     return PathClimb(paths, np.random.default_rng(0))
-
-
-def has_weighable_cells(problem: Problem) -> bool:
-    """Tell whether merged cells are weighted one by one: few, or those of few explicit rows.
-
-    Not where rows combine paths over many cells: their climb needs no entry for every cell.
-    """
-    merging = problem.merging
-    if merging is None:
-        return False
-    if merging.n_groups <= LARGEST:
-        return fits((merging.n_groups,) * 2, 32)
-    if not problem.is_total or problem.workload.shape[0] >= merging.n_groups:
-        return False
-    if problem.row_ranges is not None or path_climb(problem) is not None:
-        return False
-    return problem.merged_workload is not None and is_explicit(problem.merged_workload)
 
 
 def fewer_rows(paths: PatternRows) -> PatternRows:

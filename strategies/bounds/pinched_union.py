@@ -20,12 +20,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_ascent import SPEED
+from strategies.bounds.dual_ascent import MARGIN, SPEED
 from strategies.bounds.largest_design import MOST_ROWS, LargestClimb, rows_of_tables
 from strategies.bounds.largest_design import TOLERANCE as LARGEST_TOLERANCE
 from strategies.bounds.root_traces import LARGEST_JOINED, joined_root, root_traces
 from strategies.bounds.total_design import (
     MOST_STEPS,
+    TINY,
     TOLERANCE,
     Design,
     TotalClimb,
@@ -34,18 +35,15 @@ from strategies.bounds.total_design import (
 )
 from strategies.operators import Array, fits
 from strategies.operators.base.arrays import Longs
-from strategies.operators.base.operator import cached_per_value
 from strategies.problem.problem import Problem
-from strategies.problem.table_union import TableUnion, table_union
+from strategies.problem.table_union import TableUnion, problem_union
 
 LARGEST_LOW = 1100  # columns of one spectrum
 MOST_LOW, MOST_LOW_OF_SEVERAL = 5, 8  # low columns beside u, of an attribute of one kind or more
 FEW_LOW = (0, 1, 2)
 UNCOUPLED = 1e-9  # coupling of totals and residuals below which no low column is needed
 KEPT = 1e-7  # share of the largest singular value from which a direction of high rows is kept
-SAFETY = 1e-9  # share taken off for rounding, beside the eigenvalues' own errors
 EPS = float(np.finfo(float).eps)
-TINY = 1e-300
 FEWEST_STEPS = 12  # of a climb, however little work is allowed
 
 _CLIMBS: "WeakKeyDictionary[Problem, TotalClimb | LargestClimb]" = WeakKeyDictionary()
@@ -76,7 +74,7 @@ def union_bound(design: Design, low: int | None = None) -> float:
     tilts, unit = row_tilts(design), float(union.weights.max())
     squares = (union.weights / unit) ** 2
     roots = [Sectors(union, squares, splits_of(one, tilts, count)).total() for one, count in tries]
-    return float((unit * max(roots)) ** 2 * (1.0 - SAFETY))
+    return float((unit * max(roots)) ** 2 * (1.0 - MARGIN))
 
 
 def flattened(design: Design) -> list[Design]:
@@ -228,7 +226,6 @@ class Sectors:
         return sum(self.term(chosen, above, known) for chosen, above in pairs)
 
     def term(self, chosen: tuple[int, ...], above: Longs, known: dict[object, float]) -> float:
-        """Return the nuclear norm of one block, bounded below."""
         groups = self.grouped(chosen, above)
         largest = max(weight for group in groups.values() for weight in group.values())
         if largest <= 0.0:
@@ -316,20 +313,6 @@ def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) ->
 # One search a problem ---------------------------------------------------------------------------
 
 
-@cached_per_value
-def problem_union(problem: Problem) -> TableUnion | None:
-    """Return the workload as a union of several tables, None where it is none.
-
-    None for plain tables too, and for ordered cells, which have closed forms or rules of their own.
-    """
-    known = problem.energies
-    if known is not None and known.is_invariant:
-        return None
-    union = table_union(problem.workload)
-    several = union is not None and len(union.tables) > 1 and union.count > 1
-    return union if several else None
-
-
 def table_design(problem: Problem, work: float) -> Design | None:
     """Return the frames that some seconds of the reference machine find, None without tables."""
     union = problem_union(problem)
@@ -362,7 +345,6 @@ def tables_bound(problem: Problem, work: float) -> float:
 
 
 def step_seconds(union: TableUnion, is_total: bool = True) -> float:
-    """Return the seconds of one step: a spectrum and a few products an attribute, and the rows."""
     own = set(union.twin) & set(union.moving)
     cubes = sum(60.0 * float(union.sizes[i]) ** 3 for i in own)
     seconds = 1e-4 * (1 + len(own)) + 2e-7 * len(union.pairs[0]) + cubes / SPEED
@@ -373,5 +355,4 @@ def step_seconds(union: TableUnion, is_total: bool = True) -> float:
 
 
 def frames_fit(union: TableUnion) -> bool:
-    """Tell whether the largest frame fits in memory a few times."""
     return fits((max(union.sizes),) * 2, 64)

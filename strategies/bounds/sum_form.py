@@ -27,7 +27,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_ascent import SPEED
+from strategies.bounds.dual_ascent import MARGIN, SPEED
+from strategies.bounds.total_design import FAINT, REACHED
 from strategies.operators import Array, TableStack, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
@@ -42,14 +43,11 @@ MOST_TABLES = 1000
 TOLERANCE = 1e-3  # gap between the largest column and the mean at which a climb ends
 SLOW = 0.02  # share of the tolerance that a step must gain to go on
 FEWEST_STEPS, MOST_STEPS = 12, 240
-REACHED = 1e-11  # share of the largest singular value from which rows reach a column
-FAINT = 1e-12  # share of a spectrum's largest value that its others are raised to
 LEAST = 1e-8  # weight that no cell falls below
 FLOOR = 1e-6  # share of the longest column by which a metric is raised to full rank
 SPACING = 1.25  # h, of shifts in logarithms
 RIPPLE = 2.001 / np.cosh(2.0 * np.pi**2 / SPACING)
 RANGE = 1e8  # the largest shift beside the trace
-SAFETY = 1e-9  # share taken off for rounding, beside the shifts' own errors
 EPS = float(np.finfo(float).eps)
 
 _CLIMBS: "WeakKeyDictionary[Problem, JointTables]" = WeakKeyDictionary()
@@ -83,13 +81,11 @@ class JointTables:
         return Basis(np.column_stack([own @ kept, rest]), kept.shape[1], whole.places)
 
     def to(self, tolerance: float, most: int) -> None:
-        """Climb until gap and gain are small, or some steps are taken in all."""
         while not self.is_done and self.step < most:
             self.take_step(tolerance)
             self.step += 1
 
     def take_step(self, tolerance: float) -> None:
-        """Solve with all tables, keep them where they are the best, and move on."""
         solve = JointSolve(tuple(self.bases), tuple(self.triangles), self.shared.width)
         white = [solve.whitened(t, rows) for t, rows in enumerate(self.rows)]
         error = sum(float((own**2).sum() + (shared**2).sum()) for own, shared in white)
@@ -196,7 +192,6 @@ def problem_tables(problem: Problem) -> tuple[TableStack, SharedColumns] | None:
 
 
 def tables_fit(shared: SharedColumns) -> bool:
-    """Tell whether metrics of all tables, and of what they share, fit in memory a few times."""
     cells = [prod(shared.sizes[i] for i in one) for one in shared.tables]
     if max(cells) > LARGEST_TABLE or shared.width > LARGEST_SHARED:
         return False
@@ -204,7 +199,6 @@ def tables_fit(shared: SharedColumns) -> bool:
 
 
 def step_seconds(asked: TableStack, shared: SharedColumns) -> float:
-    """Return the seconds of the reference machine for a step: a few factors and spectra a table."""
     cubes = 10.0 * shared.width**3
     for table, blocks in zip(shared.tables, blocks_below(asked, shared.tables), strict=True):
         sizes = [shared.sizes[i] for i in table]
@@ -249,7 +243,6 @@ def joint_bound(problem: Problem, work: float) -> float:
 
 
 def attribute_weights(climb: JointTables) -> list[Array]:
-    """Return the mean over tables of the weights of every attribute's codes."""
     sizes, tables = climb.shared.sizes, climb.shared.tables
     sums = [np.full(size, 1e-12) for size in sizes]
     for table, weights in zip(tables, climb.kept[1], strict=True):
@@ -260,7 +253,6 @@ def attribute_weights(climb: JointTables) -> list[Array]:
 
 
 def bound_at(climb: JointTables, weights: Sequence[Array]) -> float:
-    """Return the bound at a product of weights of codes."""
     roots = [np.sqrt(one) for one in weights]
     width = climb.shared.width
     low = np.zeros((width, width))
@@ -280,7 +272,7 @@ def bound_at(climb: JointTables, weights: Sequence[Array]) -> float:
     for shift in np.exp(np.arange(np.log(4.0 * error), np.log(RANGE * trace), SPACING)):
         rest = size - shift * inverse_trace(low, parts, shift - error)
         total += np.sqrt(shift) * max(rest - 8.0 * size * EPS, 0.0)
-    return float((SPACING / np.pi * total / (1.0 + RIPPLE)) ** 2 * (1.0 - SAFETY))
+    return float((SPACING / np.pi * total / (1.0 + RIPPLE)) ** 2 * (1.0 - MARGIN))
 
 
 def inverse_trace(low: Array, parts: Sequence[tuple[Array, Array, Longs]], shift: float) -> float:

@@ -25,6 +25,7 @@ an attribute's Grams are mixed into that of its residuals and that of its totals
 all frames for them and moves z and the weights λ of codes.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -160,7 +161,6 @@ class OrderedTotals:
 
     @classmethod
     def of(cls, kind: Kind) -> "OrderedTotals | None":
-        """Return the form of a kind, None where it has none."""
         known = ordered_gram(kind.rows)
         if known is None:
             return None
@@ -222,7 +222,6 @@ class Design:
 
 
 def best_shares(errors: Array) -> Array:
-    """Return shares of the squared sensitivity for sets of some errors."""
     root = np.sqrt(np.maximum(errors, NEGLIGIBLE * errors.max()))
     return np.asarray(root / root.sum())
 
@@ -239,15 +238,47 @@ def starting_frames(union: TableUnion) -> list[Frame]:
     return [own[i] for i in union.twin]
 
 
-class TotalClimb:
-    """A search that can be taken up again: frames, and the slopes by which Grams are mixed."""
+class FrameClimb:
+    """A search that can be taken up again: frames and shares of sets, the best of all steps."""
+
+    is_warm = False  # whether it begins near the optimum
 
     def __init__(self, union: TableUnion) -> None:
         self.union = union
         self.own = sorted(set(union.twin))
         self.frames = starting_frames(union)
-        self.step, self.age, self.power, self.is_done = 0, 0, 1.0, False
-        self.best, self.kept, self.shares = np.inf, self.frames, np.ones(len(union.sets))
+        self.squares = (union.weights / union.weights.max()) ** 2
+        self.step, self.is_done, self.best = 0, False, np.inf
+        self.kept, self.shares = self.frames, np.ones(len(union.sets))
+
+    @abstractmethod
+    def take_step(self, tolerance: float) -> None:
+        """Solve the frames, keep them where they are the best, and move on."""
+
+    def keep(self, loss: float, shares: Array) -> None:
+        if loss < self.best:
+            self.best, self.shares = loss, shares
+            kept = {i: copy(self.frames[i]) for i in self.own}
+            self.kept = [kept[i] for i in self.union.twin]
+
+    def weighted_union(self) -> TableUnion:
+        """Return the tables whose total error the weights bound."""
+        return self.union
+
+    def to(self, tolerance: float, most: int) -> Design:
+        while not self.is_done and self.step < most:
+            self.take_step(tolerance)
+        weights = tuple(frame.weights for frame in self.frames)
+        loss = self.best * float(self.union.weights.max()) ** 2
+        return Design(tuple(self.kept), self.shares, loss, weights, self.weighted_union())
+
+
+class TotalClimb(FrameClimb):
+    """Frames, and the slopes by which Grams are mixed."""
+
+    def __init__(self, union: TableUnion) -> None:
+        super().__init__(union)
+        self.age, self.power = 0, 1.0
         shape = union.count, max(map(len, union.kinds))
         self.residual, self.total = np.ones(shape), np.ones(shape)  # N and a of every kind
         self.residual_slopes, self.total_slopes = np.ones(shape), np.ones(shape)
@@ -255,7 +286,6 @@ class TotalClimb:
         self.of_set, self.of_table = union.pairs
         self.inside = union.in_set[self.of_set]
         self.rest = union.in_table[self.of_table] & ~self.inside
-        self.squares = (union.weights / union.weights.max()) ** 2
         chains = self.ordered_attributes()
         self.is_warm = bool(chains)
         if chains:
@@ -300,7 +330,6 @@ class TotalClimb:
         self.age = WARM
 
     def mixed(self, i: int, slopes: Array) -> Array:
-        """Return the sum of an attribute's Grams at some slopes."""
         pairs = zip(slopes[i], self.union.kinds[i], strict=False)
         return np.asarray(np.sum([x * kind.gram for x, kind in pairs], axis=0), np.float64)
 
@@ -312,7 +341,6 @@ class TotalClimb:
         self.total = self.total[twin]
 
     def solve_frames(self, chosen: list[int], everything: bool) -> None:
-        """Solve some frames, and take what their kinds say of them."""
         for i in chosen:
             frame, kinds = self.frames[i], self.union.kinds[i]
             if everything or i in self.union.moving:
@@ -323,7 +351,6 @@ class TotalClimb:
                 self.total[i, k] = frame.z @ kind.gram @ frame.z
 
     def errors(self) -> tuple[Array, Array]:
-        """Return the errors of sets within tables, and of sets."""
         every, kind = np.arange(self.union.count), self.union.kind
         inside, rest = self.residual[every, kind], self.total[every, kind]
         parts = np.where(self.inside, inside[self.of_table], 1.0)
@@ -342,22 +369,12 @@ class TotalClimb:
         self.total_slopes /= np.maximum(self.total, TINY)
 
     def move(self, power: float, step: int) -> None:
-        """Move the directions and the weights of codes."""
         for i in self.own:
             if i in self.union.moving:
                 self.frames[i].move_direction(self.mixed(i, self.total_slopes))
                 self.frames[i].move_weights(power, step)
 
-    def to(self, tolerance: float, most: int) -> "Design":
-        """Climb until the gap is small, or some steps are taken in all; return the best found."""
-        while not self.is_done and self.step < most:
-            self.take_step(tolerance)
-        weights = tuple(frame.weights for frame in self.frames)
-        unit = float(self.union.weights.max()) ** 2
-        return Design(tuple(self.kept), self.shares, self.best * unit, weights, self.union)
-
     def take_step(self, tolerance: float) -> None:
-        """Solve the frames, keep them where they are the best, and move on."""
         union = self.union
         self.solve(everything=self.step == 0)
         each, errors = self.errors()
@@ -367,10 +384,7 @@ class TotalClimb:
         if self.age > SLOWED and loss > FALLS * self.best:
             self.power = max(0.5, 0.8 * self.power)
         shares = best_shares(errors)
-        if loss < self.best:
-            self.best, self.shares = loss, shares
-            kept = {i: copy(self.frames[i]) for i in self.own}
-            self.kept = [kept[i] for i in union.twin]
+        self.keep(loss, shares)
         self.is_done = loss < mean * (1.0 + tolerance) and (self.age > HELD or not union.moving)
         if not self.is_done:
             self.take_slopes(each / shares[self.of_set])

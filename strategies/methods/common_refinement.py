@@ -28,13 +28,16 @@ import scipy
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from strategies.methods.descents import REFUSED
 from strategies.methods.family import (
     BOTH_NORMS,
+    PATHS,
     Family,
     Search,
     evaluation_seconds,
     factory,
     is_unordered,
+    required,
 )
 from strategies.operators import (
     Array,
@@ -54,31 +57,18 @@ POWER: dict[Norm, float] = {"l1": 1 / 3, "l2": 1 / 2}
 MOST_ROWS = 1600  # rows of the workload up to which the family serves
 MOST_BOXES = 2000  # rows of the strategy: its row Gram is factored, and evaluated again at the end
 SECONDS_PER_CUBE = 6e-10  # work of factoring a row Gram, per cube of its side
-INFEASIBLE = 1e30
 SMALLEST = 1e-3
 """Smallest weight of a partition during the descent, relative to the average."""
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Disjoint boxes.
+    """Disjoint boxes."""
 
-    Attributes
-    ----------
-    masks : tuple of ndarray of bool, shape (m, n_i)
-        One mask for each box and attribute.
-    weights : ndarray, shape (m,)
-        Squared workload coefficients that fall on each box.
-    members : tuple of int
-        The groups of rows that were refined into it.
-    covers : bool
-        Whether the boxes cover the domain; only then it can be refined with another.
-    """
-
-    masks: tuple[Bools, ...]
-    weights: Array
-    members: tuple[int, ...]
-    covers: bool
+    masks: tuple[Bools, ...]  # (m, n_i): one for each box and attribute
+    weights: Array  # (m,): squared workload coefficients that fall on each box
+    members: tuple[int, ...]  # the groups of rows that were refined into it
+    covers: bool  # whether the boxes cover the domain; only then it can be refined with another
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -110,7 +100,6 @@ def overlaps(left: Sequence[Bools], right: Sequence[Bools]) -> Bools:
 
 
 def refine(one: Partition, other: Partition) -> Partition:
-    """Return the common refinement of two partitions."""
     first, second = np.nonzero(overlaps(one.masks, other.masks))
     masks = tuple(a[first] & b[second] for a, b in zip(one.masks, other.masks, strict=True))
     weights = one.weights[first] + other.weights[second]
@@ -149,7 +138,6 @@ class Joiner:
         return np.where(allowed, gain, -np.inf)
 
     def join(self, i: int, j: int) -> None:
-        """Replace two partitions by their refinement."""
         joined = refine(self.parts[i], self.parts[j])
         kept = [k for k in range(len(self.parts)) if k not in (i, j)]
         self.parts = [self.parts[k] for k in kept] + [joined]
@@ -223,7 +211,6 @@ class BoxLoss:
 
     @cached_property
     def work(self) -> float:
-        """Seconds of one evaluation on the reference machine."""
         m, r = self.coordinates.shape
         return 2e-4 + 2.5e-10 * float(r * r * (m + r))
 
@@ -234,7 +221,7 @@ class BoxLoss:
         try:
             factor = linalg.cho_factor(scaled.T @ scaled)
         except linalg.LinAlgError:
-            return INFEASIBLE, np.zeros_like(weights)
+            return REFUSED, np.zeros_like(weights)
         half = linalg.cho_solve(factor, self.gram)
         error, cost = float(np.trace(half)), float(weights.sum())
         whole = linalg.cho_solve(factor, half.T)
@@ -268,7 +255,6 @@ def membership(rows: MaskRows, parts: list[Partition]) -> sparse.csr_array:
 
 
 def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[float, Array]:
-    """Minimise the loss over the partitions' weights; return (log loss, weights)."""
     start = start / start.mean()
     if iterations < 1:
         return loss.log_loss(start, norm)[0], start
@@ -285,13 +271,7 @@ def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[f
 
 
 def refined_partitions(problem: Problem, search: Search) -> Operator:
-    """Return weighted common refinements of the workload's groups of disjoint rows."""
-    rows = mask_rows(problem.workload)
-    if rows is None or rows.groups is None:
-        raise ValueError(
-            f"workload {problem.workload!r} has no groups of disjoint rows of masks: expected a "
-            f"RowKronecker with groups. Use workload_itself instead."
-        )
+    rows = required(mask_rows(problem.workload), PATHS)
     parts = best_groups(rows, problem.norm, search)
     loss = BoxLoss.of(rows, parts)
     power = POWER[problem.norm] if problem.norm == "l1" else 0.5
@@ -308,8 +288,8 @@ def refined_partitions(problem: Problem, search: Search) -> Operator:
 
 def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
     """Join greedily, then again with randomised gains as the allowance admits; keep the best."""
-    assert rows.groups is not None
-    parts = partitions_of(rows.masks, rows.groups, rows.squares)
+    groups = required(rows.groups, "groups of disjoint rows")
+    parts = partitions_of(rows.masks, groups, rows.squares)
     parts = [part for part in parts if part.weights.sum() > 0]
     start = Joiner.of(parts)
     boxes = sum(len(part) for part in parts)
@@ -338,7 +318,6 @@ def applies(problem: Problem) -> bool:
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of one factorisation of the rows and of an evaluation."""
     rows = problem.workload.shape[0]
     return SECONDS_PER_CUBE * float(rows) ** 3 + evaluation_seconds(problem, rows)
 

@@ -39,6 +39,7 @@ from scipy import linalg
 
 from strategies.bounds.dual_ascent import ascend, gaussian_strategy, steps_within, update_seconds
 from strategies.operators.base.arrays import Array, Longs
+from strategies.operators.base.recovery import PRODUCTS
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.problem import Problem
 
@@ -48,17 +49,19 @@ REFUSED = 1e30
 """Value of the objective where a system cannot be factorised: the line search then backs off."""
 MEMORY = 20  # pairs of steps and gradients that L-BFGS keeps
 STALLED = 1e-10  # relative progress of a step below which a descent ends
-PRODUCTS = 4e10  # operations a second of the reference machine in matrix products
 ENTRIES = 6e-8  # seconds per variable and step: entrywise work and the vectors of L-BFGS
 OVERHEAD = 2e-4  # seconds per step however small
 
 
 def minimise(
-    value: Callable[[Array], tuple[float, Array]], start: Array, iterations: int
+    value: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    iterations: int,
+    least: Array | float = -np.inf,
 ) -> tuple[Array, float]:
     """Return where L-BFGS ends after a number of iterations, in the start's shape, and the value.
 
-    `value`: objective and gradient at an array of the start's shape.
+    `value`: objective and gradient at an array of the start's shape; `least`: bound of variables.
 
     The gradient's size is no reason to stop, since the objectives are logarithms of losses that
     do not depend on the scale of their argument.
@@ -73,6 +76,7 @@ def minimise(
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
+        bounds=scipy.optimize.Bounds(least) if np.max(least) > -np.inf else None,
         options={
             "maxiter": iterations,
             "maxfun": 2 * iterations + 20,
@@ -110,8 +114,16 @@ def minimise_sparse(
 
 
 def step_seconds(operations: float, variables: int) -> float:
-    """Return the seconds of one step on the reference machine, by its counts."""
     return OVERHEAD + operations / PRODUCTS + ENTRIES * variables
+
+
+def log_norm(numbers: Array, power: float) -> tuple[float, Array]:
+    """Return ``log ||x||_p`` of numbers that are not negative, near the largest, and its slope."""
+    largest = numbers.max()
+    shares = (numbers / largest) ** power
+    whole = shares.sum()
+    slopes = np.divide(shares, whole * numbers, out=np.zeros_like(numbers), where=numbers > 0)
+    return float(np.log(largest) + np.log(whole) / power), slopes
 
 
 POWERS = (4.0, 16.0, 64.0, 256.0, 1024.0)  # exponents, round by round
@@ -135,12 +147,8 @@ class ErrorNorm:
         if self.groups is None:
             total = float(errors.sum())
             return float(np.log(total)), np.full(len(errors), 1.0 / total)
-        sums = np.bincount(self.groups, weights=errors)
-        largest = sums.max()
-        shares = (sums / largest) ** self.power
-        whole = shares.sum()
-        slopes = np.divide(shares, whole * sums, out=np.zeros_like(sums), where=sums > 0)
-        return float(np.log(largest) + np.log(whole) / self.power), slopes[self.groups]
+        value, slopes = log_norm(np.bincount(self.groups, weights=errors).astype(float), self.power)
+        return value, slopes[self.groups]
 
     def value(self, errors: Array) -> float:
         """Return the total, or the largest sum: the limit of every p."""
@@ -154,7 +162,6 @@ class ErrorNorm:
 
     @property
     def rounds(self) -> tuple["ErrorNorm", ...]:
-        """The norms that a descent goes through in turn."""
         return (self,) if self.groups is None else tuple(self.at(power) for power in POWERS)
 
 
@@ -198,11 +205,7 @@ def p_identity_matrix(rows: Array) -> Array:
 
 
 def p_identity_value(roots: Array, factor: Array, errors: ErrorNorm = TOTAL) -> tuple[float, Array]:
-    """Return the log of the loss at ``B = s |s|``, and its gradient in s.
-
-    `roots`: (p, g), s; `factor`: (r, g), F, any matrix with the workload's Gram ``FᵀF = WᵀW``, or
-    the workload's rows; `errors`: what is minimised of the errors of F's rows.
-    """
+    """Return the log of the loss at ``B = s |s|``, and its gradient in s."""
     sizes = np.abs(roots)
     rows = roots * sizes
     stretched = factor * (1.0 + np.einsum("ij,ij->j", roots, roots))
@@ -232,10 +235,8 @@ def descend(
 ) -> Descent:
     """Descend from B for a number of iterations.
 
-    `factor`: (r, g); `rows`: (p, g), where to start, in units of the identity rows' weight; `fill`:
-    entries below this share of the largest are raised to it, with their sign; `warmup`: iterations
-    after which entries that are nearly zero are dropped; by default never; `errors`: what is
-    minimised of the errors of F's rows.
+    `fill`: entries below this share of the largest are raised to it, with their sign; `warmup`:
+    iterations after which entries that are nearly zero are dropped; by default never.
     """
     least = fill * float(np.abs(rows).max(initial=0.0))
     filled = np.where(np.abs(rows) < least, np.where(rows < 0, -least, least), rows)
@@ -256,11 +257,7 @@ FILL = 1e-3
 def free_columns_value(
     roots: Array, factor: Array, errors: ErrorNorm = TOTAL
 ) -> tuple[float, Array]:
-    """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s.
-
-    `roots`: (m, g), s, of full column rank as A; `factor`: (r, g), F with the workload's Gram ``FᵀF
-    = WᵀW``, or the workload's rows; `errors`: what is minimised of the errors of F's rows.
-    """
+    """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s."""
     sizes = np.abs(roots)
     norms = np.einsum("ij,ij->j", roots, roots)
     if not norms.min(initial=1.0) > 0:
@@ -291,10 +288,8 @@ def descend_columns(
 ) -> Array:
     """Return the matrix, of sensitivity 1, where a descent from another ends.
 
-    `factor`: (r, g); `matrix`: (m, g), of full column rank; `warmup`, `iterations`: steps over all
-    entries, and then over those that are not nearly zero; `generator`: draws the signs of the small
-    entries that replace zeros; `errors`: what is minimised of the errors of F's rows; `fill`:
-    entries below this share of their row's largest are raised to it.
+    `warmup`, `iterations`: steps over all entries, and then over those that are not nearly zero;
+    `fill`: entries below this share of their row's largest are raised to it, with random signs.
     """
     least = fill * np.abs(matrix).max(axis=1, keepdims=True)
     signs = generator.choice([-1.0, 1.0], size=matrix.shape)
@@ -337,11 +332,9 @@ def powered_rows(rows: Array, power: float = 2.0) -> Array:
 
 
 def gaussian_rows(factor: Array, work: float) -> Array:
-    """Return rows close to the optimum for Gaussian noise (r, g)."""
     steps = steps_within(update_seconds(factor), work)
     return gaussian_strategy(factor, ascend(factor, 1e-4, steps))
 
 
 def random_rows(generator: np.random.Generator, count: int, cells: int) -> Array:
-    """Return rows of uniform random entries."""
     return generator.random((count, cells))

@@ -39,6 +39,9 @@ def has_many_ranges(problem: Problem) -> bool:
     return ranges.n > MANY_CELLS or longer * MANY_RANGES > ranges.n
 
 
+UNIONS = "products of the same attributes on top of each other"
+PATHS = "rows of masks"
+"""What families ask of a workload, in the words of a refusal."""
 BEFORE = 1.4  # a whole search that ends near the best, as a multiple of its shortest climb
 
 
@@ -61,10 +64,10 @@ def largest_rank(problem: Problem) -> int:
     return min(q, n if problem.merging is None else problem.merging.n_groups)
 
 
-def require_merged(known: Known | None) -> Known:
-    """Return what is known of the merged cells; raise ValueError where they are too many."""
+def required(known: Known | None, what: str = "cells that can be enumerated") -> Known:
+    """Return what a search rests on; raise ValueError where the workload does not show it."""
     if known is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
+        raise ValueError(f"workload has no {what}: expected one that the family applies to.")
     return known
 
 
@@ -77,7 +80,6 @@ def has_few_cells(problem: Problem, most: int, squares: int, fewest: int = 1) ->
 
 
 def always(problem: Problem) -> bool:
-    """Return True: a family that is worth its time wherever it serves."""
     return True
 
 
@@ -116,7 +118,6 @@ def explicit_seconds(problem: Problem) -> float:
 
 
 def no_selection(workload: Operator, work: float, method: object = "auto") -> Operator:
-    """Refuse to select for a part: only a portfolio can."""
     raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
 
 
@@ -248,7 +249,6 @@ def factory(make: Callable[Options, Family]) -> Callable[Options, Family]:
 
 
 def checked_count(name: str, value: int | None, least: int, meaning: str) -> None:
-    """Refuse an option that is no whole number of at least some size; None passes."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -256,6 +256,5 @@ def checked_count(name: str, value: int | None, least: int, meaning: str) -> Non
 
 
 def checked_switch(name: str, value: bool) -> None:
-    """Refuse an option that is neither True nor False."""
     if not isinstance(value, bool):
         raise ValueError(f"{name}={value!r}: expected True or False.")

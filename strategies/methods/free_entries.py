@@ -35,7 +35,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     is_unordered,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.base.recovery import factorised
@@ -60,8 +60,7 @@ NEAR = 1e-3
 
 
 def freed_starts(problem: Problem, search: Search) -> Operator:
-    """Return the best of several starts after descents over all entries, over the merged cells."""
-    factor, errors = require_merged(descended_rows(problem))
+    factor, errors = required(descended_rows(problem))
     ordered = descents_in_order(problem, factor, errors, search.starts)
     found = affordable_descents(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
@@ -176,7 +175,6 @@ class EntryDescent:
 
     @property
     def step_cost(self) -> float:
-        """Seconds of one step, over all entries or over those of a few rows."""
         (r, g), m = self.factor.shape, len(self.start)
         if self.is_regular:
             return step_seconds(2.0 * m * g * g + 2.0 * g**3 + 2.0 * r * g * (g + 2 * m), m * g)
@@ -202,7 +200,6 @@ def direct_loss(factor: Array, matrix: Array, errors: ErrorNorm = TOTAL) -> floa
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are few enough."""
     few = has_few_cells(problem, LARGEST, 64, fewest=2)
     return few and (problem.is_total or problem.distinct_rows is not None)
 

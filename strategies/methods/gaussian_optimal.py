@@ -41,12 +41,12 @@ from strategies.bounds.dual_ascent import (
     moment_seconds,
     total_dual,
 )
-from strategies.bounds.ordered_dual import NODES, long_prefix_rows, prefix_dual
+from strategies.bounds.lower_bound import has_weighable_cells
+from strategies.bounds.ordered_dual import NODES, prefix_dual
 from strategies.bounds.path_bounds import PatternRows
 from strategies.bounds.path_climb import (
     FIRST_CELLS,
     PathClimb,
-    has_weighable_cells,
     path_climb,
     round_seconds,
 )
@@ -54,12 +54,13 @@ from strategies.methods.family import (
     BEFORE,
     BOTH_NORMS,
     BOTH_OBJECTIVES,
+    PATHS,
     Family,
     Search,
     evaluation_seconds,
     factory,
     is_unordered,
-    require_merged,
+    required,
 )
 from strategies.methods.streams import prefix_root
 from strategies.operators import (
@@ -88,15 +89,14 @@ BRIEFLY = 0.6
 
 
 def optimal_rows(problem: Problem, search: Search) -> Operator:
-    """Return the strategy of least loss for "l2", over the merged cells."""
-    prefix = long_prefix_rows(problem)
+    prefix = problem.long_prefix_rows
     if prefix is not None:
         return prefix_root(prefix, prefix_dual(problem, prefix))
     work = search.work if problem.norm == "l1" else max(search.work, MOST_OF_ALL * search.limit)
     rows = climbable_rows(problem)
     if rows is not None:
         return Dense(joint_strategy(rows, joint_dual(problem, rows, work)))
-    factor = require_merged(problem.factor)
+    factor = required(problem.factor)
     return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, work)))
 
 
@@ -104,7 +104,7 @@ def applies(problem: Problem) -> bool:
     """Tell whether cells are few, or many of few explicit rows, those for "l2" alone."""
     if problem.merging is None:
         return False
-    if long_prefix_rows(problem) is not None:
+    if problem.long_prefix_rows is not None:
         return fits((problem.merging.n_groups, NODES), 32)
     if not problem.is_total and climbable_rows(problem) is None:
         return False
@@ -114,7 +114,7 @@ def applies(problem: Problem) -> bool:
 
 def least_seconds(problem: Problem) -> float:
     """Return the seconds of two updates of the weights and of one evaluation."""
-    if long_prefix_rows(problem) is not None:
+    if problem.long_prefix_rows is not None:
         return 0.0
     rows = climbable_rows(problem)
     if rows is not None:
@@ -132,7 +132,7 @@ def good_seconds(problem: Problem) -> float:
 
     Some updates of both weights for the largest error, more than the shortest climb for the total.
     """
-    known = problem.ordered is not None or long_prefix_rows(problem) is not None
+    known = problem.ordered is not None or problem.long_prefix_rows is not None
     if problem.norm == "l1" or known:
         return 0.0
     rows = climbable_rows(problem)
@@ -166,7 +166,6 @@ EQUAL = 1e-12  # difference of weights that is rounding
 
 
 def combined_paths(workload: Operator) -> RowKronecker | None:
-    """Return the paths that a workload's rows combine, None where they combine none."""
     combined = False
     while isinstance(workload, Scaled | RowScaled | Product):
         combined = combined or isinstance(workload, Product)
@@ -175,16 +174,10 @@ def combined_paths(workload: Operator) -> RowKronecker | None:
 
 
 def visited_leaves(problem: Problem, search: Search) -> Operator:
-    """Return the visited leaves, each with the root of its number of trees as weight.
-
-    Raises ValueError if the workload's rows are no combinations of paths.
-    """
-    paths, rows = combined_paths(problem.workload), mask_rows(problem.workload)
-    if paths is None or rows is None or rows.mix is None:
-        raise ValueError(
-            f"workload {problem.workload!r} combines no paths: expected Q Tᵀ T as a Product."
-        )
-    trees = multiplicities(sparse.csr_array(abs(rows.mix)))
+    """Return the visited leaves, each with the root of its number of trees as weight."""
+    paths = required(combined_paths(problem.workload), PATHS)
+    mix = required(required(mask_rows(problem.workload), PATHS).mix, PATHS)
+    trees = multiplicities(sparse.csr_array(abs(mix)))
     visited = np.flatnonzero(trees)
     kept = paths.take_rows(visited)
     weights = np.sqrt(trees[visited] / trees[visited].min())
@@ -203,13 +196,11 @@ def multiplicities(mix: sparse.csr_array) -> Array:
 
 
 def leaves_apply(problem: Problem) -> bool:
-    """Tell whether the rows combine paths, few enough for their inner products."""
     paths = combined_paths(problem.workload)
     return paths is not None and paths.shape[0] <= MOST_LEAVES
 
 
 def leaf_seconds(problem: Problem) -> float:
-    """Return the seconds of one evaluation of all leaves."""
     paths = combined_paths(problem.workload)
     return 0.0 if paths is None else evaluation_seconds(problem, paths.shape[0])
 
@@ -236,11 +227,7 @@ MOST_CELLS = 2 * 10**8  # cells of a part, codes that it does not tell apart cou
 
 def integer_combinations(problem: Problem, search: Search) -> Operator:
     """Return integer combinations of the distinct paths, one for each dimension."""
-    climb = path_climb(problem)
-    if climb is None:
-        raise ValueError(
-            f"workload {problem.workload!r} combines no paths, or too many: expected rows of masks."
-        )
+    climb = required(path_climb(problem), PATHS)
     parts = parts_of(climb)
     work = search.work - sensitivity_seconds(climb)
     if len(parts) == 1:
@@ -258,14 +245,13 @@ def integer_combinations(problem: Problem, search: Search) -> Operator:
 def combinations(climb: PathClimb, work: float) -> tuple[Array, float, float]:
     """Return ``M^(-1/4) B`` at the best weights, the largest squared norm and the error."""
     proof = climb.to(PATH_GAP, work)
-    values, vectors = linalg.eigh(proof.inverse)
+    values, vectors = linalg.eigh(proof.inverse, driver="evd")
     kept = values > 0
     rows = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) @ climb.columns.basis
     return rows, proof.largest, proof.root
 
 
 def side_by_side(climb: PathClimb, parts: list[Longs], work: float) -> tuple[Array, float]:
-    """Return the best combinations of each part's paths, and the sum of the squared norms."""
     blocks, square = [], 0.0
     for number, chosen in enumerate(parts):
         one = PathClimb(part_of(climb.paths, chosen), np.random.default_rng(number))
@@ -321,12 +307,10 @@ def part_of(paths: PatternRows, chosen: Longs) -> PatternRows:
 
 @cached_per_value
 def parts_of(climb: PathClimb) -> list[Longs]:
-    """Return the parts of a climb's paths that are searched together, found once."""
     return searchable_parts(climb.paths)
 
 
 def sensitivity_seconds(climb: PathClimb) -> float:
-    """Return the seconds that the sensitivity over all cells may take."""
     masks = climb.paths.masks()
     return sum(search_seconds([mask[one] for mask in masks]) for one in parts_of(climb))
 

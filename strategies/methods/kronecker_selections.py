@@ -25,9 +25,11 @@ import numpy as np
 from strategies.methods.family import (
     BOTH_NORMS,
     BOTH_OBJECTIVES,
+    UNIONS,
     Family,
     Search,
     factory,
+    required,
 )
 from strategies.methods.marginals.product_marginals import is_best
 from strategies.operators import (
@@ -77,16 +79,8 @@ class Parts:
 
 
 def selections_together(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy that selections for factors, or for blocks, make together.
-
-    Raises ValueError if the workload is no union of Kronecker products over the same factors.
-    """
-    blocks = kronecker_blocks(problem.workload)
-    if blocks is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is no union of Kronecker products: expected a "
-            f"Kronecker, or a Stack of them."
-        )
+    """Return the best strategy that selections for factors, or for blocks, make together."""
+    blocks = required(kronecker_blocks(problem.workload), UNIONS)
     if len(blocks) == 1:
         return product_of_selections(blocks[0][1], search)
     one = product_for_all(blocks, search)
@@ -184,7 +178,6 @@ def rows_seconds(parted: Partition) -> float:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the workload is a union of Kronecker products over the same small factors."""
     blocks = kronecker_blocks(problem.workload)
     if not blocks:
         return False

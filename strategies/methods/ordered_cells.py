@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.bounds.dual_ascent import moment_seconds
 from strategies.bounds.ordered_dual import (
     NODES,
     FittedDual,
@@ -35,6 +34,7 @@ from strategies.methods.family import (
     Search,
     factory,
     has_many_ranges,
+    required,
 )
 from strategies.methods.streams import ordered_root
 from strategies.methods.trees import Hierarchy, best_hierarchy, equal_trees
@@ -81,18 +81,10 @@ FEWEST_WINDOWED = 8
 
 
 def ordered_strategy(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy found over the ordered merged cells.
-
-    Raises ValueError if the merged cells are not ordered.
-    """
-    gram = problem.ordered
-    if gram is None and problem.ranges is not None:
+    """Return the best strategy found over the ordered merged cells."""
+    if problem.ordered is None and problem.ranges is not None:
         return range_strategy(problem, problem.ranges, search)
-    if gram is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is not one over ordered cells: expected rows that are "
-            f"ranges in some order, or a Gram u_min(i,j) v_max(i,j), as of prefix sums."
-        )
+    gram = required(problem.ordered, "ordered cells")
     flipped = gram.is_flipped
     worked = gram.reversed if flipped else gram
     tree = best_hierarchy(worked, problem.norm)
@@ -105,7 +97,6 @@ def ordered_strategy(problem: Problem, search: Search) -> Operator:
 
 
 def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator:
-    """Return the best strategy found for ranges of the merged cells."""
     tree = best_hierarchy(ranges, problem.norm)
     if problem.norm == "l2" and fits((ranges.n, ranges.n), 24) and ranges.n <= LARGEST_DENSE:
         dual = fitted_dual(problem)
@@ -234,17 +225,8 @@ class Axis:
 
 
 def product_of_turns(problem: Problem, search: Search) -> Operator:
-    """Return the best product of strategies over the attributes; the Identity at worst.
-
-    Raises ValueError if the workload's rows are no products of masks.
-    """
-    found = product_rows(problem.workload)
-    if found is None:
-        raise ValueError(
-            f"workload {problem.workload!r} has no rows that are products of masks: expected "
-            f"RowKronecker, or boxes on a grid as plain rows."
-        )
-    masks, squares = found
+    """Return the best product of strategies over the attributes; the Identity at worst."""
+    masks, squares = required(product_rows(problem.workload), "rows that are products of masks")
     axes = [Axis.of(mask) for mask in masks]
     chosen: list[Operator] = [Identity(mask.shape[1]) for mask in masks]
     errors = np.array([mask.sum(axis=1, dtype=np.float64) for mask in masks])
@@ -276,7 +258,6 @@ def product_rows(workload: Operator) -> tuple[Sequence[Bools], Array] | None:
 
 
 def has_boxes(problem: Problem) -> bool:
-    """Tell whether rows are products of masks over several attributes."""
     found = product_rows(problem.workload)
     return found is not None and all(fits((mask.shape[1],) * 2, 64) for mask in found[0])
 
@@ -294,11 +275,6 @@ def boxes_pay(problem: Problem) -> bool:
     return found is not None and bool(np.mean([~one.all(axis=1) for one in found[0]]) > FIXED)
 
 
-def box_least_seconds(problem: Problem) -> float:
-    """Return the seconds of one short turn of every attribute."""
-    return sum(1e-2 + 2.0 * moment_seconds(n, n) for n in problem.workload.sizes or ())
-
-
 @factory
 def boxes() -> Family:
     """Measure one product for boxes on a grid: the attributes take turns, others as weights."""
@@ -309,6 +285,5 @@ def boxes() -> Family:
         has_boxes,
         product_of_turns,
         share=2.0,
-        least=box_least_seconds,
         worthwhile=boxes_pay,
     )

@@ -32,7 +32,7 @@ from strategies.methods.family import (
     factory,
     has_few_cells,
     is_unordered,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Dense, Identity, Operator
 from strategies.problem.objective import is_explicit
@@ -82,7 +82,7 @@ def rows_or_factor(problem: Problem) -> Array:
         q, g = merged.shape
         if q <= g and g > MANY_CELLS:
             return merged.to_dense()
-    return require_merged(problem.factor)
+    return required(problem.factor)
 
 
 def starts(
@@ -117,7 +117,6 @@ def trial_descent(factor: Array, rows: Array) -> tuple[Callable[[], Descent], fl
 
 
 def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent:
-    """Return the best of the trials after the best few have descended on."""
     ranked = sorted(trials, key=lambda trial: trial.loss)[:FINALISTS]
     shares = np.array([2.0, 1.0, 1.0])[: len(ranked)]
     ended = list(ranked)
@@ -130,16 +129,10 @@ def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent
 
 
 def cost(factor: Array, rows: Array) -> float:
-    """Return the seconds of one step from some rows on the reference machine."""
     (r, g), p = factor.shape, len(rows)
     entries = np.count_nonzero(rows) if rows.size > MANY_ENTRIES else rows.size
     products = 2.0 * g * p * p + 6.0 * r * g * p
     return float(step_seconds(products, int(entries) + p * g // 8) + PASSES * r * g)
-
-
-def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are few enough."""
-    return has_few_cells(problem, LARGEST, 64, fewest=2)
 
 
 @factory
@@ -167,7 +160,7 @@ def p_identity(*, p: int | None = None) -> Family:
         "p_identity",
         "merged",
         frozenset({"l1"}),
-        applies,
+        partial(has_few_cells, most=LARGEST, squares=64, fewest=2),
         partial(best_p_identity, p=p),
         share=4.0,
         least=explicit_seconds,

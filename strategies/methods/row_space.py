@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.methods.descents import REFUSED, gaussian_rows, minimise, step_seconds
+from strategies.methods.descents import REFUSED, gaussian_rows, log_norm, minimise, step_seconds
 from strategies.methods.family import (
     Family,
     Search,
@@ -28,7 +28,7 @@ from strategies.methods.family import (
     has_few_cells,
     is_unordered,
     largest_rank,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Dense, Operator
 from strategies.operators.base.qr import minimum_norm
@@ -57,8 +57,7 @@ SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and
 
 
 def rows_in_space(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy found in the row space of the workload, over the merged cells."""
-    factor = require_merged(problem.factor)
+    factor = required(problem.factor)
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     k, g = space.basis.shape
     budget = search.work
@@ -92,12 +91,10 @@ def rotations(rank: int, generator: np.random.Generator) -> Iterator[Array]:
 
 
 def cost(k: int, g: int, m: int) -> float:
-    """Return the seconds of one step with m rows in a space (k, g) on the reference machine."""
     return step_seconds(4.0 * m * k * g + 6.0 * m * k * k + 3.0 * k**3, m * g // 3 + m * k)
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are few enough, and the rank not above its limit."""
     return has_few_cells(problem, LARGEST, 32) and largest_rank(problem) <= LARGEST_RANK
 
 
@@ -134,22 +131,15 @@ class RowSpace:
 def smoothed_value(
     mix: Array, space: RowSpace, sharpness: float, rounding: float
 ) -> tuple[float, Array]:
-    """Return the log of the smoothed loss at C (m, k), and its gradient.
-
-    `mix`: (m, k); `sharpness`: exponent of the p-norm over columns; `rounding`: δ.
-    """
+    """Return the log of the smoothed loss at C (m, k), and its gradient."""
     trace, slope = space.error(mix)
     if not np.isfinite(trace) or trace <= 0:
         return REFUSED, np.zeros_like(mix)
     matrix = mix @ space.basis
     sizes = np.sqrt(matrix * matrix + rounding * rounding)
-    sums = sizes.sum(axis=0)
-    largest = sums.max()
-    shares = (sums / largest) ** sharpness
-    total = shares.sum()
-    pull = (matrix / sizes) * (2.0 * shares / (total * sums))
-    value = 2.0 * (np.log(largest) + np.log(total) / sharpness) + np.log(trace)
-    return float(value), pull @ space.basis.T + slope / trace
+    value, slopes = log_norm(sizes.sum(axis=0), sharpness)
+    pull = (matrix / sizes) * (2.0 * slopes)
+    return 2.0 * value + float(np.log(trace)), pull @ space.basis.T + slope / trace
 
 
 def descend_in_row_space(

@@ -47,11 +47,9 @@ import numpy as np
 from strategies.bounds.dual_ascent import JointDual
 from strategies.bounds.ordered_dual import (
     NODES,
-    PrefixRows,
     climb_either_way,
     prefix_bands,
     prefix_dual,
-    prefix_rows,
     root_nodes,
     shifted_inverse,
     steps_within,
@@ -65,6 +63,7 @@ from strategies.methods.family import (
     checked_count,
     factory,
     never,
+    required,
 )
 from strategies.methods.kronecker_selections import Parts
 from strategies.operators import (
@@ -77,6 +76,7 @@ from strategies.operators import (
 )
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.triangles import convolved
+from strategies.problem.objective import PrefixRows
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5
@@ -139,11 +139,7 @@ def _family(
         if serves(problem):
             return over_domain(problem, find(problem, search.work))
         factors = factor_problems(problem)
-        if not any(map(serves, factors)):
-            raise ValueError(
-                f"workload {problem.workload!r} has no prefix sums: expected rows that are sums "
-                f"of ordered cells, or a Kronecker with such a factor."
-            )
+        required(any(map(serves, factors)) or None, "prefix sums, nor a factor of such")
         parts = Parts(search, search.work / len(factors))
         return Kronecker(
             [
@@ -179,29 +175,24 @@ def factor_problems(problem: Problem) -> list[Problem]:
 
 
 def over_domain(problem: Problem, matrix: Operator) -> Operator:
-    """Return a strategy over the merged cells as one over all."""
     return matrix if problem.merging is None else problem.merging.invert(matrix)
 
 
 def is_ordered(problem: Problem) -> bool:
     """Tell whether cells are ordered, or for the largest error rows are prefix sums."""
-    return problem.ordered is not None or prefix_rows(problem) is not None
+    return problem.ordered is not None or problem.prefix_rows is not None
 
 
 def optimum(problem: Problem, work: float, bands: int) -> Semiseparable:
-    """Return the optimum over the merged cells, with a number of terms."""
     gram = problem.ordered
     if gram is not None:
         dual = climb_either_way(gram, TOLERANCE, steps_within(gram.n, work))
         return ordered_root(*total_bands(gram, dual.weights), bands)
-    rows = prefix_rows(problem)
-    if rows is None:
-        raise ValueError(f"workload {problem.workload!r} has no prefix sums.")
+    rows = required(problem.prefix_rows, "prefix sums")
     return prefix_root(rows, prefix_dual(problem, rows), bands)
 
 
 def is_stream(problem: Problem) -> bool:
-    """Tell whether rows are prefix sums in the order of the cells."""
     return importance(problem) is not None
 
 
@@ -211,7 +202,7 @@ def importance(problem: Problem) -> Array | None:
     For the largest error that of the last row, which has the noise of all.
     """
     if not problem.is_total:
-        rows = prefix_rows(problem)
+        rows = problem.prefix_rows
         return None if rows is None or rows.is_flipped else np.ones(rows.n)
     gram = problem.ordered
     if gram is None or np.ptp(gram.low) > 1e-9 * gram.low[0]:
@@ -221,9 +212,7 @@ def importance(problem: Problem) -> Array | None:
 
 def filtered(problem: Problem, work: float, bands: int | None) -> Toeplitz:
     """Return the best Toeplitz matrix found over the merged cells, of sensitivity 1."""
-    counts = importance(problem)
-    if counts is None:
-        raise ValueError(f"workload {problem.workload!r} has no prefix sums in the cells' order.")
+    counts = required(importance(problem), "prefix sums in the cells' order")
     n = len(counts)
     start = square_root(n if bands is None else min(bands, n))
     evaluations = min(MOST_EVALUATIONS, int(work / (DESCENT_SECONDS * n)))
@@ -273,7 +262,6 @@ def ordered_root(diagonal: Array, side: Array, terms: int = NODES) -> Semisepara
 
 
 def prefix_root(rows: PrefixRows, dual: JointDual, terms: int = NODES) -> Semiseparable:
-    """Return the strategy at weights of prefix sums and cells, in the order of the cells."""
     diagonal, side = prefix_bands(rows, dual.groups, dual.cells)
     if rows.is_flipped:
         diagonal, side = diagonal[::-1], side[::-1]

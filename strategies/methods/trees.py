@@ -35,20 +35,19 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
-import scipy
 from scipy import sparse
 
+from strategies.methods.descents import minimise
 from strategies.methods.family import (
     BOTH_NORMS,
     Family,
     Search,
     checked_count,
     checked_switch,
-    evaluation_seconds,
     factory,
     has_few_cells,
     never,
-    require_merged,
+    required,
 )
 from strategies.operators import Array, Identity, Norm, Operator, Ranges, Sparse
 from strategies.operators.ordered_sums import OrderedGram
@@ -69,13 +68,7 @@ class CellGram:
 
     @property
     def n(self) -> int:
-        """Number of cells."""
         return len(self.array)
-
-    @property
-    def diagonal(self) -> Array:
-        """Squared norms of the workload's columns."""
-        return np.asarray(self.array.diagonal())
 
     @cached_property
     def corners(self) -> Array:
@@ -105,7 +98,6 @@ class Hierarchy:
     loss: float  # in closed form, cells beyond the last counted as measured
 
     def matrix(self, n: int) -> Operator:
-        """Return the strategy over n cells."""
         counts = [-(-n // size) for size in self.sizes[1:]]
         offsets = np.cumsum([0, *counts])
         cells = np.arange(n)
@@ -154,7 +146,6 @@ def tree_sizes(n: int, branching: int) -> tuple[int, ...]:
 
 
 def equal_loss(gram: Grams, sizes: tuple[int, ...], norm: Norm) -> float:
-    """Return the loss of equal weights on all levels."""
     shares = -np.diff(block_traces(gram, sizes), append=0.0)
     levels = len(sizes)
     cost = levels**2 if norm == "l1" else levels
@@ -178,16 +169,8 @@ def weighted_hierarchy(gram: Grams, sizes: tuple[int, ...], norm: Norm) -> Hiera
         return np.log(cost) + np.log(total), 2.0 * roots / cost + slope
 
     start = np.ones(len(sizes))
-    bounds = [(1e-3, None)] + [(0.0, None)] * (len(sizes) - 1)
-    found = scipy.optimize.minimize(
-        log_loss,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": ITERATIONS, "ftol": 1e-12, "gtol": 0.0},
-    )
-    roots = found.x if found.fun < log_loss(start)[0] else start
+    roots, least = minimise(log_loss, start, ITERATIONS, np.r_[1e-3, np.zeros(len(sizes) - 1)])
+    roots = roots if least < log_loss(start)[0] else start
     weights = roots**2 if norm == "l1" else roots
     weights = weights / (weights.sum() if norm == "l1" else np.sqrt(weights @ weights))
     return Hierarchy(sizes, weights, float(np.exp(log_loss(roots)[0])))
@@ -203,7 +186,6 @@ def trees(n: int) -> set[tuple[int, ...]]:
 
 
 def equal_trees(n: int) -> list[Operator]:
-    """Return the equally weighted trees over n cells, for Laplace noise."""
     return [
         Hierarchy(sizes, np.full(len(sizes), 1.0 / len(sizes)), np.inf).matrix(n)
         for sizes in sorted(trees(n))
@@ -226,11 +208,10 @@ LARGEST = 10_000  # merged cells up to which a Gram of no known form is written 
 
 
 def gram_in_order(problem: Problem) -> OrderedGram | Ranges | CellGram:
-    """Return what is known of the Gram over the merged cells."""
     known = problem.ordered or problem.ranges
     if known is not None:
         return known
-    return CellGram(require_merged(problem.gram))
+    return CellGram(required(problem.gram))
 
 
 def tree_nodes(
@@ -261,7 +242,6 @@ def block_sums(
     sizes: Sizes | None = None,
     weights: Sequence[float] | None = None,
 ) -> Operator:
-    """Return sums over blocks of given sizes, with given weights or the best ones."""
     n = cells_of(problem)
     if n == 1:
         return Identity(1)
@@ -298,19 +278,13 @@ def haar_rows(problem: Problem, search: Search, weighted: bool = True) -> Operat
 
 
 def cells_of(problem: Problem) -> int:
-    """Return the number of merged cells."""
-    return require_merged(problem.merging).n_groups
+    return required(problem.merging).n_groups
 
 
 def applies(problem: Problem) -> bool:
     """Tell whether the cells can be enumerated, and their Gram or its form is at hand."""
     known = problem.ordered or problem.ranges
     return known is not None or has_few_cells(problem, LARGEST, 24)
-
-
-def least_seconds(problem: Problem) -> float:
-    """Return the seconds of one evaluation of as many rows as cells."""
-    return evaluation_seconds(problem, cells_of(problem))
 
 
 @factory
@@ -387,6 +361,4 @@ def wavelet(*, weighted: bool = True) -> Family:
     """
     checked_switch("weighted", weighted)
     found = partial(haar_rows, weighted=weighted)
-    return Family(
-        "wavelet", "merged", BOTH_NORMS, applies, found, least=least_seconds, worthwhile=never
-    )
+    return Family("wavelet", "merged", BOTH_NORMS, applies, found, worthwhile=never)

@@ -32,10 +32,11 @@ from strategies.methods.descents import (
     TOTAL,
     ErrorNorm,
     descended_rows,
+    log_norm,
     minimise,
     step_seconds,
 )
-from strategies.methods.family import Family, Search, explicit_seconds, factory, require_merged
+from strategies.methods.family import Family, Search, explicit_seconds, factory, required
 from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, check_allocation
 from strategies.problem.merging import merge_columns
 from strategies.problem.problem import Problem
@@ -67,14 +68,12 @@ def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tupl
     squares = (weighted @ solved) ** 2
     log_error, slopes = candidates.errors.log_value(squares.sum(axis=0))
     pulls = squares @ slopes
-    sums = np.abs(weighted).sum(axis=0)
-    largest = sums.max()
-    tops = (sums / largest) ** sharpness
-    total = tops.sum()
-    column = np.divide(tops, sums, out=np.zeros_like(sums), where=sums > 0) / total
-    value = 2.0 * (np.log(largest) + np.log(total) / sharpness) + log_error
-    gradient = 2.0 * np.abs(weighted) @ column - 2.0 * pulls
-    return float(value), np.where((logs > LEAST_LOG) & (logs < LARGEST_LOG), gradient, 0.0)
+    sums = np.abs(weighted)
+    column, slope = log_norm(sums.sum(axis=0), sharpness)
+    gradient = 2.0 * sums @ slope - 2.0 * pulls
+    return 2.0 * column + log_error, np.where(
+        (logs > LEAST_LOG) & (logs < LARGEST_LOG), gradient, 0.0
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +85,7 @@ class WeightedRows:
 
 
 def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
-    """Return weights and weighted rows after every round of a number of iterations, pruned.
-
-    `weights`: (m,), where to start, positive.
-    """
+    """Return weights and weighted rows after every round of a number of iterations, pruned."""
     logs = np.log(weights / weights.max())
     for sharpness in SHARPNESS:
         sharper = replace(candidates, errors=candidates.errors.at(sharpness))
@@ -152,7 +148,6 @@ class SharedWeights:
         return cls(values[kept], np.array(grams), counts @ over, norm)
 
     def value(self, logs: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-        """Return the log of the smoothed loss at weights ``exp(logs)``, and its gradient."""
         power = 1 if self.norm == "l1" else 2
         weights = np.exp(np.clip(logs, LEAST_LOG, LARGEST_LOG))
         gram = np.tensordot(weights**2, self.grams, 1)
@@ -182,7 +177,6 @@ class SharedWeights:
         return np.where(best > PRUNED * best.max(), best / best.max(), 0.0)
 
     def loss(self, logs: Array) -> float:
-        """Return the log of the loss itself."""
         return self.value(logs)[0]
 
     def _descended(self, logs: Array) -> Array:
@@ -200,8 +194,7 @@ TRIAL = 15
 
 
 def own_weighted_rows(problem: Problem, search: Search) -> Operator:
-    """Return the best weighted rows and cells found, over the merged cells."""
-    rows, errors = require_merged(descended_rows(problem))
+    rows, errors = required(descended_rows(problem))
     g = rows.shape[1]
     several = rows[(rows != 0).sum(axis=1) > 1]
     scaled = several / np.abs(several).max(axis=1, keepdims=True)
@@ -219,7 +212,6 @@ def own_weighted_rows(problem: Problem, search: Search) -> Operator:
 
 
 def cost(m: int, k: int, g: int) -> float:
-    """Return the seconds of one step with m candidates for k rows over g cells."""
     return step_seconds(2.0 * m * g * g + g**3 + 2.0 * k * g * (g + m), m * g // 4)
 
 
@@ -231,7 +223,6 @@ def starts(rows: Array, generator: np.random.Generator, count: int) -> list[Arra
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the rows and the merged cells are few enough."""
     if problem.merging is None or problem.merging.n_groups > MOST_CELLS:
         return False
     rows = problem.distinct_rows

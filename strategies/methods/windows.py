@@ -26,6 +26,7 @@ its roots, repeated, are the start over the finer cells. Which chain is best dep
 workload, so a few descend on coarse cells, and the best one goes on.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,18 +53,10 @@ REVIVED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Rows over n ordered cells.
-
-    Attributes
-    ----------
-    n : int
-        Number of cells.
-    sizes : tuple of int
-        Cells of a block of each level, rising; each divides the next.
-    """
+    """Rows over n ordered cells."""
 
     n: int
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # cells of a block of each level, rising; each divides the next
 
     @property
     def block(self) -> int:
@@ -77,12 +70,10 @@ class Windows:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Rows of each level."""
         return tuple(-(-self.n // size) for size in self.sizes)
 
     @property
     def p(self) -> int:
-        """Rows in all."""
         return sum(self.counts)
 
     @property
@@ -145,7 +136,6 @@ class Windows:
         return np.where(np.abs(roots) < REVIVED, np.copysign(REVIVED, roots), roots) * self.mask
 
     def to_sparse(self, entries: Array) -> sparse.csr_array:
-        """Return entries (blocks, m, k) as a sparse matrix (p, n)."""
         cells = np.arange(self.n_blocks * self.block).reshape(self.n_blocks, 1, self.block)
         rows = np.broadcast_to(self.rows[:, :, None], self.shape)
         kept = self.mask & (entries != 0)
@@ -154,11 +144,38 @@ class Windows:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowLoss:
+class WindowedLoss:
     """The logarithm of the loss as a function of the roots s, shape ``windows.shape``."""
 
-    gram: OrderedGram
     windows: Windows
+
+    @abstractmethod
+    def _solved(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
+        """Return T, Q and g, from B, e and S⁻¹: by blocks, but for those of p x p."""
+
+    def __call__(self, roots: Array) -> tuple[float, Array]:
+        windows, size = self.windows, np.abs(roots)
+        rows = roots * size
+        scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
+        system = windows.pair_sums(rows @ rows.transpose(0, 2, 1)) + np.eye(windows.p)
+        inverse = inverse_of(system)
+        if inverse is None:
+            return REFUSED, np.zeros_like(roots)
+        solved, moment, diagonal = self._solved(rows, scale, inverse)
+        share = diagonal * scale**2 - (solved * rows).sum(axis=1, keepdims=True)
+        loss = float(share.sum())
+        if not loss > 0:  # rows so large that rounding hides the loss
+            return REFUSED, np.zeros_like(roots)
+        slope = solved - windows.met(inverse @ moment @ inverse) @ rows
+        gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * windows.mask
+        return float(np.log(loss)), gradient
+
+
+@dataclass(frozen=True, eq=False)
+class WindowLoss(WindowedLoss):
+    """That of ordered cells."""
+
+    gram: OrderedGram
 
     @cached_property
     def low(self) -> Array:
@@ -187,41 +204,20 @@ class WindowLoss:
         whole = np.concatenate([matrix, np.zeros((1, matrix.shape[1]))])
         return np.asarray(whole.ravel()[self._places][:, :, None])
 
-    def __call__(self, roots: Array) -> tuple[float, Array]:
-        """Return the log of the loss at roots s, and its gradient."""
-        size = np.abs(roots)
-        rows = roots * size
-        scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
-        scaled = rows * scale
-        across = rows.transpose(0, 2, 1)
-        inverse = inverse_of(self.windows.pair_sums(rows @ across) + np.eye(self.windows.p))
-        if inverse is None:
-            return REFUSED, np.zeros_like(roots)
-        low_cumulated, high_cumulated = (
-            np.cumsum(scaled * self.low, axis=2),
-            np.cumsum(scaled * self.high, axis=2),
-        )
-        low_sums, high_sums = (
-            self._spread(low_cumulated[:, :, -1]),
-            self._spread(high_cumulated[:, :, -1]),
-        )
+    def _solved(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
+        scaled, across = rows * scale, rows.transpose(0, 2, 1)
+        low_cumulated = np.cumsum(scaled * self.low, axis=2)
+        high_cumulated = np.cumsum(scaled * self.high, axis=2)
+        low_sums = self._spread(low_cumulated[:, :, -1])
+        high_sums = self._spread(high_cumulated[:, :, -1])
         before = np.cumsum(low_sums, axis=1) - low_sums
         onward = np.cumsum(high_sums[:, ::-1], axis=1)[:, ::-1]
         low, high = self.low * scale, self.high * scale
         within = high * low_cumulated - low * high_cumulated
-        moment = (
-            before @ high_sums.T + onward @ low_sums.T + self.windows.pair_sums(within @ across)
-        )
-        bend = inverse @ moment @ inverse
+        moment = before @ high_sums.T + onward @ low_sums.T
+        moment += self.windows.pair_sums(within @ across)
         ahead = self._at_blocks(inverse @ before) * high + self._at_blocks(inverse @ onward) * low
-        solved = ahead + self.windows.met(inverse) @ within
-        share = self.low * self.high * scale**2 - (solved * rows).sum(axis=1, keepdims=True)
-        loss = float(share.sum())
-        if not loss > 0:  # rows so large that rounding hides the loss
-            return REFUSED, np.zeros_like(roots)
-        slope = solved - self.windows.met(bend) @ rows
-        gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * self.windows.mask
-        return float(np.log(loss)), gradient
+        return ahead + self.windows.met(inverse) @ within, moment, self.low * self.high
 
 
 def inverse_of(matrix: Array) -> Array | None:
@@ -233,11 +229,10 @@ def inverse_of(matrix: Array) -> Array | None:
 
 
 @dataclass(frozen=True, eq=False)
-class RangeLoss:
-    """The same for any ranges: a step costs p times the cuts and the edges of their graph."""
+class RangeLoss(WindowedLoss):
+    """That of any ranges: a step costs p times the cuts and the edges of their graph."""
 
     ranges: Ranges
-    windows: Windows
 
     @cached_property
     def _places(self) -> Longs:
@@ -264,27 +259,13 @@ class RangeLoss:
         np.multiply(sums_from_cells(flow), scale.ravel()[:n, None], out=whole[:n])
         return whole.reshape(blocks, k, p)
 
-    def __call__(self, roots: Array) -> tuple[float, Array]:
-        """Return the log of the loss at roots s, and its gradient."""
-        windows, p = self.windows, self.windows.p
-        size = np.abs(roots)
-        rows = roots * size
-        scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
-        inverse = inverse_of(windows.pair_sums(rows @ rows.transpose(0, 2, 1)) + np.eye(p))
-        if inverse is None:
-            return REFUSED, np.zeros_like(roots)
+    def _solved(self, rows: Array, scale: Array, inverse: Array) -> tuple[Array, Array, Array]:
+        p = self.windows.p
         moved = self._moved(rows * scale, scale)
         moment = (self._adding @ (rows @ moved).reshape(-1, p))[:p]
         padded = np.concatenate([inverse, np.zeros((1, p))])
-        solved = padded[windows.rows] @ moved.transpose(0, 2, 1)
-        share = windows.by_blocks(self.ranges.diagonal) * scale**2
-        share -= (solved * rows).sum(axis=1, keepdims=True)
-        loss = float(share.sum())
-        if not loss > 0:  # rows so large that rounding hides the loss
-            return REFUSED, np.zeros_like(roots)
-        slope = solved - windows.met(inverse @ moment @ inverse) @ rows
-        gradient = (4.0 / loss) * (roots * (share / scale) - size * slope) * windows.mask
-        return float(np.log(loss)), gradient
+        solved = padded[self.windows.rows] @ moved.transpose(0, 2, 1)
+        return solved, moment, self.windows.by_blocks(self.ranges.diagonal)
 
 
 JOINED = 1400
@@ -319,12 +300,10 @@ class Descent:
 
     @cached_property
     def coarse(self) -> OrderedGram | Ranges:
-        """The workload over the joined cells."""
         return self.gram.coarse(self.factor)
 
     @cached_property
     def windows(self) -> Windows:
-        """The rows over the joined cells."""
         return windows_of(self.gram.n, self.sizes, self.factor)
 
     @property
@@ -333,7 +312,6 @@ class Descent:
         return self.log_loss - float(np.log(self.coarse.diagonal.sum()))
 
     def after(self, work: float) -> "Descent":
-        """Return the descent after some seconds of work."""
         loss = loss_of(self.coarse, self.windows)
         steps = int(work / step_seconds(loss))
         best = self
@@ -366,19 +344,16 @@ class Descent:
 
 
 def loss_of(gram: OrderedGram | Ranges, windows: Windows) -> WindowLoss | RangeLoss:
-    """Return the loss of rows over windows for a workload."""
     if isinstance(gram, Ranges):
-        return RangeLoss(gram, windows)
-    return WindowLoss(gram, windows)
+        return RangeLoss(windows, gram)
+    return WindowLoss(windows, gram)
 
 
 def windows_of(n: int, sizes: tuple[int, ...], factor: int) -> Windows:
-    """Return the rows of a chain over joined cells."""
     return Windows(-(-n // factor), tuple(size // factor for size in sizes))
 
 
 def step_seconds(loss: WindowLoss | RangeLoss) -> float:
-    """Return the seconds of one step on the reference machine."""
     blocks, m, k = loss.windows.shape
     p = loss.windows.p
     if isinstance(loss, RangeLoss):
@@ -418,10 +393,7 @@ def range_chains(ranges: Ranges) -> tuple[tuple[int, ...], ...]:
 def best_windowed_rows(
     gram: OrderedGram | Ranges, generator: np.random.Generator, work: float
 ) -> Operator:
-    """Return the best windowed p-Identity found for a workload over ordered cells.
-
-    `work`: seconds of the reference machine; turned into numbers of steps.
-    """
+    """Return the best windowed p-Identity found for a workload over ordered cells."""
     tried = range_chains(gram) if isinstance(gram, Ranges) else chains(gram.n)
     trials = [
         first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(tried))

@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from strategies.methods.descents import minimise
+from strategies.methods.descents import log_norm, minimise
 from strategies.methods.family import (
     BOTH_NORMS,
     BOTH_OBJECTIVES,
@@ -211,12 +211,7 @@ def smoothed_loss(
     logs: both terms are logs of sums of exponentials.
     """
     weights = np.exp(power * logs)
-    sums = powers.T @ weights
-    largest = sums.max()
-    shares = (sums / largest) ** sharpness
-    total = shares.sum()
-    top = np.log(largest) + np.log(total) / sharpness
-    column = np.divide(shares, sums, out=np.zeros_like(sums), where=sums > 0) / total
+    top, column = log_norm(powers.T @ weights, sharpness)
     errors = counts * np.exp(-2 * logs)
     value = 2 / power * top + np.log(errors.sum())
     gradient = 2 * weights * (powers @ column) - 2 * errors / errors.sum()

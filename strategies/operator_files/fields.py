@@ -73,7 +73,6 @@ class Reader:
         self.names: set[str] = set()
 
     def operator(self, data: object, where: str = "") -> Operator:
-        """Return the operator of a node."""
         kind = data.get("kind") if isinstance(data, dict) else None
         if not isinstance(kind, str) or kind not in self._rules:
             raise OperatorFileError(
@@ -84,7 +83,6 @@ class Reader:
             return read(self.fields(data, {"kind", *fields}, kind), self)
 
     def operators(self, data: object, where: str) -> list[Operator]:
-        """Return the operators of a list of nodes, at least one."""
         return [self.operator(item) for item in self.items(data, where)]
 
     @staticmethod
@@ -96,7 +94,6 @@ class Reader:
 
     @staticmethod
     def items(data: object, where: str) -> list[object]:
-        """Return a list that is not empty."""
         if not isinstance(data, list) or not data:
             raise OperatorFileError(f"{where}: expected a list that is not empty.")
         return data
@@ -109,13 +106,11 @@ class Reader:
         return data
 
     def number(self, data: object, where: str) -> int | float:
-        """Return a finite number."""
         if isinstance(data, bool) or not isinstance(data, int | float) or not isfinite(data):
             raise OperatorFileError(f"{where}: expected a finite number.")
         return data
 
     def sizes(self, data: object, where: str) -> tuple[int, ...]:
-        """Return attribute sizes, at least one."""
         items = self.items(data, where)
         self._sizes += len(items)
         if self._sizes > MAX_SIZES:
@@ -126,7 +121,6 @@ class Reader:
         return sizes
 
     def sizes_or_none(self, data: object, where: str) -> tuple[int, ...] | None:
-        """Return attribute sizes or None."""
         return None if data is None else self.sizes(data, where)
 
     def array(self, data: object, where: str, types: tuple[str, ...], ndim: int) -> NDArray[Any]:
@@ -217,11 +211,9 @@ class Writer:
         }
 
     def operators(self, operators: Sequence[Operator]) -> list[Node]:
-        """Return the nodes of several operators, in order."""
         return [self.operator(one) for one in operators]
 
     def sizes(self, sizes: tuple[int, ...] | None) -> list[int] | None:
-        """Return attribute sizes as a list."""
         return None if sizes is None else list(sizes)
 
 
@@ -230,7 +222,6 @@ WHOLE = ("<i8",)
 
 
 def write_sparse(operator: Sparse, writer: Writer) -> Node:
-    """Write the three arrays of the CSR form."""
     form = operator.matrix
     _check_columns(int(form.shape[1]))
     return {
@@ -272,7 +263,6 @@ def _check_columns(columns: int) -> None:
 
 
 def write_p_identity(operator: PIdentity, writer: Writer) -> Node:
-    """Write the diagonal and the rows beside it."""
     rows = write_sparse(Sparse(operator.rows, operator.sizes), writer)
     return {"diagonal": writer.array(operator.diagonal), **rows}
 

@@ -150,7 +150,6 @@ def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
 
 
 def write_product(operator: Product, writer: Writer) -> Node:
-    """Write both factors."""
     return {"left": writer.operator(operator.left), "right": writer.operator(operator.right)}
 
 
@@ -177,26 +176,13 @@ def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True)
 class Rule:
-    """A pair of functions for one structure.
+    """A pair of functions for one structure."""
 
-    Attributes
-    ----------
-    kind : str
-        The structure's name in files. It is never used again for another structure.
-    structure : type of Operator
-    write : callable
-        From an operator and a `Writer` to the fields of its node.
-    read : callable
-        From the fields of a node and a `Reader` to the operator, or an error.
-    fields : tuple of str
-        The fields of its node.
-    """
-
-    kind: str
+    kind: str  # its name in files, never used again for another structure
     structure: type[Operator]
     write: Callable[[Any, Writer], Node]
     read: Callable[[Node, Reader], Operator]
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # of its node
 
     @classmethod
     def by_fields(
@@ -230,7 +216,6 @@ class Field:
 
 
 def array_field(types: tuple[str, ...], ndim: int, attribute: str = "") -> Field:
-    """Return the field of an array of one of some types."""
     return Field(
         Writer.array, lambda reader, data, where: reader.array(data, where, types, ndim), attribute
     )
@@ -279,12 +264,10 @@ def read_numbers(reader: Reader, data: object, where: str) -> list[float]:
 
 
 def plain(_: Writer, value: object) -> object:
-    """Return a number as it is."""
     return value
 
 
 def plain_list(_: Writer, values: tuple[object, ...]) -> list[object]:
-    """Return numbers, or tuples of them, as JSON has them."""
     return [list(one) if isinstance(one, tuple) else one for one in values]
 
 

@@ -250,7 +250,6 @@ class Gram(Operator):
         return self.root
 
     def gram_dense(self) -> Array:
-        """Return the Gram as given."""
         return self.array
 
     def row_squares(self) -> Array:
@@ -258,11 +257,9 @@ class Gram(Operator):
         return np.diagonal(self.array).copy()
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column; the L2 norms are the workload's own."""
         return np.sqrt(np.diagonal(self.array)) if norm == "l2" else super().column_norms("l1")
 
 
 @structure_energies.register
 def gram_energies(workload: Gram) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
     return line_gram_energies(workload.array, workload.sizes)

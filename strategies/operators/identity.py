@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, check_allocation
+from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import check_rows_contained
 from strategies.operators.base.validation import as_shape, checked_sizes, real_array
@@ -49,7 +49,6 @@ class SingleEntries(Operator):
         return 1
 
     def rounded(self, scale: int) -> Operator:
-        """Return ``scale`` times the matrix."""
         return Scaled(scale, self)
 
 
@@ -79,7 +78,6 @@ class Identity(SingleEntries):
         return self.n, self.n
 
     def rows_of(self, cells: Longs) -> Longs:
-        """Return the cells themselves."""
         return cells
 
     @property
@@ -96,9 +94,8 @@ class Identity(SingleEntries):
         check_allocation("sparse Identity", (self.n, 2))
         return sparse.eye_array(self.n, dtype=np.int64, format="csr")
 
-    def least_squares(self, answers: Numbers) -> Array:
-        """Return the answers: they are the cells."""
-        return self.checked_answers(answers)
+    def _solve(self, answers: Array) -> Array:
+        return answers
 
     def row_errors(self, workload: Operator) -> Array:
         """Return the squared norms of the workload's rows, since ``W A⁺ = W``."""
@@ -107,7 +104,6 @@ class Identity(SingleEntries):
 
 @structure_energies.register
 def identity_energies(workload: Identity) -> Energies | None:
-    """Return ``p_U / n`` on every component: the product of one identity an attribute."""
     if workload.n > MOST_CELLS:
         return None
     sizes = workload.sizes or (workload.n,)
@@ -115,7 +111,6 @@ def identity_energies(workload: Identity) -> Energies | None:
 
 
 def line_identity(size: int) -> Energies:
-    """Return the energies of the identity over one attribute."""
     values = np.array([1.0, size - 1.0]) / size
     return Energies((size,), LINE[: 1 + (size > 1)], values[: 1 + (size > 1)], True)
 
@@ -169,7 +164,6 @@ class Grouping(SingleEntries):
         return as_shape(len(self.counts), len(self.labels))
 
     def rows_of(self, cells: Longs) -> Longs:
-        """Return the cells' groups."""
         return self.labels[cells]
 
     def _matmat(self, right: Array) -> Array:
@@ -187,8 +181,8 @@ class Grouping(SingleEntries):
     def row_squares(self) -> Array:
         return self.counts.astype(np.float64)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        return ((self.checked_answers(answers).T / self.counts).T)[self.labels]
+    def _solve(self, answers: Array) -> Array:
+        return np.asarray((answers / self.counts[:, None])[self.labels])
 
     def row_errors(self, workload: Operator) -> Array:
         return over_groups(workload, self).row_squares()

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Numbers, as_columns, check_allocation
+from strategies.operators.base.arrays import Array, Integers, check_allocation
 from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.base.validation import cell_codes
@@ -55,19 +55,16 @@ class Kronecker(Operator):
 
     @property
     def prefers_sparse(self) -> bool:
-        """True where every factor does."""
         return all(factor.prefers_sparse for factor in self.factors)
 
     @property
     def entries(self) -> int:
-        """The product of the factors' where all are sparse, else all."""
         if not self.prefers_sparse:
             return super().entries
         return prod(factor.entries for factor in self.factors)
 
     @property
     def is_binary(self) -> bool:
-        """True where every factor is."""
         return all(factor.is_binary for factor in self.factors)
 
     @property
@@ -98,7 +95,6 @@ class Kronecker(Operator):
         return reduce(lambda left, right: sparse.csr_array(sparse.kron(left, right)), forms)
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells: Kronecker products of the factors' columns."""
         codes = cell_codes(cells, self.sizes or ())
         widths = [len(factor.sizes) if factor.sizes else 1 for factor in self.factors]
         parts = np.split(codes, np.cumsum(widths)[:-1], axis=1)
@@ -107,12 +103,10 @@ class Kronecker(Operator):
         return sparse.csr_array(khatri_rao([sparse.csc_array(form) for form in forms]))
 
     def gram_dense(self) -> Array:
-        """Return the Kronecker product of the Grams, refused above the memory cap."""
         check_allocation("gram of Kronecker", (self.shape[1],) * 2)
         return kronecker_product([factor.gram_dense() for factor in self.factors])
 
     def row_gram(self) -> Array:
-        """Return the Kronecker product of the row Grams, refused above the memory cap."""
         check_allocation("row gram of Kronecker", (self.shape[0],) * 2)
         return kronecker_product([factor.row_gram() for factor in self.factors])
 
@@ -125,17 +119,14 @@ class Kronecker(Operator):
         return kronecker_product([factor.column_norms(norm) for factor in self.factors])
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
-        """Return the product of the factors' common norms, where each proves one."""
         norms = [factor.uniform_column_norm(norm) for factor in self.factors]
         known = [part for part in norms if part is not None]
         return prod(known) if len(known) == len(norms) else None
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the product of the factors' sensitivities, without building n."""
         return prod(factor.sensitivity(norm) for factor in self.factors)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """Tell whether every factor's is."""
         return all(factor.sensitivity_is_exact(norm) for factor in self.factors)
 
     def rounded(self, scale: int) -> Operator:
@@ -146,17 +137,11 @@ class Kronecker(Operator):
     def integer_sensitivity(self, norm: Norm) -> int:
         return prod(factor.integer_sensitivity(norm) for factor in self.factors)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁺ @ answers``, factor by factor."""
-        answers = self.checked_answers(answers)
-        solvers = [factor.least_squares for factor in self.factors]
-        columns = as_columns(answers)
-        check_allocation("the estimate of every cell", (self.shape[1], max(columns.shape[1], 1)))
-        cells = along_axes(solvers, self._rows, columns)
-        return cells[:, 0] if answers.ndim == 1 else cells
+    def _solve(self, answers: Array) -> Array:
+        check_allocation("the estimate of every cell", (self.shape[1], max(answers.shape[1], 1)))
+        return along_axes([factor._solve for factor in self.factors], self._rows, answers)
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Return the products of the factors' errors, for a workload of Kronecker rows."""
         if isinstance(workload, Kronecker) and self._columns == workload._columns:
             pairs = zip(self.factors, workload.factors, strict=True)
             return kronecker_product([row_errors(part, factor) for factor, part in pairs])
@@ -170,7 +155,6 @@ class Kronecker(Operator):
         return errors
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return the sum over products of the factors' traces, without one entry a row."""
         blocks = kronecker_blocks(workload)
         if blocks is None or any(self._columns != block._columns for _, block in blocks):
             return super().error_trace(workload)
@@ -201,14 +185,12 @@ def own_block(workload: Kronecker) -> list[tuple[float, Kronecker]]:
 
 @kronecker_blocks.register
 def scaled_blocks(workload: Scaled) -> list[tuple[float, Kronecker]] | None:
-    """Return the inner products, each times the weight."""
     inner = kronecker_blocks(workload.inner)
     return inner and [(workload.weight * weight, block) for weight, block in inner]
 
 
 @kronecker_blocks.register
 def stacked_blocks(workload: Stack) -> list[tuple[float, Kronecker]] | None:
-    """Return the products of all blocks, None where a block is none."""
     found = [kronecker_blocks(block) for block in workload.blocks]
     parts = [part for part in found if part is not None]
     return [one for part in parts for one in part] if len(parts) == len(found) else None
@@ -276,7 +258,6 @@ def along_axes(
 
 @rows_product.register
 def kronecker_rows_product(outer: Kronecker, other: Operator) -> Array | None:
-    """Multiply the factors' own products, where the other's rows have the same factors."""
     columns = tuple(factor.shape[1] for factor in outer.factors)
     if isinstance(other, Kronecker):
         if columns != tuple(factor.shape[1] for factor in other.factors):
@@ -296,5 +277,4 @@ def kronecker_rows_product(outer: Kronecker, other: Operator) -> Array | None:
 
 @structure_energies.register
 def kronecker_energies(workload: Kronecker) -> Energies | None:
-    """Return the products of the factors' energies."""
     return product_energies([structure_energies(factor) for factor in workload.factors])

@@ -11,7 +11,6 @@ three diagonals.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 
@@ -95,7 +94,6 @@ class PrefixSums(OrderedSums):
         return np.asarray(np.minimum.outer(cells, cells))
 
     def row_squares(self) -> Array:
-        """Return 1 to n: the cells in every sum."""
         return np.arange(1.0, self.n + 1.0)
 
 
@@ -145,31 +143,10 @@ class AllRanges(OrderedSums):
             start += self.n - first
         return np.asarray(np.cumsum(steps[:-1], axis=0))
 
-    def row_bands(self, cells: int = 2**23) -> Iterator[Array]:
-        """Yield the rows in order, in dense bands of about so many entries."""
-        step = max(1, cells // self.n**2)
-        places = np.arange(self.n)
-        for start in range(0, self.n, step):
-            firsts = np.arange(start, min(self.n, start + step))
-            counts = self.n - firsts
-            first = np.repeat(firsts, counts)
-            last = first + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            yield ((places >= first[:, None]) & (places <= last[:, None])).astype(np.float64)
-
-    def squared_differences(self, prefixes: Array) -> Array:
-        """Return ``||x_j - x_(i-1)||²`` for every range i to j, given x of prefix sums (n, r)."""
-        check_allocation("squared differences", (self.n, self.n + 1))
-        lengths = np.einsum("ij,ij->i", prefixes, prefixes)
-        inner = prefixes @ prefixes.T
-        whole = [lengths]
-        for first in range(1, self.n):
-            both = lengths[first:] + lengths[first - 1]
-            whole.append(both - 2.0 * inner[first - 1, first:])
-        return np.concatenate(whole)
-
     def to_dense(self) -> Array:
         check_allocation("dense AllRanges", self.shape)
-        return np.concatenate(list(self.row_bands()))
+        (first, last), cells = np.triu_indices(self.n), np.arange(self.n)
+        return ((cells >= first[:, None]) & (cells <= last[:, None])).astype(np.float64)
 
     def gram_dense(self) -> Array:
         """Return ``(min(i, j) + 1) (n - max(i, j))``, refused above the memory cap."""
@@ -179,7 +156,6 @@ class AllRanges(OrderedSums):
         return np.asarray((low + 1.0) * (self.n - high))
 
     def row_squares(self) -> Array:
-        """Return the cells of every interval."""
         check_allocation("lengths of all ranges", (self.shape[0],))
         return np.concatenate([np.arange(1.0, self.n - first + 1.0) for first in range(self.n)])
 
@@ -209,12 +185,10 @@ class OrderedGram:
 
     @property
     def n(self) -> int:
-        """Number of cells."""
         return len(self.low)
 
     @property
     def diagonal(self) -> Array:
-        """``u v``, the squared norms of the workload's columns."""
         return self.low * self.high
 
     @cached_property
@@ -224,11 +198,9 @@ class OrderedGram:
 
     @property
     def reversed(self) -> "OrderedGram":
-        """The Gram of the same workload over the cells in reversed order."""
         return OrderedGram(self.high[::-1], self.low[::-1])
 
     def coarse(self, factor: int) -> "OrderedGram":
-        """Return the Gram over every so many-th cell."""
         return self if factor == 1 else OrderedGram(self.low[::factor], self.high[::factor])
 
     @property
@@ -255,7 +227,6 @@ class OrderedGram:
         return np.asarray(high * below + low * (above[-1] - above))
 
     def to_dense(self) -> Array:
-        """Return the matrix (n, n)."""
         upper = np.triu(np.outer(self.low, self.high))
         return np.asarray(upper + np.triu(upper, 1).T)
 
@@ -304,7 +275,6 @@ def ordered_gram(workload: Operator) -> OrderedGram | None:
 
 
 def gram_product(workload: Operator, right: Array) -> Array:
-    """Return ``WᵀW @ right``."""
     if isinstance(workload, Gram):
         return np.asarray(workload.array @ right)
     return workload.rmatmat(workload.matmat(right))
@@ -324,7 +294,6 @@ def all_ranges_gram(workload: AllRanges) -> OrderedGram:
 
 @ordered_gram.register
 def scaled_ordered_gram(workload: Scaled) -> OrderedGram | None:
-    """Return the inner Gram times the squared weight."""
     inner = ordered_gram(workload.inner)
     if inner is None or workload.weight == 0:
         return None

@@ -9,9 +9,7 @@ from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import (
     Array,
-    Numbers,
     Real,
-    as_columns,
     check_allocation,
     fits,
 )
@@ -72,7 +70,6 @@ class PIdentity(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows ``n + p`` and cells n."""
         p, n = self.rows.shape
         return int(n + p), int(n)
 
@@ -88,7 +85,6 @@ class PIdentity(Operator):
         return np.asarray(self.diagonal[:, None] * left[:n] + self.rows.T @ left[n:])
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form; integers stay int64."""
         return sparse.csr_array(sparse.vstack([_diagonal(self.diagonal), self.rows]))
 
     def rounded(self, scale: int) -> Operator:
@@ -114,17 +110,14 @@ class PIdentity(Operator):
         """Return ``S⁻¹ B @ right``."""
         return solver_of(self)(self._bent @ right)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        checked = self.checked_answers(answers)
-        block = as_columns(checked)
+    def _solve(self, answers: Array) -> Array:
         n = len(self.diagonal)
-        joint = block[:n] + self._bent.T @ block[n:]
-        cells = (joint - self._bent.T @ self._without_rows(joint)) / self.diagonal[:, None]
-        return np.asarray(cells[:, 0] if checked.ndim == 1 else cells)
+        joint = answers[:n] + self._bent.T @ answers[n:]
+        cells = joint - self._bent.T @ self._without_rows(joint)
+        return np.asarray(cells / self.diagonal[:, None])
 
-    def estimate(self, workload: Operator, answers: Array) -> Array:
-        """Return ``W A⁺ @ answers``: every workload is determined."""
-        return workload.matmat(self.least_squares(answers))
+    def _estimate(self, workload: Operator, answers: Array) -> Array:
+        return workload.matmat(self._solve(answers))  # every workload is determined
 
     def coordinates(self, rows: Array) -> Array:
         """Return ``w A⁺`` of explicit rows w, shape (b, n), as (b, n + p)."""
@@ -143,8 +136,9 @@ class PIdentity(Operator):
         A range is the difference of two prefix sums, and so are its coordinates.
         """
         if isinstance(workload, AllRanges):
-            check_allocation("coordinates of prefix sums", (workload.n, sum(self.shape)))
-            return workload.squared_differences(self.coordinates(np.tri(workload.n)))
+            check_allocation("ends of all ranges", (workload.shape[0], 4))
+            first, last = np.triu_indices(workload.n)
+            workload = Ranges(workload.n, first, last + 1, np.ones(len(first)))
         if isinstance(workload, Ranges) and fits((workload.n, self.rows.shape[0]), 32):
             return self.range_errors(workload)
         return np.concatenate([self.errors_of(band) for band in row_bands(workload)])

@@ -11,7 +11,6 @@ from strategies.operators.base.arrays import (
     Array,
     Integers,
     Longs,
-    Numbers,
     Real,
     check_allocation,
     fits,
@@ -64,7 +63,6 @@ class Product(Operator):
 
     @property
     def prefers_sparse(self) -> bool:
-        """True where both factors do."""
         return self.left.prefers_sparse and self.right.prefers_sparse
 
     def take_rows(self, rows: Longs) -> Operator:
@@ -141,7 +139,6 @@ class Product(Operator):
         return self.left.uniform_column_norm(norm) if isinstance(self.right, Grouping) else None
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm, or a bound above it where n is out of reach."""
         if isinstance(self.right, Grouping):
             return self.left.sensitivity(norm)
         if norm == "l2" and self.heaviest is not None:
@@ -169,26 +166,21 @@ class Product(Operator):
         return super().integer_column_sums(norm)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
         if isinstance(self.right, Grouping):
             return self.left.integer_sensitivity(norm)
         if norm == "l2" and self.heaviest is not None:
             return int(self.heaviest.square)
         return super().integer_sensitivity(norm)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁺ @ answers``.
-
-        Over a grouping with group sizes c, ``A⁺ = Gᵀ C^{-1/2} (B C^{1/2})⁺`` for ``A = B G``.
-        """
+    def _solve(self, answers: Array) -> Array:
+        """Over a grouping of counts c: ``A⁺ = Gᵀ C^{-1/2} (B C^{1/2})⁺`` for ``A = B G``."""
         if not isinstance(self.right, Grouping):
-            return super().least_squares(answers)
+            return super()._solve(answers)
         root = np.sqrt(self.right.counts)
-        solution = least_squares(self.left.to_dense() * root, self.checked_answers(answers))
-        return ((solution.T / root).T)[self.right.labels]
+        solution = least_squares(self.left.to_dense() * root, answers)
+        return np.asarray((solution / root[:, None])[self.right.labels])
 
     def stands_alone(self, workload: Operator) -> bool:
-        """Tell whether a workload's rows are these, too dear to be solved with together."""
         inner = self.right
         if not (isinstance(workload, Product) and isinstance(inner, RowKronecker)):
             return False
@@ -204,13 +196,11 @@ class Product(Operator):
         return bool(abs(workload.left.to_sparse() - self.left.to_sparse()).sum() == 0)
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
             return super().error_trace(workload)
         return self.left.error_trace(over_groups(workload, self.right))
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
             return super().row_errors(workload)
         return self.left.row_errors(over_groups(workload, self.right))
@@ -221,13 +211,11 @@ product.register(Operator, Product)
 
 @rows_product.register
 def product_rows_product(outer: Product, other: Operator) -> Array:
-    """Return ``outer @ other.T``: the left factor on the right factor's."""
     return outer.left.matmat(cross_gram(outer.right, other))
 
 
 @mask_rows.register
 def product_mask_rows(workload: Product) -> MaskRows | None:
-    """Return the right factor's rows, combined by the left factor."""
     inner = mask_rows(workload.right)
     return None if inner is None else inner.mixed(workload.left.to_sparse())
 
@@ -258,7 +246,6 @@ class RowScaled(Weighted):
 
     @property
     def row_weights(self) -> Real:
-        """The weights."""
         return self.weights
 
     def take_rows(self, rows: Longs) -> Operator:
@@ -280,7 +267,6 @@ class RowScaled(Weighted):
         return sums if norm == "l1" else np.sqrt(sums)
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm, or a bound above it where n is out of reach."""
         bound = self._group_bound(norm)
         if bound is None:
             return super().sensitivity(norm)
@@ -291,7 +277,6 @@ class RowScaled(Weighted):
         return self._is_even or self._group_bound(norm) is None
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
         bound = self._group_bound(norm)
         return super().integer_sensitivity(norm) if bound is None else int(bound)
 

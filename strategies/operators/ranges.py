@@ -110,7 +110,6 @@ class Ranges(Operator):
         return sums_from_cells(self._ends.T @ left)
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form; integers stay int64."""
         starts = np.concatenate([[0], np.cumsum(self.lengths)])
         check_allocation("sparse Ranges", (int(starts[-1]), 2))
         cells = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.starts, self.lengths)
@@ -126,7 +125,6 @@ class Ranges(Operator):
         return np.where(held, self.weights[:, None], 0.0)
 
     def gram_dense(self) -> Array:
-        """Return ``WᵀW``: the squared weights of the rows that hold both cells."""
         check_allocation("gram of Ranges", (self.n, self.n))
         held = np.zeros((self.n + 1, self.n + 1))
         np.add.at(held, (self.starts, self.stops), self.squares)

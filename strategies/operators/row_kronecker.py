@@ -132,7 +132,6 @@ class RowKronecker(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and cells as an exact integer."""
         return len(self.bits), prod(self.sizes)
 
     @property
@@ -167,7 +166,6 @@ class RowKronecker(Operator):
         return products.astype(np.float64 if largest <= 2**53 else object)
 
     def row_squares(self) -> Array:
-        """Return the squared L2 norms of the rows: their numbers of cells."""
         return self.row_sums().astype(np.float64)
 
     def combined_squares(self, left: sparse.csr_array) -> Array:
@@ -225,7 +223,6 @@ class RowKronecker(Operator):
         return hadamard_gram(self.masks, other.masks, self.sizes)
 
     def row_gram_matmat(self, right: Array) -> Array:
-        """Return ``A @ A.T @ right``, through blocks of the row gram where n is out of reach."""
         if fits((self.shape[1], right.shape[1] + 1), 64):
             return self._matmat(self._rmatmat(right))
         check_seconds(
@@ -245,19 +242,16 @@ class RowKronecker(Operator):
     # Explicit forms -------------------------------------------------------------------------
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form (int64), refused above the memory cap."""
         check_allocation("cells to number", self.shape[1:], 1)
         form = khatri_rao([as_columns(mask) for mask in self.all_masks()])
         return sparse.csr_array((form.data, form.indices, form.indptr), shape=self.shape)
 
     def gram_dense(self) -> Array:
-        """Return ``A.T @ A`` from the distinct rows, refused above the memory cap."""
         check_allocation("gram of RowKronecker", self.shape[1:] * 2)
         rows, _, counts = self.unique_rows()
         return repeated_gram(rows.to_sparse(), counts, sum_of_products(list((rows.widths**2).T)))
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at cells given by number (N,) or by codes (N, d)."""
         codes = cell_codes(cells, self.sizes)
         if self.groups is not None:
             return columns_by_group(self.all_masks(), self.groups, codes)
@@ -295,34 +289,28 @@ class RowKronecker(Operator):
         return float(self.n_groups) if norm == "l1" else float(np.sqrt(self.n_groups))
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column from the number of rows over it."""
         counts = self.rmatmat(np.ones(self.shape[0]))
         return counts if norm == "l1" else np.sqrt(counts)
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the most rows over one cell, or the number of groups as a bound above it."""
         most = self.integer_sensitivity(norm)
         return float(most) if norm == "l1" else float(np.sqrt(most))
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """Tell whether the rows over every cell can be counted, instead of the groups."""
         return self.counts_are_exact
 
     def integer_column_sums(self, norm: Norm) -> Longs:
         return np.rint(self.rmatmat(np.ones(self.shape[0]))).astype(np.int64)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the most rows over one cell, or the number of groups as a bound above it."""
         if self.is_partition or not self.counts_are_exact:
             return self.n_groups
         return int(self.integer_column_sums(norm).max(initial=0))
 
     def rounded(self, scale: int) -> Operator:
-        """Return ``scale`` times the operator."""
         return Scaled(scale, self)
 
     def stands_alone(self, workload: Operator) -> bool:
-        """Tell whether a workload's rows are these, too many to be solved with together."""
         if not takes_long(self) or not isinstance(workload, RowKronecker):
             return False
         return workload.sizes == self.sizes and np.array_equal(workload.bits, self.bits)
@@ -330,13 +318,11 @@ class RowKronecker(Operator):
 
 @rows_product.register
 def row_kronecker_rows_product(outer: RowKronecker, other: Operator) -> Array | None:
-    """Return ``outer @ other.T`` where both are rows of masks."""
     return outer.row_gram(other) if isinstance(other, RowKronecker) else None
 
 
 @mask_rows.register
 def row_kronecker_mask_rows(workload: RowKronecker) -> MaskRows:
-    """Return the masks themselves."""
     masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))
     groups = None if workload.groups is None else np.asarray(workload.groups, dtype=np.int64)
     return MaskRows(masks, None, groups)

@@ -40,19 +40,16 @@ class Stack(Operator):
 
     @property
     def prefers_sparse(self) -> bool:
-        """True where every block does."""
         return all(block.prefers_sparse for block in self.blocks)
 
     @property
     def entries(self) -> int:
-        """The sum of the blocks' where all are sparse, else all."""
         if not self.prefers_sparse:
             return super().entries
         return sum(block.entries for block in self.blocks)
 
     @property
     def is_binary(self) -> bool:
-        """True where every block is."""
         return all(block.is_binary for block in self.blocks)
 
     def split(self, rows: Array) -> list[Array]:
@@ -80,7 +77,6 @@ class Stack(Operator):
         return np.asarray(sum(block.gram_dense() for block in self.blocks))
 
     def row_gram(self) -> Array:
-        """Return ``A @ A.T``, block by block where the columns are out of reach."""
         return super().row_gram() if fits(self.shape) else cross_gram(self, self)
 
     def row_squares(self) -> Array:
@@ -93,7 +89,6 @@ class Stack(Operator):
         return np.asarray(np.sqrt(sum(part**2 for part in norms)))
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
-        """Return the common norm of the columns, where every block proves one."""
         norms = [block.uniform_column_norm(norm) for block in self.blocks]
         known = [part for part in norms if part is not None]
         return combined_norm(known, norm) if len(known) == len(norms) else None
@@ -119,19 +114,16 @@ class Stack(Operator):
         return np.asarray(sum(block.integer_column_sums(norm) for block in self.blocks))
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or the sum of the blocks' where it is a bound."""
         if self.uniform_column_norm(norm) is None and self._enumerable(norm):
             return super().integer_sensitivity(norm)
         return sum(block.integer_sensitivity(norm) for block in self.blocks)
 
 
 def combined_norm(norms: Sequence[float], norm: Norm) -> float:
-    """Return the norm of a column from the norms of its parts."""
     return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
 
 
 def same_columns(operators: Sequence[Operator]) -> int:
-    """Return the common number of columns, or refuse."""
     counts = {operator.shape[1] for operator in operators}
     if len(counts) != 1:
         raise ValueError(f"operators have {sorted(counts)} columns: expected one common number.")
@@ -140,25 +132,21 @@ def same_columns(operators: Sequence[Operator]) -> int:
 
 @rows_product.register
 def stacked_rows_product(outer: Stack, other: Operator) -> Array:
-    """Return ``outer @ other.T``, block by block."""
     return np.concatenate([cross_gram(block, other) for block in outer.blocks])
 
 
 @mask_rows.register
 def stacked_mask_rows(workload: Stack) -> MaskRows | None:
-    """Return the rows of all blocks, None where a block shows none."""
     return stacked_rows([mask_rows(block) for block in workload.blocks])
 
 
 @structure_energies.register
 def stacked_energies(workload: Stack) -> Energies | None:
-    """Return the sums of the blocks' energies."""
     return summed_energies([structure_energies(block) for block in workload.blocks])
 
 
 @answers_from.register
 def stacked_answers(workload: Stack, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
-    """Return the blocks' answers on top of each other, None where a block has none."""
     known = [answers_from(block, residuals, sizes) for block in workload.blocks]
     parts = [part for part in known if part is not None]
     return np.concatenate(parts) if len(parts) == len(known) else None
@@ -204,17 +192,14 @@ class Partition(Stack):
             return None
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return the sum of the blocks' traces, None where they are not blocks of the workload."""
         found = self._by_blocks(workload, error_trace)
         return None if found is None else sum(found)
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Return the errors of the blocks' rows, None where they are not blocks of the workload."""
         found = self._by_blocks(workload, row_errors)
         return None if found is None else np.concatenate(found)
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return the blocks' estimates, None where they are not blocks of the workload."""
-        own = iter(self.split(self.checked_answers(answers)))
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        own = iter(self.split(answers))
         found = self._by_blocks(workload, lambda part, block: estimate(part, block, next(own)))
         return None if found is None else np.concatenate(found)

@@ -17,9 +17,7 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import (
     Array,
     Longs,
-    Numbers,
     Real,
-    as_columns,
     check_allocation,
 )
 from strategies.operators.base.operator import Norm, Operator
@@ -91,7 +89,6 @@ class Semiseparable(Operator):
         return np.asarray(sum(decayed(t, g[:, None] * left, back=True) for g, t in terms))
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, a block of rows at a time, refused above the cap."""
         n, terms = self.outputs.shape
         check_allocation("dense Semiseparable", (n, n))
         whole, states = np.zeros((n, n)), np.zeros((terms, 0))  # of all cells before a block
@@ -112,7 +109,6 @@ class Semiseparable(Operator):
         return whole
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, for "l2" from the last one on: O(n b²)."""
         if norm == "l1":
             if self.outputs.min() < 0 or self.factors.min(initial=0.0) < 0:
                 return super().column_norms(norm)
@@ -139,10 +135,8 @@ class Semiseparable(Operator):
             if k < len(self.factors):
                 state = self.factors[k][:, None] * (state + cell)
 
-    def least_squares(self, answers: Numbers) -> Array:
-        checked = self.checked_answers(answers)
-        cells = np.stack(list(self.solutions(as_columns(checked))))
-        return cells[:, 0] if checked.ndim == 1 else cells
+    def _solve(self, answers: Array) -> Array:
+        return np.stack(list(self.solutions(answers)))
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return the errors of prefix sums, in any order and with any weights, else None."""
@@ -152,7 +146,6 @@ class Semiseparable(Operator):
         return np.asarray(rows.squares * self.prefix_errors(np.ones(self.shape[0]))[rows.ends])
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return ``||W A⁻¹||_F²`` over ordered cells, by n prefix sums with the same Gram."""
         gram = ordered_gram(workload)
         return super().error_trace(workload) if gram is None else self.ordered_trace(gram)
 
@@ -233,7 +226,6 @@ class Toeplitz(Operator):
 
     @property
     def prefers_sparse(self) -> bool:
-        """Whether most entries are zeros."""
         return 3 * len(self.coefficients) < self.n
 
     @property
@@ -253,7 +245,6 @@ class Toeplitz(Operator):
         return np.asarray(linalg.toeplitz(first, np.zeros(self.n)))
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form; integers stay int64."""
         bands = (len(self.coefficients), self.n)
         check_allocation("sparse Toeplitz", (2 * bands[0], bands[1]))
         values = np.broadcast_to(self.coefficients[:, None], bands)
@@ -265,7 +256,6 @@ class Toeplitz(Operator):
         return np.minimum(np.arange(self.n, 0, -1), len(self.coefficients)) - 1
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column: it falls once bands leave at the end."""
         sizes = np.abs(self.coefficients.astype(np.float64))
         if norm == "l1":
             return np.asarray(np.cumsum(sizes)[self._last_held])
@@ -275,7 +265,6 @@ class Toeplitz(Operator):
         return np.asarray(self.column_norms("l2")[::-1] ** 2)
 
     def rounded(self, scale: int) -> Operator:
-        """Return ``round(scale * A[i, j])``, of this form unless the diagonal is rounded to 0."""
         values = np.rint(self.coefficients * float(scale))
         check_range(float(np.abs(values).max()))
         return Toeplitz(self.n, values.astype(np.int64)) if values[0] else super().rounded(scale)
@@ -306,11 +295,9 @@ class Toeplitz(Operator):
         bands = np.repeat(self.coefficients.astype(np.float64)[:, None], self.n, axis=1)
         return np.asarray(linalg.lapack.dtbtrs(bands, right, uplo="L")[0])
 
-    def least_squares(self, answers: Numbers) -> Array:
-        checked = self.checked_answers(answers)
-        block, few = as_columns(checked), len(self.coefficients) <= FEW
-        cells = self._solved(block) if few else convolved(self.inverse, block)
-        return cells[:, 0] if checked.ndim == 1 else cells
+    def _solve(self, answers: Array) -> Array:
+        few = len(self.coefficients) <= FEW
+        return self._solved(answers) if few else convolved(self.inverse, answers)
 
     def solutions(self, answers: Iterable[Array]) -> Iterator[Array]:
         """Yield the cells that answers, one a row, stand for: the b - 1 last are kept."""

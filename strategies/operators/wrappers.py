@@ -7,7 +7,7 @@ from typing import SupportsFloat
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real, check_allocation
+from strategies.operators.base.arrays import Array, Integers, Longs, Real, check_allocation
 from strategies.operators.base.operator import (
     Norm,
     Operator,
@@ -29,7 +29,6 @@ class Wrapper(Operator):
 
     @property
     def prefers_sparse(self) -> bool:
-        """As the structure within."""
         return self.inner.prefers_sparse
 
     @property
@@ -55,7 +54,6 @@ class Weighted(Wrapper):
 
     @property
     def unweighted(self) -> tuple[Real, Operator]:
-        """The weights times the inner structure's, and its rows."""
         weights, rows = self.inner.unweighted
         return self.row_weights * weights, rows
 
@@ -91,13 +89,11 @@ class Weighted(Wrapper):
 
 @rows_product.register
 def weighted_rows_product(outer: Weighted, other: Operator) -> Array:
-    """Return ``outer @ other.T``: the inner structure's, every row times its weight."""
     return np.asarray(outer.row_weights[:, None] * cross_gram(outer.inner, other))
 
 
 @mask_rows.register
 def weighted_mask_rows(workload: Weighted) -> MaskRows | None:
-    """Return the inner structure's rows, each times its weight."""
     inner = mask_rows(workload.inner)
     weights = workload.row_weights
     return None if inner is None else inner.scaled(np.broadcast_to(weights, workload.shape[:1]))
@@ -131,7 +127,6 @@ class Scaled(Weighted):
 
     @property
     def row_weights(self) -> Real:
-        """The weight, shape (1,)."""
         return real_array("weight", [self.weight], 1)
 
     def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
@@ -139,7 +134,6 @@ class Scaled(Weighted):
 
     @property
     def has_cheap_inverse(self) -> bool:
-        """As the structure it scales."""
         return self.inner.has_cheap_inverse
 
     def _rmatmat(self, left: Array) -> Array:
@@ -152,7 +146,6 @@ class Scaled(Weighted):
         return abs(self.weight) * self.inner.column_norms(norm)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
-        """Return the common norm of the columns, where the inner structure proves one."""
         uniform = self.inner.uniform_column_norm(norm)
         return None if uniform is None else abs(self.weight) * uniform
 
@@ -160,7 +153,6 @@ class Scaled(Weighted):
         return abs(self.weight) * self.inner.sensitivity(norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """As the structure it scales."""
         return self.inner.sensitivity_is_exact(norm)
 
     def rounded(self, scale: int) -> Operator:
@@ -182,26 +174,22 @@ class Scaled(Weighted):
             raise ValueError(f"weight={self.weight}: expected an integer; call rounded first.")
         return abs(weight) if norm == "l1" else weight**2
 
-    def least_squares(self, answers: Numbers) -> Array:
-        return self._inverse_weight * self.inner.least_squares(answers)
+    def _solve(self, answers: Array) -> Array:
+        return self._inverse_weight * self.inner._solve(answers)
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return the inner rule's value over ``weight**2``."""
         value = self.inner.error_trace(workload)
         return None if value is None else self._inverse_weight**2 * value
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Return the inner rule's values over ``weight**2``."""
         values = self.inner.row_errors(workload)
         return None if values is None else self._inverse_weight**2 * values
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return the inner rule's estimate over the weight."""
-        values = self.inner.estimate(workload, answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        values = self.inner._estimate(workload, answers)
         return None if values is None else self._inverse_weight * values
 
     def has_rule_for(self, workload: Operator) -> bool:
-        """Ask the inner rule, for a weight that is not zero."""
         return self.weight != 0 and self.inner.has_rule_for(workload)
 
     @property
@@ -219,14 +207,12 @@ def scaled(matrix: Operator, number: SupportsFloat) -> Scaled:
 
 @structure_energies.register
 def scaled_energies(workload: Scaled) -> Energies | None:
-    """Return the inner structure's energies times the squared weight."""
     inner = structure_energies(workload.inner)
     return None if inner is None else inner.scaled(float(workload.weight) ** 2)
 
 
 @answers_from.register
 def scaled_answers(workload: Scaled, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
-    """Return the inner structure's answers times the weight."""
     inner = answers_from(workload.inner, residuals, sizes)
     return None if inner is None else workload.weight * inner
 

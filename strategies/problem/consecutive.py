@@ -90,7 +90,6 @@ def merged_at_cuts(ranges: Ranges, sizes: tuple[int, ...] | None) -> tuple[Mergi
 
 
 def over_columns(ranges: Ranges, columns: Longs) -> Ranges:
-    """Return the rows over some of the cells, in the same order."""
     starts, stops = (np.searchsorted(columns, ends) for ends in (ranges.starts, ranges.stops))
     return Ranges(len(columns), starts, np.maximum(starts, stops), ranges.weights)
 
@@ -135,11 +134,9 @@ class EqualValuedRows:
 
     @property
     def lengths(self) -> Longs:
-        """Cells of every row."""
         return np.diff(self.starts)
 
     def picked(self, rows: Longs) -> "EqualValuedRows":
-        """Return some of the rows."""
         lengths = self.lengths[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         moved = np.repeat(self.starts[rows] - starts[:-1], lengths)
@@ -264,7 +261,6 @@ class OrderedBlocks:
 
     @classmethod
     def of(cls, cells: Longs, n: int) -> "OrderedBlocks":
-        """Return one row as one block."""
         block = np.full(n, -1)
         block[cells] = 0
         return cls(block, [cells], [0], np.zeros(n + 1, dtype=np.int64), len(cells))

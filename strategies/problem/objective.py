@@ -37,6 +37,8 @@ from strategies.operators.base.qr import check_finite, singular_values
 from strategies.operators.base.recovery import WELL_CONDITIONED
 from strategies.operators.base.validation import plain_array, real_array
 from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.ranges import Ranges, prefix_ends
+from strategies.problem.consecutive import FEWEST, ranges_as_given
 from strategies.problem.merging import dense_keys, sparse_keys
 
 Objective = Literal["total", "max"]
@@ -211,7 +213,6 @@ class DistinctRows:
 
     @property
     def n_groups(self) -> int:
-        """Number of sums."""
         return int(self.groups.max()) + 1
 
     def value(self, errors: Array) -> float:
@@ -278,3 +279,55 @@ def agrees(form: Any, picked: Any, inverse: Longs) -> bool:
         not np.any((form[s : s + step] != picked[inverse[s : s + step]]).sum())
         for s in range(0, form.shape[0], step)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixRows:
+    """Rows over n ordered cells that are weighted prefix sums, each cell the last of one."""
+
+    ends: Longs  # (q,): last cells of the rows, in the order of the cells
+    squares: Array  # (q,): squared weights
+    groups: Longs  # (q,): their groups, numbered from 0
+    origin: Longs  # of every row of the workload, its group
+    is_flipped: bool  # whether the rows are sums from a cell on: the order is then reversed
+
+    @property
+    def n(self) -> int:
+        return int(self.ends.max()) + 1
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.groups.max()) + 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every cell ends one row, a group of its own."""
+        return bool(np.array_equal(self.groups, self.ends))
+
+    @property
+    def coarser(self) -> "PrefixRows":
+        squares = self.squares[::2]
+        cells = np.arange(len(squares))
+        return PrefixRows(cells, squares, cells, cells, self.is_flipped)
+
+
+def prefix_rows(merged: Operator, aim: Aim) -> PrefixRows | None:
+    """Return a merged workload's rows where they are prefix sums in either order, else None."""
+    rows, flipped, n = prefix_ends(merged), False, merged.shape[1]
+    if rows is None and not isinstance(merged, Ranges) and n >= FEWEST:
+        return None  # many cells in order are known as ranges
+    if rows is None:
+        ranges = ranges_as_given(merged)
+        if ranges is None or not ranges.lengths.all():
+            return None
+        flipped = bool(ranges.starts.any())
+        if flipped:
+            ranges = Ranges(n, n - ranges.stops, n - ranges.starts, ranges.weights)
+        rows = prefix_ends(ranges)
+    if rows is None or not np.bincount(rows.ends, rows.squares, n).all():
+        return None
+    if aim.groups is not None:
+        return PrefixRows(rows.ends, rows.squares, aim.groups, aim.groups, flipped)
+    squares = np.zeros(n)
+    np.maximum.at(squares, rows.ends, rows.squares)  # of equal rows the heaviest counts
+    return PrefixRows(np.arange(n), squares, np.arange(n), rows.ends, flipped)

@@ -27,11 +27,13 @@ from strategies.problem.objective import (
     Aim,
     DistinctRows,
     Objective,
+    PrefixRows,
     checked_weights,
     distinct_rows,
     factor_of_gram,
     factor_of_rows,
     is_explicit,
+    prefix_rows,
     rows_in_order,
     weighted,
 )
@@ -39,6 +41,7 @@ from strategies.problem.product_form import with_attributes
 from strategies.problem.strategy import in_unit, is_float, times
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
+MOST_JOINT = 256  # cells up to which weights of prefix sums and cells are climbed as any others
 SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the same."
 
 
@@ -225,6 +228,20 @@ class Problem:
         merged = self.merged_workload
         known = self.is_total and self.ordered is None
         return merged if known and isinstance(merged, Ranges) else None
+
+    @cached_property
+    def prefix_rows(self) -> PrefixRows | None:
+        """The rows whose largest error is asked for where they are prefix sums, else None."""
+        merged = self.merged_workload
+        if self.is_total or merged is None or merged.shape[1] < 2:
+            return None
+        return prefix_rows(merged, self.aim)
+
+    @property
+    def long_prefix_rows(self) -> PrefixRows | None:
+        """The same where cells are so many that joint weights of both take long, else None."""
+        few = self.merging is None or self.merging.n_groups <= MOST_JOINT
+        return None if few else self.prefix_rows
 
     @cached_property
     def factor(self) -> Array | None:

@@ -155,7 +155,6 @@ def product_sizes(rows: Array) -> tuple[int, ...]:
 
 
 def divisors(n: int) -> list[int]:
-    """Return the divisors of n between 1 and n, ascending."""
     small = [m for m in range(2, isqrt(n) + 1) if n % m == 0]
     return sorted({*small, *(n // m for m in small)})
 
@@ -192,7 +191,6 @@ def factors_of(rows: Array, sizes: Sequence[int]) -> list[Array]:
 
 
 def scales_of(rows: Array) -> Array:
-    """Return every row's largest entry in size."""
     return np.asarray(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)])
 
 

@@ -413,7 +413,6 @@ def exponent(numbers: object) -> int:
 
 
 def over(numbers: object, power: int) -> Array:
-    """Return numbers over 2**power."""
     return np.asarray(np.ldexp(np.asarray(numbers, dtype=np.float64), -power))
 
 

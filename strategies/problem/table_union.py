@@ -9,7 +9,9 @@ import numpy as np
 
 from strategies.operators import Array, Operator
 from strategies.operators.base.arrays import Bools, Longs
+from strategies.operators.base.operator import cached_per_value
 from strategies.operators.kronecker import kronecker_blocks
+from strategies.problem.problem import Problem
 
 LARGEST = 2600  # codes of an attribute up to which its Gram is built
 MOST_SETS = 2**16  # pairs of a table and a set of attributes below it
@@ -55,12 +57,10 @@ class TableUnion:
 
     @property
     def count(self) -> int:
-        """Number of attributes."""
         return len(self.attributes)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Codes of every attribute."""
         return tuple(self.domain_sizes[i] for i in self.attributes)
 
     @cached_property
@@ -72,12 +72,10 @@ class TableUnion:
 
     @cached_property
     def index(self) -> dict[tuple[int, ...], int]:
-        """The number of every set below a table."""
         return {s: n for n, s in enumerate(dict.fromkeys(s for b in self.below for s in b))}
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """All sets below a table."""
         return tuple(self.index)
 
     @cached_property
@@ -89,12 +87,10 @@ class TableUnion:
 
     @cached_property
     def in_set(self) -> Bools:
-        """Which attributes every set has, (sets, attributes)."""
         return np.array([[i in s for i in range(self.count)] for s in self.sets], dtype=bool)
 
     @cached_property
     def in_table(self) -> Bools:
-        """Which attributes every table has, (tables, attributes)."""
         return np.array([[i in t for i in range(self.count)] for t in self.tables], dtype=bool)
 
     @cached_property
@@ -188,3 +184,17 @@ def distinct_kinds(factors: Sequence[Operator]) -> list[Kind]:
             number = numbers.setdefault(key, len(numbers))
         result.append(Kind(number, gram, factor, scale))
     return result
+
+
+@cached_per_value
+def problem_union(problem: Problem) -> TableUnion | None:
+    """Return the workload as a union of several tables, None where it is none.
+
+    None for plain tables too, and for ordered cells, which have closed forms or rules of their own.
+    """
+    known = problem.energies
+    if known is not None and known.is_invariant:
+        return None
+    union = table_union(problem.workload)
+    several = union is not None and len(union.tables) > 1 and union.count > 1
+    return union if several else None

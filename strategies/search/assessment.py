@@ -29,7 +29,7 @@ import numpy as np
 
 from strategies.bounds.dual_ascent import climbable_rows, joint_dual, joint_update_seconds
 from strategies.bounds.lower_bound import Certificate, table_dual
-from strategies.bounds.ordered_dual import prefix_dual, prefix_rows
+from strategies.bounds.ordered_dual import prefix_dual
 from strategies.operators import (
     Array,
     JointMarginals,
@@ -126,7 +126,7 @@ def surrogate_total(problem: Problem, work: float) -> Problem:
         return replace(problem, workload=scaled, aim=Aim())
     rows = climbable_rows(problem)
     if rows is None or LEAST_STEPS * joint_update_seconds(rows) > work:
-        prefix = prefix_rows(problem)
+        prefix = problem.prefix_rows
         if prefix is None:
             return problem.as_total()
         shares = prefix_dual(problem, prefix).groups

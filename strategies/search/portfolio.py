@@ -14,9 +14,12 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from strategies.bounds.dual_ascent import LARGEST
-from strategies.bounds.lower_bound import Certificate, closed_bound, lower_bound
-from strategies.bounds.ordered_dual import long_prefix_rows
-from strategies.bounds.path_climb import has_weighable_cells
+from strategies.bounds.lower_bound import (
+    Certificate,
+    closed_bound,
+    has_weighable_cells,
+    lower_bound,
+)
 from strategies.bounds.pinched_union import tables_bound
 from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.registry import requested_families, shares_of
@@ -123,53 +126,6 @@ AS_GOOD = 1e-3
 """Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 
 
-@dataclass(frozen=True, eq=False)
-class Stopping:
-    """The bounds of a problem that its own search asks for."""
-
-    problem: Problem
-    work: float  # seconds of the reference machine for a bound
-
-    def is_optimal(self, found: Sequence[Strategy]) -> bool:
-        """Tell whether the best found is certified optimal.
-
-        A bound in closed form serves both norms, a climbed one Gaussian noise.
-        """
-        best = min((one.loss for one in found), default=float("inf"))
-        if self.meets_closed_bound(best) or self.is_near_tables(best):
-            return True
-        climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
-        if self.problem.norm == "l1" or not any(one.method in climbed for one in found):
-            return False
-        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
-        return best <= self.climbed_bound * (1 + gap)
-
-    def is_near_tables(self, loss: float) -> bool:
-        """Tell whether tables are too many cells for what comes closer than their own bound."""
-        merging = self.problem.merging
-        if self.problem.norm == "l1" or (merging is not None and merging.n_groups <= LARGEST):
-            return False
-        known = tables_bound(self.problem, self.work)
-        return known > 0 and loss <= known * (1 + TABLES_GAP)
-
-    def meets_closed_bound(self, loss: float) -> bool:
-        """Tell whether a bound that costs next to nothing proves a loss optimal."""
-        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
-        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
-
-    @cached_property
-    def closed_bound(self) -> float | None:
-        """The best bound that costs next to nothing, None where there is none."""
-        return closed_bound(self.problem, self.work)
-
-    @cached_property
-    def climbed_bound(self) -> float:
-        """The bound at the weights that the search for Gaussian noise has found."""
-        if not has_weighable_cells(self.problem) and long_prefix_rows(self.problem) is None:
-            return 0.0
-        return lower_bound(self.problem, self.work)
-
-
 def smallest_of_best(problem: Problem, found: Sequence[Strategy]) -> Strategy:
     """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
 
@@ -180,41 +136,23 @@ def smallest_of_best(problem: Problem, found: Sequence[Strategy]) -> Strategy:
         return best
     plain = [one.loss for one in found if one.method in PLAIN]  # the rule stands above
     most = max(best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, own_loss(problem)))
-    near = [one for one in found if one.loss <= most]
-    least = min(one.matrix.shape[0] for one in near)
-    if best.matrix.shape[0] == least:
-        return best
-    return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)
+    near = (one for one in found if one.loss <= most)
+    return min(near, key=lambda one: (one.matrix.shape[0], one.loss))
 
 
 @dataclass(eq=False)
 class Portfolio:
     """One run: searches in a fixed order with fixed shares of the work, and what they found.
 
-    Attributes
-    ----------
-    problem : Problem
-    families : tuple of Family
-        Those that can serve the problem, in order.
-    generator : numpy.random.Generator
-    limit : float
-        Work in seconds of the reference machine, for all searches together.
-    report : callable
-        Called with a `Progress` before each search.
-    is_auto : bool
-        Whether nobody asked for a family by name. A short trial may then end the search, and no
-        result is above the workload's own rows.
-    found : list of Strategy
-        What the families have returned so far.
-    candidates : list of Candidate
-        What every family reached, or why it did not run.
+    Where nobody asked for a family by name, a short trial may end the search, and no result is
+    above the workload's own rows.
     """
 
     problem: Problem
-    families: tuple[Family, ...]
+    families: tuple[Family, ...]  # those that can serve the problem, in order
     generator: np.random.Generator
-    limit: float
-    report: Report
+    limit: float  # seconds of the reference machine, for all searches together
+    report: Report  # called before each search
     is_auto: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
     candidates: list[Candidate] = field(default_factory=list, init=False)
@@ -253,7 +191,7 @@ class Portfolio:
             left = max(0.0, left - max(work, family.least(self.problem)))
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
-            if step + 1 < len(steps) and self.stopping.is_optimal(self.found):
+            if step + 1 < len(steps) and self.is_optimal():
                 break
         return truncated
 
@@ -318,19 +256,50 @@ class Portfolio:
         self.candidates.clear()
         return False
 
+    def is_optimal(self) -> bool:
+        """Tell whether the best found is certified optimal, at a small share of the limit.
+
+        A bound in closed form serves both norms, a climbed one Gaussian noise.
+        """
+        best = self.best_loss
+        if self.meets_closed_bound(best) or self.is_near_tables(best):
+            return True
+        climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
+        if self.problem.norm == "l1" or not any(one.method in climbed for one in self.found):
+            return False
+        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
+        return best <= self.climbed_bound * (1 + gap)
+
+    def is_near_tables(self, loss: float) -> bool:
+        """Tell whether tables are too many cells for what comes closer than their own bound."""
+        merging = self.problem.merging
+        if self.problem.norm == "l1" or (merging is not None and merging.n_groups <= LARGEST):
+            return False
+        known = tables_bound(self.problem, CERTIFYING * self.limit)
+        return known > 0 and loss <= known * (1 + TABLES_GAP)
+
+    def meets_closed_bound(self, loss: float) -> bool:
+        """Tell whether a bound that costs next to nothing proves a loss optimal."""
+        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
+        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
+
     @cached_property
-    def stopping(self) -> Stopping:
-        """What proves the best optimal, at a small share of the limit."""
-        return Stopping(self.problem, CERTIFYING * self.limit)
+    def closed_bound(self) -> float | None:
+        return closed_bound(self.problem, CERTIFYING * self.limit)
+
+    @cached_property
+    def climbed_bound(self) -> float:
+        """The bound at the weights that the search for Gaussian noise has found."""
+        if not has_weighable_cells(self.problem) and self.problem.long_prefix_rows is None:
+            return 0.0
+        return lower_bound(self.problem, CERTIFYING * self.limit)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The lower bound of the problem, shared by all that is found."""
         return Certificate(self.problem)
 
     @property
     def best_loss(self) -> float:
-        """Smallest loss so far; infinite before the first."""
         return min((strategy.loss for strategy in self.found), default=float("inf"))
 
     def steps(self) -> Iterator[tuple[Family, float]]:
@@ -403,7 +372,7 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if self.stopping.meets_closed_bound(whole.loss) or not merging.can_average(matrix):
+        if self.meets_closed_bound(whole.loss) or not merging.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
@@ -411,7 +380,6 @@ class Portfolio:
         return whole, ""
 
     def strategy(self, family: Family, matrix: Operator) -> Strategy:
-        """Return a family's matrix over the domain as a strategy."""
         return assess(self.problem, matrix, family.name, self.certificate)
 
     def averaged(self, matrices: Iterable[Operator]) -> tuple[Operator, ...]:

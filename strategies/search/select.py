@@ -139,14 +139,12 @@ def default_limit(problem: Problem, able: Sequence[Family] | None = None) -> flo
 
 
 def checked_time_limit(seconds: float) -> float:
-    """Return the time limit as a positive float, or refuse."""
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0:
         raise ValueError(f"time_limit={short(seconds)}: expected a positive number of seconds.")
     return float(seconds)
 
 
 def checked_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    """Return a generator from a seed, a generator or None, or refuse."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -238,7 +236,6 @@ def budget_for(error: float, norm: Norm) -> float:
 
 
 def checked_targets(targets: object, rows: int) -> Array:
-    """Return a positive target for every row, or refuse by name."""
     given = plain_array("targets", targets)
     if given.ndim == 0:
         given = np.full(rows, given)

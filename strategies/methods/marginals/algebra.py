@@ -93,11 +93,9 @@ class SparseCover:
 
     @property
     def work(self) -> float:
-        """Seconds of one product on the reference machine."""
         return 6e-6 + 1.5e-9 * float(self.matrix.nnz)
 
     def eigenvalues(self, squares: Array) -> Array:
-        """Return λ."""
         return np.asarray(self.matrix @ squares)
 
     def pull(self, gradient: Array) -> Array:
@@ -105,7 +103,6 @@ class SparseCover:
         return np.asarray(gradient @ self.matrix)
 
     def columns_of(self, index: Ints) -> "SparseCover":
-        """Return the columns of some candidate sets."""
         return SparseCover(self.matrix[:, index])
 
 
@@ -120,17 +117,14 @@ class LatticeCover:
 
     @property
     def work(self) -> float:
-        """Seconds of one product on the reference machine."""
         return self.d * (3e-6 + 1.2e-9 * float(1 << self.d))
 
     def eigenvalues(self, squares: Array) -> Array:
-        """Return λ."""
         table = np.zeros(1 << self.d)
         table[self.candidates] = squares * self.inverse_cells
         return superset_sum(table, self.d)[self.components]
 
     def pull(self, gradient: Array) -> Array:
-        """Return the transposed product."""
         table = np.zeros(1 << self.d)
         table[self.components] = gradient
         return subset_sum(table, self.d)[self.candidates] * self.inverse_cells
@@ -193,23 +187,18 @@ def marginals_loss(weights: Array, cover: Cover, energies: Energies, norm: Norm)
 ENUMERATED = 16  # attributes up to which every subset is a candidate
 
 MOST_SEEDS = 200
+ROUNDS = 3  # in which the best unions found so far are joined again
 TRIPLES_A_SECOND = 1.5e8
 """Pairs of a seed and a set, each compared with every set, in the rounds of unions."""
 
 BYTES_A_CELL = 128  # what a cell of a marginal may take in all, from release to reconstruction
 
 
-def candidate_sets(
-    energies: Energies, limit: int = 3000, rounds: int = 3, work: float = 2.0
-) -> Bools:
+def candidate_sets(energies: Energies, limit: int = 3000, work: float = 2.0) -> Bools:
     """Return attribute sets that together contain every component of a workload.
 
-    `limit`: most generated sets, where there are more attributes than `ENUMERATED`; `rounds`: how
-    often the best unions found so far are joined again; `work`: seconds of the reference machine
-    for that.
-
-    Of shape (K, d): only sets whose table stays within the memory cap, beside the maximal
-    components.
+    Only those whose table stays within the memory cap, beside the maximal components; of more than
+    `ENUMERATED` attributes `limit` generated ones, joined for some seconds of work.
     """
     d = len(energies.sizes)
     if d <= ENUMERATED:
@@ -217,7 +206,7 @@ def candidate_sets(
         small = set_cells(every, energies.sizes) <= largest_table()
         return distinct(np.concatenate([energies.maximal, every[small]]))
     base = energies.maximal
-    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds, work)]))
+    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, work)]))
     below = energies.sets[np.argsort(-energies.values)][: max(limit - len(pool), 0)]
     return distinct(np.concatenate([pool, below, np.zeros((1, d), dtype=bool)]))
 
@@ -228,14 +217,13 @@ def largest_table() -> float:
 
 
 def distinct(sets: Bools) -> Bools:
-    """Return every set once."""
     return sets[unique_rows(sets)[0]]
 
 
-def _unions(base: Bools, energies: Energies, limit: int, rounds: int, work: float) -> Bools:
+def _unions(base: Bools, energies: Energies, limit: int, work: float) -> Bools:
     """Return the best unions of maximal sets, joined greedily round after round."""
     found, values = base, np.ones(len(base))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         count = min(MOST_SEEDS, max(1, int(TRIPLES_A_SECOND * work / len(base) ** 2)))
         seeds = found[np.argsort(-values, kind="stable")[:count]]
         near = seeds.astype(np.float32) @ base.T.astype(np.float32) > 0

@@ -12,26 +12,20 @@ import numpy as np
 from scipy import linalg
 
 from strategies.bounds.dual_ascent import LARGEST
-from strategies.bounds.pinched_union import frames_fit, problem_union, rows_fit, table_design
+from strategies.bounds.pinched_union import frames_fit, rows_fit, table_design
 from strategies.bounds.sum_form import joint_design, least_seconds, problem_tables
 from strategies.bounds.total_design import Frame
-from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, factory
+from strategies.methods.family import BOTH_OBJECTIVES, UNIONS, Family, Search, factory, required
 from strategies.operators import Dense, ObliqueResiduals, Operator, TableStack
 from strategies.operators.tables.oblique_residuals import differences
 from strategies.problem.problem import Problem
+from strategies.problem.table_union import problem_union
 
 
 def oblique_sets(problem: Problem, search: Search) -> Operator:
-    """Return all sets below a table, with the frames and weights of a search.
-
-    Raises ValueError if the workload is no union of Kronecker products.
-    """
-    union, design = problem_union(problem), table_design(problem, search.limit)
-    if union is None or design is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is no union of Kronecker products over the same "
-            f"attributes: expected a Stack of Kronecker."
-        )
+    """Return all sets below a table, with the frames and weights of a search."""
+    union = required(problem_union(problem), UNIONS)
+    design = required(table_design(problem, search.limit), UNIONS)
     factors = [Dense(np.zeros((1, size), dtype=np.int64)) for size in union.domain_sizes]
     scales = np.ones(union.count)
     known: dict[int, Dense] = {}
@@ -77,22 +71,9 @@ def oblique_residuals() -> Family:
 
 
 def dense_tables(problem: Problem, search: Search) -> Operator:
-    """Return dense rows for every table that lies below no other.
-
-    Raises ValueError if the workload is no stack of several tables, or those are too large.
-    """
-    climb = joint_design(problem, search.limit)
-    if climb is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is no stack of several tables of moderate size: "
-            f"expected a TableStack, or a Stack of Kronecker."
-        )
+    """Return dense rows for every table that lies below no other."""
+    climb = required(joint_design(problem, search.limit), "several tables of moderate size")
     return TableStack(climb.shared.sizes, climb.shared.tables, climb.matrices())
-
-
-def tables_apply(problem: Problem) -> bool:
-    """Tell whether the workload is of several tables of moderate size."""
-    return problem_tables(problem) is not None
 
 
 def is_worthwhile(problem: Problem) -> bool:
@@ -112,7 +93,7 @@ def joint_tables() -> Family:
         "joint_tables",
         "domain",
         frozenset({"l2"}),
-        tables_apply,
+        lambda problem: problem_tables(problem) is not None,
         dense_tables,
         share=4.0,
         least=least_seconds,

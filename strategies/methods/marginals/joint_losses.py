@@ -241,5 +241,4 @@ def shared_classes(one: ProductLosses, two: ProductLosses) -> list[Longs]:
 
 
 def shared_cells(one: ProductLosses, two: ProductLosses) -> int:
-    """Return the number of cells of the classes that both groups see."""
     return prod(int(labels.max()) + 1 for labels in shared_classes(one, two))

@@ -27,7 +27,7 @@ from functools import partial
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory, required
 from strategies.methods.marginals.algebra import (
     candidate_sets,
     distinct,
@@ -61,19 +61,11 @@ LISTED_SECONDS = 3e-5  # seconds of a component as a row of tables: 2.1 million 
 def best_tables(
     problem: Problem, search: Search, attribute_sets: Sequence[Sequence[int]] | None = None
 ) -> Operator:
-    """Return the best weighted marginals found for a workload over a product domain.
-
-    Raises ValueError if the workload shows no product structure, or is not answered by the tables
-    that are given.
-    """
+    """Return the best weighted marginals found for a workload over a product domain."""
     rows = None if problem.is_total else row_energies(problem)
     energies = expanded_energies(problem.workload, problem.energies)
     energies = energies if rows is None else rows.energies
-    if energies is None:
-        raise ValueError(
-            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
-            f"operator with sizes. Give the workload as RowKronecker, or use another family."
-        )
+    energies = required(energies, "attributes")
     designs: list[Bools] = []
     if attribute_sets is not None:
         candidates = given_sets(attribute_sets, len(energies.sizes))
@@ -89,7 +81,6 @@ def best_tables(
 
 
 def given_sets(attribute_sets: Sequence[Sequence[int]], d: int) -> Bools:
-    """Return the tables that a user allows, every set of d attributes once."""
     table = np.zeros((len(attribute_sets), d), dtype=bool)
     for row, chosen in zip(table, attribute_sets, strict=True):
         row[list(attribute_set(chosen, d))] = True
@@ -104,7 +95,6 @@ def most_candidates(energies: Energies, search: Search) -> int:
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of listing and comparing sets, and of the errors of rows."""
     return COMPONENT_SECONDS * most_components(problem) + expansion_seconds(problem)
 
 
@@ -115,7 +105,6 @@ def residual_seconds(problem: Problem) -> float:
 
 
 def most_components(problem: Problem) -> float:
-    """Return how many components a workload reaches at most."""
     known = problem.energies
     if known is not None:
         return float(len(known.values))
@@ -148,7 +137,6 @@ def rows_seconds(problem: Problem) -> float:
 
 
 def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
-    """Return the sets of positive weight as an operator."""
     used = np.flatnonzero(found.weights > 0)
     sets = [tuple(map(int, np.flatnonzero(row))) for row in found.sets[used]]
     return Marginals(sizes, sets, [float(weight) for weight in found.weights[used]])
@@ -242,17 +230,9 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
 
 
 def weighted_components(problem: Problem, search: Search) -> Operator:
-    """Return every component that the workload reaches, with the best weights.
-
-    Raises ValueError if the workload shows no product structure.
-    """
+    """Return every component that the workload reaches, with the best weights."""
     energies = expanded_energies(problem.workload, problem.energies)
-    if energies is None:
-        raise ValueError(
-            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
-            f"operator with sizes."
-        )
-    return best_residuals(energies, problem.norm)
+    return best_residuals(required(energies, "attributes"), problem.norm)
 
 
 def best_residuals(energies: Energies, norm: Norm) -> ObliqueResiduals:

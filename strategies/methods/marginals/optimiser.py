@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 import scipy
 
-from strategies.methods.descents import POWERS, ErrorNorm
+from strategies.methods.descents import POWERS, REFUSED, ErrorNorm
 from strategies.methods.marginals.algebra import Cover, Ints, make_cover, marginals_loss, set_cells
 from strategies.operators import Array, Marginals, Norm, fits
 from strategies.operators.base.arrays import Bools
@@ -30,8 +30,6 @@ from strategies.operators.masks.components import components, mask_rows, table_c
 from strategies.operators.masks.energies import Energies
 from strategies.operators.masks.packed_masks import contained
 from strategies.problem.problem import Problem
-
-INFEASIBLE = 1e30  # value of the logarithm of the loss where a needed component has no eigenvalue
 
 FIRST_ROUND = 0.8
 """Seconds of the first round of a search, each of the next takes twice as long."""
@@ -48,34 +46,20 @@ BOOSTS = (0.5, 1.5, 5.0)
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Candidate sets with weights, and the loss they reach.
+    """Candidate sets with weights, and the loss they reach."""
 
-    Attributes
-    ----------
-    sets : ndarray of bool, shape (K, d)
-    weights : ndarray, shape (K,)
-        Sum 1 for "l1", squares of sum 1 for "l2".
-    loss : float
-    gap : float
-        For "l2": relative distance to the optimum over the candidate sets; NaN for "l1".
-    """
-
-    sets: Bools
-    weights: Array
+    sets: Bools  # (K, d)
+    weights: Array  # (K,): of sum 1 for "l1", squares of sum 1 for "l2"
     loss: float
-    gap: float = float("nan")
+    gap: float = float("nan")  # for "l2": relative distance to the optimum over these sets
 
 
 def log_loss(weights: Array, cover: Cover, values: Array, norm: Norm) -> tuple[float, Array]:
-    """Return the logarithm of the loss and its gradient in θ ("l1") or in t = θ² ("l2").
-
-    `weights`: (K,), θ for "l1", t for "l2", none negative; `values`: (u,), the workload's energies
-    w_U.
-    """
+    """Return the logarithm of the loss and its gradient in θ ("l1") or in t = θ² ("l2")."""
     squares = weights * weights if norm == "l1" else weights
     eigenvalues = cover.eigenvalues(squares)
     if not (eigenvalues > 0).all():
-        return INFEASIBLE, np.zeros_like(weights)
+        return REFUSED, np.zeros_like(weights)
     terms = values / eigenvalues
     error, cost = terms.sum(), weights.sum()
     slope = cover.pull(terms / eigenvalues) / -error
@@ -92,17 +76,15 @@ class Meter:
     used: float = 0.0
 
     def charge(self, cover: Cover, evaluations: int, count: int) -> None:
-        """Count evaluations of a loss over `count` weights."""
-        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4 + 4e-6 * count
+        self.used += evaluations * evaluation_seconds(cover, count) + 5e-4 + 4e-6 * count
 
     @property
     def exhausted(self) -> bool:
-        """Whether the allowance is used up."""
         return self.used >= self.allowance
 
 
 def descend(
-    start: Array, cover: Cover, values: Array, norm: Norm, meter: Meter, iterations: int = 400
+    start: Array, cover: Cover, values: Array, norm: Norm, meter: Meter, iterations: int
 ) -> tuple[float, Array]:
     """Minimise from one start by L-BFGS-B on nonnegative weights; return (log loss, weights)."""
     tolerance = 1e-8 if norm == "l1" else 1e-14
@@ -129,10 +111,6 @@ def optimise(
 ) -> Weighted:
     """Find weights on candidate sets.
 
-    `energies`: of the workload; `candidates`: (K, d), attribute sets that may be measured; together
-    they must contain every component; `work`: seconds of the reference machine; the number of
-    descents follows from it; `starts`: (K,), weights to start from besides the random ones.
-
     Raises ValueError if the candidates do not contain every component that the workload reaches.
     """
     cover = make_cover(energies, candidates)
@@ -144,7 +122,7 @@ def optimise(
     meter = Meter(work)
     if norm == "l2":
         return _convex(energies, candidates, cover, meter)
-    best, allowance = (INFEASIBLE, np.ones(len(candidates))), FIRST_ROUND
+    best, allowance = (REFUSED, np.ones(len(candidates))), FIRST_ROUND
     hop = partial(_hop, candidates=candidates, cover=cover, values=energies.values)
     while not meter.exhausted:  # a longer search takes the same steps first
         begun = meter.used
@@ -205,7 +183,7 @@ def _first_descents(
 ) -> Iterator[tuple[float, Array]]:
     """Descend from given weights, then from random weights on the sets of about one size."""
     for start in (*starts, _smallest(energies, candidates)):
-        yield _within(start, cover, energies, meter)
+        yield _within(start, cover, energies.values, meter)
     sizes = candidates.sum(axis=1)
     smallest = int(energies.sets.sum(axis=1).max(initial=0))
     kinds = [np.ones(len(candidates), dtype=bool)] if len(candidates) <= 4096 else []
@@ -215,16 +193,18 @@ def _first_descents(
             if turn > 0 and (meter.used > end or meter.exhausted):
                 return
             start = np.where(kind, generator.uniform(size=len(candidates)), 0.0)
-            yield _within(start, cover, energies, meter)
+            yield _within(start, cover, energies.values, meter)
 
 
-def _within(start: Array, cover: Cover, energies: Energies, meter: Meter) -> tuple[float, Array]:
+def _within(
+    start: Array, cover: Cover, values: Array, meter: Meter, iterations: int = 400
+) -> tuple[float, Array]:
     """Descend over the sets of positive weight: the slope is never below zero at the others."""
     index = np.flatnonzero(start)
     part = cover.columns_of(index)
     if not len(index) or not (part.eigenvalues(start[index]) > 0).all():
-        return INFEASIBLE, start
-    value, found = descend(start[index], part, energies.values, "l1", meter)
+        return REFUSED, start
+    value, found = descend(start[index], part, values, "l1", meter, iterations)
     weights = np.zeros_like(start)
     weights[index] = found
     return value, weights
@@ -266,19 +246,9 @@ def _hop(
     share, boost = generator.choice(OFFERED), generator.choice(BOOSTS)
     offered = nearby[generator.uniform(size=len(nearby)) < share]
     start[offered] += generator.uniform(size=len(offered)) * boost / (share * len(nearby))
-    index = np.flatnonzero(start)
     meter.used += 2e-8 * candidates.size
-    if not len(index):
-        return best
-    part = cover.columns_of(index)
-    if not (part.eigenvalues(start[index]) > 0).all():
-        return best
-    found, moved = descend(start[index], part, values, "l1", meter, 300)
-    if found >= value - 1e-9:
-        return best
-    result = np.zeros_like(weights)
-    result[index] = moved
-    return found, result
+    found = _within(start, cover, values, meter, 300)
+    return found if found[0] < value - 1e-9 else best
 
 
 def neighbours(candidates: Bools, active: Ints) -> Ints:
@@ -291,7 +261,6 @@ def neighbours(candidates: Bools, active: Ints) -> Ints:
 
 
 def _without_negligible(weights: Array, cover: Cover, energies: Energies) -> Array:
-    """Set negligible weights to exactly zero where that does not raise the loss."""
     best, value = weights, marginals_loss(weights, cover, energies, "l1")
     for threshold in (1e-9, 1e-7, 1e-5, 1e-4):
         trial = np.where(weights > threshold, weights, 0.0)
@@ -353,12 +322,7 @@ def optimise_worst(
     work: float,
     starts: tuple[Array, ...] = (),
 ) -> Weighted:
-    """Return weights on candidate sets for the smallest largest error.
-
-    `candidates`: (K, d), attribute sets that may be measured; together they must contain every
-    component; `work`: seconds of the reference machine; `starts`: (K,), weights θ to start from
-    besides the even and the random ones.
-    """
+    """Return weights on candidate sets for the smallest largest error."""
     cover, meter = make_cover(rows.energies, candidates), Meter(work)
     count = len(candidates)
     power = 1 if norm == "l1" else 2
@@ -380,16 +344,15 @@ def optimise_worst(
     return Weighted(candidates, best if norm == "l1" else np.sqrt(best), lowest)
 
 
-def evaluation_seconds(cover: Cover, table: scipy.sparse.csr_array, count: int) -> float:
-    """Return the seconds of the largest error and its slope at `count` weights."""
-    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 1e-5 + 4e-9 * float(table.nnz)
+def evaluation_seconds(cover: Cover, count: int, entries: int = 0) -> float:
+    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 4e-9 * entries
 
 
 def descend_worst(
     start: Array, cover: Cover, table: scipy.sparse.csr_array, norm: Norm, meter: Meter
 ) -> Array:
     """Descend on rising norms from weights θ ("l1") or θ² ("l2"), the best of the rounds."""
-    each = evaluation_seconds(cover, table, len(start))
+    each = evaluation_seconds(cover, len(start), table.nnz)
     left = max(meter.allowance / 2.0, meter.allowance - meter.used)
     steps = max(FEWEST_STEPS, min(ITERATIONS, int(left / (len(POWERS) * each))))
     weights, best = start / start.sum(), start
@@ -405,7 +368,7 @@ def descend_worst(
             bounds=[(0.0, None)] * len(weights),
             options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-10, "gtol": 1e-12},
         )
-        meter.used += evaluation_seconds(cover, table, len(weights)) * int(result.nfev)
+        meter.used += each * int(result.nfev)
         weights = result.x / result.x.sum()
         value = largest_error(weights, cover, table, norm)
         if value < lowest:
@@ -421,7 +384,7 @@ def worst_log_loss(
     squares = weights * weights if norm == "l1" else weights
     eigenvalues = cover.eigenvalues(squares)
     if not (eigenvalues > 0).all():
-        return INFEASIBLE, np.zeros_like(weights)
+        return REFUSED, np.zeros_like(weights)
     value, slopes = errors.log_value(table @ (1.0 / eigenvalues))
     slope = -cover.pull((slopes @ table) / eigenvalues**2)
     cost = weights.sum()

@@ -47,12 +47,10 @@ class Classes:
 
     @property
     def count(self) -> int:
-        """Number of classes."""
         return len(self.grams[0])
 
     @cached_property
     def stacked(self) -> Array:
-        """The Grams as one array."""
         return np.stack(self.grams)
 
     @cached_property
@@ -91,7 +89,6 @@ class Side:
 
     @classmethod
     def at(cls, roots: Array) -> "Side":
-        """Return the closed forms at some roots."""
         rows, widths = roots * np.abs(roots), 1.0 + (roots * roots).sum(axis=0)
         solved = np.asarray(np.linalg.solve(np.eye(len(rows)) + rows @ rows.T, rows), np.float64)
         cover: Array = (np.eye(len(widths)) - rows.T @ solved) * widths[:, None] * widths
@@ -100,7 +97,6 @@ class Side:
 
     @cached_property
     def residual(self) -> Array:
-        """Y."""
         return self.cover - np.multiply.outer(self.z, self.z) / self.tau
 
     def matrix(self) -> Array:
@@ -155,7 +151,6 @@ class ProductLosses:
 
     @property
     def count(self) -> int:
-        """Number of attributes."""
         return len(self.owner)
 
     def _number_pairs(self, fits: Bools) -> None:
@@ -178,7 +173,6 @@ class ProductLosses:
         self.first = first
 
     def measure(self, sets: Bools) -> None:
-        """Take some attribute sets for those that are measured, (s, attributes)."""
         self.sets = sets
         counts = np.zeros((len(sets), len(self.classes)))
         for i, o in enumerate(self.owner):
@@ -193,7 +187,6 @@ class ProductLosses:
         return len(self.sets) + sum(one.rows * one.count for one in self.classes)
 
     def split(self, x: Array) -> tuple[Array, list[Array]]:
-        """Return the sets' roots and the sides'."""
         parts, at = [], len(self.sets)
         for one in self.classes:
             parts.append(x[at : at + one.rows * one.count].reshape(one.rows, one.count))
@@ -201,7 +194,6 @@ class ProductLosses:
         return x[: len(self.sets)], parts
 
     def at(self, x: Array) -> "Point":
-        """Return what the loss is made of at some roots."""
         roots, parts = self.split(x)
         sides = [Side.at(part) for part in parts]
         taus = np.array([side.tau for side in sides])
@@ -214,6 +206,14 @@ class ProductLosses:
         terms = self.squares[self.of_table] * np.exp(logs) / values[self.of_set]
         errors = np.asarray(np.bincount(self.of_table, terms, len(self.squares)), np.float64)
         return Point(self, roots, sides, shares, values, terms, errors, residuals, totals)
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Return ``2 log Σ t_S + log Σ_T error_T``, the loss of one form for all, and its slope."""
+        point = self.at(x)
+        weight, error = float((point.roots**2).sum()), float(point.errors.sum())
+        slope = point.slope(np.full(len(point.errors), 1.0 / error))
+        slope[: len(point.roots)] += 4.0 / weight * point.roots
+        return 2.0 * np.log(weight) + np.log(error), slope
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +266,6 @@ class Slopes:
 
     @classmethod
     def none(cls, point: Point) -> "Slopes":
-        """Return slopes of zero, to add to."""
         sides = point.sides
         return cls(
             np.zeros_like(point.shares),
@@ -275,18 +274,3 @@ class Slopes:
             [np.zeros_like(side.z) for side in sides],
             np.zeros(len(sides)),
         )
-
-
-class TotalLoss:
-    """The loss of one form for all tables."""
-
-    def __init__(self, form: ProductLosses) -> None:
-        self.form = form
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return ``2 log Σ t_S + log Σ_T error_T`` and its slope."""
-        point = self.form.at(x)
-        weight, error = float((point.roots**2).sum()), float(point.errors.sum())
-        slope = point.slope(np.full(len(point.errors), 1.0 / error))
-        slope[: len(point.roots)] += 4.0 / weight * point.roots
-        return 2.0 * np.log(weight) + np.log(error), slope

@@ -12,21 +12,20 @@ from itertools import combinations
 
 import numpy as np
 
-from strategies.bounds.pinched_union import frames_fit, problem_union
+from strategies.bounds.pinched_union import frames_fit
 from strategies.methods.descents import minimise
-from strategies.methods.family import Family, Search, factory
+from strategies.methods.family import UNIONS, Family, Search, factory, required
 from strategies.methods.marginals.joint_losses import JointLosses, shared_cells
 from strategies.methods.marginals.product_losses import (
     ROWS,
     Point,
     ProductLosses,
-    TotalLoss,
     joined_labels,
 )
 from strategies.operators import Array, Dense, JointMarginals, Operator, ProductMarginals, fits
 from strategies.operators.base.arrays import Bools, Longs
 from strategies.problem.problem import Problem
-from strategies.problem.table_union import TableUnion
+from strategies.problem.table_union import TableUnion, problem_union
 
 ALL_SETS = 6  # attributes up to which every set of them may be measured
 JITTERS = 0.0, 0.08, 0.16, 0.24  # spread of the noise, in logarithms, of several greedy designs
@@ -69,7 +68,6 @@ def measurable(form: ProductLosses, sets: Bools) -> Bools:
 
 
 def are_tables(form: ProductLosses, sets: Bools) -> Bools:
-    """Tell which sets are those of a table."""
     own = {row.tobytes() for row in form.kind > 0}
     return np.array([row.tobytes() in own for row in sets], dtype=bool)
 
@@ -96,7 +94,7 @@ def descend(forms: Forms, start: Start, steps: int) -> tuple[float, Start]:
     """Return the logarithm of the loss where a descent of some evaluations ends, and the roots."""
     for form, sets in zip(forms, start.sets, strict=True):
         form.measure(sets)
-    value = TotalLoss(*forms) if len(forms) == 1 else JointLosses(*forms)
+    value = forms[0] if len(forms) == 1 else JointLosses(*forms)
     x, level = minimise(value, start.x, steps)
     return level, Start(start.sets, x)
 
@@ -236,16 +234,7 @@ STYLES = "random", "blocks"
 
 
 def product_marginals_search(problem: Problem, search: Search) -> Operator:
-    """Return the best product marginals found.
-
-    Raises ValueError if the workload is no union of Kronecker products.
-    """
-    union = problem_union(problem)
-    if union is None:
-        raise ValueError(
-            f"workload {problem.workload!r} is no union of Kronecker products over the same "
-            f"attributes: expected a Stack of Kronecker."
-        )
+    union = required(problem_union(problem), UNIONS)
     whole = ProductLosses(union, np.arange(len(union.tables)))
     begun = [begin((whole,), search)]
     groups = grouped_forms(union, whole)
@@ -271,7 +260,6 @@ def begin(forms: Forms, search: Search) -> tuple[float, Start, Forms]:
 
 
 def brief_steps(forms: Forms, search: Search) -> int:
-    """Return the evaluations of a brief descent that the work allows."""
     return min(MOST, max(FEWEST, int(search.work / BRIEFS / evaluation_seconds(forms))))
 
 
@@ -312,7 +300,6 @@ def without_faint_sets(forms: Forms, start: Start, level: float) -> Start:
 
 
 def as_tables(form: ProductLosses, x: Array) -> ProductMarginals:
-    """Return the rows over the codes of all attributes."""
     union, point = form.union, form.at(x)
     known = [Dense(s.matrix()[:, c.labels]) for s, c in zip(point.sides, form.classes, strict=True)]
     factors = [Dense(np.ones((1, size), dtype=np.int64)) for size in union.domain_sizes]

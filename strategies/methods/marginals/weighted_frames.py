@@ -19,13 +19,12 @@ from math import prod
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.pinched_union import problem_union
-from strategies.methods.descents import REFUSED, minimise, step_seconds
+from strategies.methods.descents import REFUSED, log_norm, minimise, step_seconds
 from strategies.methods.family import FEW_CELLS, Family, Search, factory
 from strategies.operators import Dense, Kronecker, Operator, WeightedKronecker
 from strategies.operators.base.arrays import Array, fits
 from strategies.problem.problem import Problem
-from strategies.problem.table_union import TableUnion
+from strategies.problem.table_union import TableUnion, problem_union
 
 MOST_CELLS = 2**15
 POWERS = (10.0, 30.0, 100.0, 300.0, 1000.0)  # exponents of D, round by round
@@ -116,9 +115,8 @@ class FramesValue:
         error, largest = float((errors / weights).sum()), float(norms.max())
         if not (np.isfinite(error) and np.isfinite(largest) and error > 0):
             return REFUSED, np.zeros_like(flat)
-        shares = (norms / largest) ** self.power
-        value = np.log(error) + np.log(largest) + np.log(shares.sum()) / self.power
-        cells = shares / norms / shares.sum()
+        size, slope = log_norm(norms.ravel(), self.power)
+        cells = slope.reshape(norms.shape)
         variances = 1.0 / weights / error
         slopes = [
             2.0
@@ -128,7 +126,9 @@ class FramesValue:
             for i, frame in enumerate(frames)
         ]
         rest = along(squares, cells) * weights - errors * variances
-        return float(value), np.concatenate([*(one.ravel() for one in slopes), rest.ravel()])
+        return float(np.log(error)) + size, np.concatenate(
+            [*(one.ravel() for one in slopes), rest.ravel()]
+        )
 
     def _error_slope(
         self, i: int, variances: Array, sides: list[list[Array]], products: list[list[Array]]

@@ -273,7 +273,11 @@ class Operator(MatrixFace):
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``, the least-squares estimate of the cells, minimum norm."""
-        return least_squares(self.to_dense(), self.checked_answers(answers))
+        return self._apply(self._solve, answers, self.shape[0], "answers")
+
+    def _solve(self, answers: Array) -> Array:
+        """Return ``A⁺ @ answers`` for a checked (m, j) array."""
+        return least_squares(self.to_dense(), answers)
 
     def checked_answers(self, answers: Numbers) -> Array:
         """Return answers as a float array whose first axis matches the rows, or refuse."""
@@ -305,8 +309,14 @@ class Operator(MatrixFace):
 
     def estimate(self, workload: "Operator", answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
-        multiples, checked = self.own_multiples(workload), self.checked_answers(answers)
-        return None if multiples is None else (checked.T * multiples).T
+        checked = self.checked_answers(answers)
+        found = self._estimate(workload, as_columns(checked))
+        return found[:, 0] if found is not None and checked.ndim == 1 else found
+
+    def _estimate(self, workload: "Operator", answers: Array) -> Array | None:
+        """Return the same for a checked (m, j) array."""
+        multiples = self.own_multiples(workload)
+        return None if multiples is None else multiples[:, None] * answers
 
     def own_multiples(self, workload: "Operator") -> Array | None:
         """Return c with ``W = diag(c) A`` where every row stands alone, else None.

@@ -102,7 +102,6 @@ def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Ar
 
 
 def check_finite(matrix: Array) -> None:
-    """Refuse NaN and infinity."""
     if not np.isfinite(matrix).all():
         raise ValueError(
             f"matrix of shape {matrix.shape} contains NaN or infinity: expected finite numbers. "

@@ -44,12 +44,7 @@ def numbered(rows: Integers, most: int = 8) -> str:
 def check_contained(
     outside: float, total: float, tolerance: float = CONTAINMENT_TOLERANCE, which: str = ""
 ) -> None:
-    """Refuse a workload with part of its rows outside the strategy's row space.
-
-    `outside`, `total`: squared Frobenius norms of ``W - W A⁺ A`` and of W; `tolerance`: largest
-    relative distance, a ratio of norms, that passes; `which`: the rows in brackets, where they are
-    known.
-    """
+    """Refuse a workload with part of its rows outside the strategy's row space."""
     if outside > tolerance**2 * total:
         raise RowSpaceError(
             f"matrix does not determine the workload: {np.sqrt(outside / total):.2g} of its norm "
@@ -61,11 +56,7 @@ def check_contained(
 def check_rows_contained(
     outside: Array, total: Array, tolerance: float = CONTAINMENT_TOLERANCE
 ) -> None:
-    """Refuse rows of which a part lies outside: a faint one would vanish beside the norms of all.
-
-    `outside`, `total`: (q,), squared norms of the rows of ``W - W A⁺ A`` and of W; `tolerance`:
-    largest relative distance, a ratio of norms, that passes.
-    """
+    """Refuse rows partly outside, one by one: beside the norms of all a faint one would vanish."""
     which = np.flatnonzero(outside > tolerance**2 * total)
     if len(which):
         lost, whole = float(outside[which].sum()), float(total[which].sum())
@@ -295,7 +286,6 @@ def is_explicit(matrix: Operator) -> bool:
 
 
 def check_columns(workload: Operator, matrix: Operator) -> None:
-    """Refuse a matrix over other cells than the workload's."""
     if workload.shape[1] != matrix.shape[1]:
         raise ValueError(
             f"matrix has {matrix.shape[1]} columns: expected {workload.shape[1]}, one for each "
@@ -339,24 +329,12 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _RowBasis:
-    """Coordinates of a matrix's rows, and what finds those of others.
+    """Coordinates of a matrix's rows, and what finds those of others."""
 
-    Attributes
-    ----------
-    lengths : ndarray of shape (m,)
-        Norms of the rows.
-    chosen : ndarray of shape (r,)
-        Rows that are independent.
-    corner : ndarray of shape (r, r)
-        Their coordinates at length one, lower triangular.
-    measured : ndarray of shape (m, r)
-        Coordinates of all rows.
-    """
-
-    lengths: Array
-    chosen: Integers
-    corner: Array
-    measured: Array
+    lengths: Array  # (m,): norms of the rows
+    chosen: Integers  # (r,): rows that are independent
+    corner: Array  # (r, r): their coordinates at length one, lower triangular
+    measured: Array  # (m, r): coordinates of all rows
 
 
 _BASES: "WeakKeyDictionary[Operator, _RowBasis]" = WeakKeyDictionary()
@@ -384,7 +362,6 @@ def _row_basis(matrix: Operator) -> _RowBasis:
 
 
 def factorisation_seconds(rows: int) -> float:
-    """Return the seconds that the inner products of some rows take to be factorised."""
     return FACTORED * float(rows) ** 3
 
 
@@ -397,7 +374,6 @@ def takes_long(matrix: Operator, more: float = 0.0) -> bool:
 
 
 def check_rows(matrix: Operator) -> None:
-    """Refuse more rows than can be factorised in a bearable time."""
     rows = matrix.shape[0]
     most = int(np.cbrt(LONGEST / FACTORED))
     check_seconds(

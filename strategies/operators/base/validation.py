@@ -78,10 +78,7 @@ def checked_form(name: str, matrix: object) -> sparse.csr_array:
             f"{name} has arrays that point outside of its shape or do not fit together ({error}). "
             f"Build it anew, with scipy.sparse.csr_array((data, (rows, columns)), shape) say."
         ) from None
-    if np.dtype(form.dtype).kind not in "biuf":
-        raise TypeError(
-            f"{name} has dtype {form.dtype}: expected real numbers (bool, integer or float)."
-        )
+    _check_real(name, form.dtype)
     if form.format not in COMPRESSED:
         form = form.tocoo()
         _check_places(name, form.coords, form.shape)
@@ -137,7 +134,7 @@ def real_array(name: str, values: object, ndim: int) -> Real:
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}): expected {ndim}."
         )
-    _check_real(name, array)
+    _check_real(name, array.dtype)
     if array.dtype.kind == "u" and array.max(initial=0) > LARGEST_INTEGER:
         raise ValueError(f"{name} has integers of 2**63 or more: expected smaller ones, or floats.")
     if array.dtype.kind == "f":
@@ -164,10 +161,10 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
     return memory.reshape(array.shape, order=order)
 
 
-def _check_real(name: str, array: NDArray[Any]) -> None:
-    if array.dtype.kind not in "biuf":
+def _check_real(name: str, dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "biuf":
         raise TypeError(
-            f"{name} has dtype {array.dtype}: expected real numbers (bool, integer or float)."
+            f"{name} has dtype {dtype}: expected real numbers (bool, integer or float)."
         )
 
 
@@ -246,7 +243,7 @@ def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -
     `shape`: of the operator that they go with.
     """
     array = plain_array(name, values)
-    _check_real(name, array)
+    _check_real(name, array.dtype)
     if array.ndim not in (1, 2) or array.shape[0] != length:
         raise ValueError(
             f"{name} has shape {array.shape}: expected ({length},) or ({length}, j) to match an "
@@ -263,7 +260,6 @@ def densified(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:
 
 
 def as_shape(rows: int, columns: int) -> tuple[int, int]:
-    """Return a shape as exact Python integers."""
     return int(rows), int(columns)
 
 

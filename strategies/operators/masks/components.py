@@ -40,7 +40,6 @@ class MaskRows:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes."""
         return tuple(int(mask.shape[1]) for mask in self.masks)
 
     @property
@@ -62,13 +61,11 @@ class MaskRows:
         return np.asarray(self.mix.multiply(self.mix).sum(axis=0), dtype=np.float64).ravel()
 
     def mixed(self, left: Array | sparse.csr_array) -> "MaskRows":
-        """Return the rows ``left @ self`` for a sparse or dense left matrix."""
         mix = sparse.csr_array(left.astype(np.float64))
         mix = mix if self.mix is None else sparse.csr_array(mix @ self.mix)
         return MaskRows(self.masks, mix, self.groups)
 
     def scaled(self, weights: Numbers) -> "MaskRows":
-        """Return the rows, each times its weight, for weights of shape (q,)."""
         return self.mixed(sparse.csr_array(sparse.diags_array(weights.astype(np.float64))))
 
 

@@ -46,11 +46,9 @@ class Energies:
 
     @property
     def total(self) -> float:
-        """``||W||_F²``."""
         return float(prod(self.sizes)) * float(self.values.sum())
 
     def scaled(self, square: float) -> "Energies":
-        """Return the energies of a workload times a number, given its square."""
         return positive_energies(self.sizes, self.sets, square * self.values, self.is_invariant)
 
 
@@ -93,7 +91,6 @@ def positive_energies(
 
 
 def products_over(sets: Bools, factors: Array) -> Array:
-    """Return ``Π_{i in U} factors_i`` of every set, shape (u,)."""
     result = np.ones(len(sets))
     for column, factor in zip(sets.T, factors, strict=True):
         result[column] *= factor
@@ -114,10 +111,8 @@ def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energ
     for chosen, attributes, subsets in subset_blocks(sets):
         below.append(as_sets(attributes, subsets, d))
         owners.append(np.repeat(shares[chosen], len(subsets)))
-    table = np.concatenate(below)
-    first, number = unique_rows(table)
-    distinct = table[first]
-    values = np.bincount(number, weights=np.concatenate(owners), minlength=len(first))
+    distinct, number = distinct_sets(np.concatenate(below))
+    values = np.bincount(number, weights=np.concatenate(owners), minlength=len(distinct))
     return positive_energies(sizes, distinct, values * products_over(distinct, exact - 1), True)
 
 
@@ -162,7 +157,6 @@ def may_be_tables(widths: Longs, sizes: tuple[int, ...]) -> bool:
 
 
 def distinct_sets(sets: Bools) -> tuple[Bools, Longs]:
-    """Return the distinct attribute sets, and the number of each row's."""
     first, number = unique_rows(sets)
     return sets[first], number
 
@@ -215,7 +209,6 @@ def line_gram_energies(gram: Array, sizes: tuple[int, ...] | None) -> Energies |
 
 
 def split_energies(mean: float, whole: float, n: int, is_even: bool) -> Energies:
-    """Return the energies of one attribute from those of the mean column and of all."""
     rest = whole - mean
     values = np.array([mean, rest if rest > NEGLIGIBLE * whole else 0.0]) / n
     return positive_energies((n,), LINE, values, is_even)
@@ -241,7 +234,6 @@ def _is_even(form: Operator) -> bool:
 
 
 def product_energies(parts: Sequence[Energies | None]) -> Energies | None:
-    """Return the energies of a Kronecker product of workloads."""
     known = [part for part in parts if part is not None]
     count, width = prod(len(p.values) for p in known), sum(len(p.sizes) for p in known)
     if len(known) < len(parts) or count * width > MOST_FLAGS:
@@ -256,13 +248,11 @@ def product_energies(parts: Sequence[Energies | None]) -> Energies | None:
 
 
 def summed_energies(parts: Sequence[Energies | None]) -> Energies | None:
-    """Return the energies of workloads on top of each other."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or len({part.sizes for part in known}) > 1:
         return None
-    table = np.concatenate([part.sets for part in known])
-    first, number = unique_rows(table)
+    sets, number = distinct_sets(np.concatenate([part.sets for part in known]))
     every = np.concatenate([part.values for part in known])
     values = np.bincount(number, weights=every).astype(np.float64)
     whole = all(part.is_invariant for part in known)
-    return replace(known[0], sets=table[first], values=values, is_invariant=whole)
+    return replace(known[0], sets=sets, values=values, is_invariant=whole)

@@ -12,7 +12,7 @@ cell known, the branch is cut. A search that would be longer than its limit ends
 which is a proved bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations_with_replacement
@@ -108,7 +108,6 @@ def separate_parts(gram: Array, groups: Longs | None) -> list[Longs]:
 
 
 def search_seconds(masks: Sequence[Masks]) -> float:
-    """Return the seconds that the search may take on the reference machine."""
     varied = [one for one in map(distinct_codes, masks) if not one.all()]
     entries = table_entries(varied)
     if entries > MOST_ENTRIES:
@@ -123,7 +122,6 @@ def rounded_up(square: float, left: Array | Longs) -> Heaviest:
 
 
 def exact_squares(left: Longs, columns: Longs) -> list[int]:
-    """Return the squared norms of ``left @ columns`` as Python integers."""
     if np.abs(left.astype(np.float64)).sum(axis=1).max(initial=0.0) >= 2.0**62:
         left = left.astype(object)  # sums beyond 64 bits
     values = left @ columns
@@ -177,16 +175,11 @@ def table_entries(masks: Sequence[Masks]) -> int:
 
 def pair_tables(gram: Array, masks: Sequence[Masks]) -> list[Table]:
     """Return the tables whose sum at a cell is its ``v_cᵀ H v_c``, one for each union of sets."""
-    tables: dict[tuple[int, ...], Array] = {}
     joint = [(own, rows, joint_codes(masks, own, rows)) for own, rows in tested_sets(masks)]
-    for (one, rows, left), (other, others, right) in combinations_with_replacement(joint, 2):
-        block = gram[np.ix_(rows, others)] * (1.0 if one == other else 2.0)
-        union, table = pair_table(block, one, left, other, right)
-        if union in tables:
-            tables[union] += table
-        else:
-            tables[union] = table
-    return list(tables.items())
+    return joined(
+        pair_table(gram[np.ix_(rows, others)] * (1.0 + (one != other)), one, left, other, right)
+        for (one, rows, left), (other, others, right) in combinations_with_replacement(joint, 2)
+    )
 
 
 def joint_codes(masks: Sequence[Masks], attributes: tuple[int, ...], rows: Longs) -> Array:
@@ -277,8 +270,7 @@ class Search:
         return cells[tied] if np.count_nonzero(tied) <= MOST_TIES else None
 
 
-def joined(tables: list[Table]) -> list[Table]:
-    """Add up the tables of equal attributes."""
+def joined(tables: Iterable[Table]) -> list[Table]:
     sums: dict[tuple[int, ...], Array] = {}
     for own, table in tables:
         sums[own] = sums[own] + table if own in sums else table

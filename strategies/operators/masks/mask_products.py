@@ -40,11 +40,6 @@ def columns_by_group(masks: Sequence[Masks], groups: Longs, codes: Integers) -> 
 
     Of every group only the attributes that some row of it constrains are looked at, and only its
     own rows are met: a leaf of depth h costs h bits a cell, whatever the domain and the forest.
-
-    `masks`: (o, n_i), one for each attribute; `groups`: (o,), the group of every row; `codes`: (N,
-    d), codes of the cells.
-
-    Of shape (o, N), of int64 ones, at most one a group in each column.
     """
     free = np.stack([mask.all(axis=1) for mask in masks], axis=1)
     found = [_members(masks, free, rows, codes) for rows in members(groups)]
@@ -88,12 +83,7 @@ def _meet(tables: list[Bits], codes: Integers) -> tuple[Longs, Longs]:
 
 
 def met_columns(masks: Sequence[Masks], codes: Integers) -> sparse.csr_array:
-    """Return the columns of rows at the cells given by codes.
-
-    `masks`: (o, n_i), one for each attribute; `codes`: (N, d), codes of the cells.
-
-    Of shape (o, N), of int64 ones.
-    """
+    """Return the columns of rows at the cells given by codes."""
     n_rows = len(masks[0])
     tables = [np.packbits(mask, axis=0).T for mask in masks]
     step = max(1, COLUMN_BITS // max(n_rows, 1))
@@ -122,9 +112,8 @@ PAIRS = 2**20  # pairs of combined rows that meet at once
 def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
     """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
 
-    `left`, `right`: return the masks of A, shape (o, n_i), and of B, shape (p, n_i), for attribute
-    i: asked block by block, so that no more than one block of them is unpacked at a time; `sizes`:
-    attribute sizes ``n_i``.
+    `left`, `right`: return the masks of A and of B for an attribute, asked block by block, so that
+    no more than one block of them is unpacked at a time.
     """
     result = np.ones((len(left(0)), len(right(0))))
     for block in blocks_of(sizes, GRAM_BLOCK):
@@ -138,9 +127,6 @@ def combined_squares(left: sparse.csr_array, masks: MasksOf, sizes: Sequence[int
 
     Only pairs of the rows of A that a row of L combines are met: for a forest's queries, one leaf
     a tree. The largest array has `PAIRS` entries, or the square of the most terms in a row of L.
-
-    `left`: (q, o), L; `masks`: return the masks of A, shape (o, n_i), for attribute i; `sizes`:
-    attribute sizes ``n_i``.
     """
     terms = np.diff(left.indptr)
     order, squares = np.argsort(-terms, kind="stable"), np.zeros(left.shape[0])
@@ -162,11 +148,7 @@ def combined_squares(left: sparse.csr_array, masks: MasksOf, sizes: Sequence[int
 
 
 def repeated_gram(rows: sparse.csr_array, counts: Longs, work: int) -> Array:
-    """Return ``A.T @ A`` from the distinct rows of A, dense or sparse, whichever is cheaper.
-
-    `rows`: (o, n), the distinct rows; `counts`: (o,), how often each occurs in A; `work`:
-    multiply-adds of the sparse product.
-    """
+    """Return ``A.T @ A`` from the distinct rows of A, dense or sparse, whichever is cheaper."""
     form = rows.astype(np.float64)
     o, n = form.shape
     if work > o * n * n / 20 and fits((o, n), 16):
@@ -189,11 +171,7 @@ def numbered_groups(groups: Integers, n_rows: int) -> Longs:
 
 
 def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]]) -> None:
-    """Refuse groups in which two rows share a cell.
-
-    `numbers`: (o,), the group of every row, as `numbered_groups` returns it; `masks_of`: returns
-    the masks of some rows, one for each attribute; called for one group at a time.
-    """
+    """Refuse groups in which two rows share a cell."""
     for rows in members(numbers):
         pair = overlapping_pair(masks_of(rows))
         if pair is not None:
@@ -204,11 +182,7 @@ def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]])
 
 
 def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
-    """Tell whether the disjoint rows of every group cover the whole domain, by exact counts.
-
-    `groups`: (o,), the group of every row; `widths`: (o, d), codes in every row's mask per
-    attribute; `n_cells`: cells of the domain.
-    """
+    """Tell whether the disjoint rows of every group cover the whole domain, by exact counts."""
     if not len(groups):
         return False
     sums = np.zeros(int(groups.max()) + 1, dtype=object)
@@ -240,7 +214,6 @@ class Halves:
 
     @property
     def cells(self) -> tuple[int, int]:
-        """Cells of each half."""
         return (
             prod(mask.shape[1] for mask in self.left),
             prod(mask.shape[1] for mask in self.right),
@@ -248,12 +221,10 @@ class Halves:
 
     @property
     def distinct_rows(self) -> tuple[int, int]:
-        """Distinct rows of each half."""
         return len(self.left[0]), len(self.right[0]) if self.right else 1
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one product with a vector."""
         (n_left, n_right), (rows, _) = self.cells, self.distinct_rows
         return n_left * n_right * rows + len(self.left_index) * max(n_left, n_right)
 

@@ -30,7 +30,6 @@ class DistinctMasks:
 
     @classmethod
     def of(cls, mask: Bools) -> "DistinctMasks":
-        """Read them off the rows' masks, shape (o, n_i)."""
         first, number = unique_rows(mask)
         return cls(sparse.csr_array(mask[first] / mask.shape[1]), number)
 
@@ -42,10 +41,6 @@ class DistinctMasks:
 
 def contracted(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> Array:
     """Return ``<⊗_i mask_i / n_i, table>`` for rows given by the number of their mask.
-
-    `picked`: (r,), one for each attribute of the table, in its order; `table`: (Π n_i, k).
-
-    Of shape (r, k).
 
     Attributes of few masks a code come first. Rows are taken in parts, such that what is left
     of the table for all prefixes stays below an eighth of the memory cap.

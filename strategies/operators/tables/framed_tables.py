@@ -20,9 +20,7 @@ from numpy.typing import ArrayLike
 from strategies.operators.base.arrays import (
     Array,
     Bools,
-    Numbers,
     Real,
-    as_columns,
     check_allocation,
     over_cells,
 )
@@ -64,24 +62,19 @@ class FramedTables(WeightedTables):
         super().__init__([part.shape[1] for part in parts], attribute_sets, weights)
 
     def with_weights(self, weights: Sequence[float]) -> Self:
-        """Return the same tables with other weights."""
         return type(self)(self.factors, self.attribute_sets, weights)
 
     def factor(self, i: int) -> Real:
-        """Return ``B_i``."""
         return self.factors[i].array
 
     def factor_rows(self, i: int) -> int:
-        """Return the number of its rows."""
         return self.factors[i].shape[0]
 
     def factor_norm(self, i: int, norm: Norm) -> float:
-        """Return its largest column norm, L1 or squared L2, exact where it is of integers."""
         largest = self._code_norms[norm][i].max()
         return float(largest) if isinstance(largest, np.floating) else int(largest)
 
     def factor_squares(self, i: int) -> Array:
-        """Return the squared L2 norms of its rows."""
         return self.factors[i].row_squares()
 
     @property
@@ -112,17 +105,14 @@ class FramedTables(WeightedTables):
         return sums if norm == "l1" else np.sqrt(sums)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
-        """Return the norm of every column where all columns of every factor are alike."""
         used = {i for chosen in self.attribute_sets for i in chosen}
         even = all(np.ptp(self._code_norms[norm][i]) == 0 for i in used)
         return self.sensitivity(norm) if even else None
 
     def rounded(self, scale: int) -> Operator:
-        """Return integer weights over factors of integers, else every entry rounded."""
         return super().rounded(scale) if self.is_integral else Operator.rounded(self, scale)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact sensitivity of integer weights and factors, as a Python integer."""
         if not self.is_integral:
             raise ValueError("factors hold no integers: expected rounded ones.")
         return super().integer_sensitivity(norm)
@@ -161,16 +151,13 @@ class FramedTables(WeightedTables):
         """Tell whether an attribute's frame spans all rows over its codes."""
         return self.frame_inverses is not None and self._lost_directions[i] is None
 
-    def least_squares(self, answers: Numbers) -> Array:
-        """Return ``A⁺ @ answers``, axis by axis where that is the inverse of least norm."""
+    def _solve(self, answers: Array) -> Array:
         if not self.has_cheap_inverse:
-            return super().least_squares(answers)
-        checked = self.checked_answers(answers)
-        n, k = self.shape[1], as_columns(checked).shape[1]
+            return super()._solve(answers)
+        n, k = self.shape[1], answers.shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
         every = list(range(len(self.factors)))
-        cells = self.table(every, self.frame_inverses or (), self.set_parts(checked)).reshape(n, k)
-        return cells[:, 0] if checked.ndim == 1 else cells
+        return self.table(every, self.frame_inverses or (), self.set_parts(answers)).reshape(n, k)
 
     def table(self, chosen: Sequence[int], sides: Sequence[Array], parts: Parts) -> Array:
         """Return an estimated table with a matrix (·, 1 + r_i) along each axis."""
@@ -193,7 +180,6 @@ class FramedTables(WeightedTables):
         return errors if rows.mix is None else np.asarray(rows.mix.multiply(rows.mix) @ errors)
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return ``||W A⁺||_F²``, for stacked Kronecker products without their rows."""
         blocks = self._blocks(workload)
         if blocks is None:
             return super().error_trace(workload)
@@ -217,22 +203,17 @@ class FramedTables(WeightedTables):
         return total
 
     def has_rule_for(self, workload: Operator) -> bool:
-        """Tell whether rows split along attributes, refusing those outside the row space."""
         known = self._blocks(workload) is not None or self._mask_rows(workload) is not None
         return known and self.error_trace(workload) is not None
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
-        checked = self.checked_answers(answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
         if not self.has_rule_for(workload):
-            return super().estimate(workload, checked)
-        parts, blocks = self.set_parts(checked), self._blocks(workload)
+            return super()._estimate(workload, answers)
+        parts, blocks = self.set_parts(answers), self._blocks(workload)
         if blocks is None:
-            result = answers_from(workload, self._residuals(parts), self.domain_sizes)
-        else:
-            tables = [self._block_answers(block, weight, parts) for weight, block in blocks]
-            result = np.concatenate(tables)
-        return result[:, 0] if result is not None and checked.ndim == 1 else result
+            return answers_from(workload, self._residuals(parts), self.domain_sizes)
+        tables = [self._block_answers(block, weight, parts) for weight, block in blocks]
+        return np.concatenate(tables)
 
     def _blocks(self, workload: Operator) -> list[tuple[float, Kronecker]] | None:
         """Return the workload's products over these attributes, None where it is no such stack."""
@@ -277,7 +258,6 @@ class FramedTables(WeightedTables):
         return float(sums[0]), residual if residual > PARALLEL * sums[0] else 0.0
 
     def _block_errors(self, block: Kronecker, weight: float) -> Array:
-        """Return the errors of a product's rows: sums over sets of products over attributes."""
         check_allocation("errors of rows", (block.shape[0], 3))
         if not weight:
             return np.zeros(block.shape[0])
@@ -285,7 +265,6 @@ class FramedTables(WeightedTables):
         return weight**2 * self._summed(pairs, np.multiply.outer, np.ones(())).ravel()
 
     def _mask_errors(self, rows: MaskRows) -> Array:
-        """Return the errors of rows of masks."""
         pairs = []
         for i, mask in enumerate(rows.masks):
             first, number = unique_rows(mask)
@@ -314,7 +293,6 @@ class FramedTables(WeightedTables):
         return errors
 
     def _block_answers(self, block: Kronecker, weight: float, parts: Parts) -> Array:
-        """Return the answers of a product's rows, (rows, k)."""
         if not weight:
             return np.zeros((block.shape[0], next(iter(parts.values())).shape[-1]))
         coordinates = [self.coordinates(i, factor) for i, factor in enumerate(block.factors)]

@@ -115,7 +115,6 @@ class Marginals(ProductTables):
         return len(self.weights) * self.shape[1]
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells: one entry for each marginal and cell."""
         codes = cell_codes(cells, self.domain_sizes)
         check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
         rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
@@ -135,7 +134,6 @@ class Marginals(ProductTables):
         return self.columns(np.arange(self.shape[1]))
 
     def row_gram(self) -> Array:
-        """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
         return super().row_gram() if fits(self.shape) else self.by_rows.row_gram()
 
     @cached_property
@@ -149,7 +147,6 @@ class Marginals(ProductTables):
         return np.asarray(contained(sets, self.set_table) @ np.asarray(shares), dtype=np.float64)
 
     def residuals(self, answers: Numbers) -> Residuals:
-        """Return the components of ``A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
         tables = self.split(as_columns(checked))
         raw = residual_answers(self.domain_sizes, self.attribute_sets, self.weights, tables)
@@ -184,7 +181,6 @@ class Marginals(ProductTables):
 
 @rows_product.register
 def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
-    """Return ``outer @ other.T`` by the rows' masks, where they take less than the entries."""
     (m, n), sizes = outer.shape, outer.domain_sizes
     cheaper = m * sum(sizes) <= n * len(outer.weights)
     return cross_gram(outer.by_rows, other) if cheaper else None
@@ -192,21 +188,18 @@ def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
 
 @mask_rows.register
 def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
-    """Return the cells of all marginals as rows of masks, where those are few."""
     cheap = split_cheaply(workload.domain_sizes, workload.attribute_sets)
     return mask_rows(workload.by_rows) if cheap else None
 
 
 @structure_energies.register
 def marginals_energies(workload: Marginals) -> Energies | None:
-    """Return the energies from the subsets of the attribute sets: no row is listed."""
     squares = np.asarray(workload.weights, dtype=np.float64) ** 2
     return table_energies(workload.domain_sizes, workload.set_table, squares)
 
 
 @kronecker_blocks.register
 def marginals_blocks(workload: Marginals) -> list[tuple[float, Kronecker]] | None:
-    """Return one product of identities and totals for each table, where they are few."""
     if len(workload.weights) > MOST_BLOCKS:
         return None
     sizes = workload.domain_sizes
@@ -228,7 +221,6 @@ def marginals_blocks(workload: Marginals) -> list[tuple[float, Kronecker]] | Non
 def marginals_answers(
     workload: Marginals, residuals: Residuals, sizes: tuple[int, ...]
 ) -> Array | None:
-    """Return the tables themselves, over their own domain."""
     return answers_of_tables(workload, residuals) if workload.domain_sizes == sizes else None
 
 

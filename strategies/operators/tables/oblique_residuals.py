@@ -81,7 +81,6 @@ class CodeDifferences(ProductTables):
         return values[number[len(own) :]]
 
     def residuals(self, answers: Numbers) -> Residuals:
-        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
         tables = self.split(as_columns(self.checked_answers(answers)))
         values, result = self.eigenvalues(self.set_table), {}
         for chosen, weight, key, value, table in zip(
@@ -214,7 +213,6 @@ class ObliqueResiduals(CodeDifferences, FramedTables):
         return all(np.allclose(z, 1.0 / len(z), rtol=1e-12, atol=0.0) for z in firsts)
 
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
-        """Return the sets measured of some attributes, and their squared column norms."""
         others = [i for i in range(len(self.factors)) if i not in used]
         below = ~self.set_table[:, others].any(axis=1) & (self.set_scales > 0)
         return self.set_table[below], self.set_scales[below] ** 2

@@ -150,12 +150,10 @@ class JointSolve:
 
 
 def joined(parts: Sequence[Longs]) -> Longs:
-    """Return arrays of numbers one after the other, none at all as an empty one."""
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def subsets(table: Table) -> Iterator[Table]:
-    """Yield all subsets of a table's attributes, the smallest first."""
     return (chosen for k in range(len(table) + 1) for chosen in combinations(table, k))
 
 

@@ -131,7 +131,6 @@ class ProductMarginals(FramedTables):
         return tuple(lost)
 
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
-        """Return all sets of some attributes below a table, and λ_U of each."""
         sets = self._subsets(used)
         values = self._values(sets)
         return sets[values > 0], values[values > 0]
@@ -179,7 +178,6 @@ class ProductMarginals(FramedTables):
         return inverse
 
     def _subsets(self, chosen: Sequence[int]) -> Bools:
-        """Return all sets of some attributes, the last one fastest."""
         check_allocation("sets of attributes", (2 ** len(chosen), len(self.weights)))
         sets = np.zeros((2 ** len(chosen), len(self.factors)), dtype=bool)
         numbers = np.arange(len(sets))
@@ -332,7 +330,6 @@ class JointMarginals(Stack):
         return Coupling.of(self.blocks)
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Return ``||(W A⁺)_r||²`` for stacked products, each determined by a group."""
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
             return super().row_errors(workload)
@@ -344,7 +341,6 @@ class JointMarginals(Stack):
         return np.concatenate(parts)
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return ``||W A⁺||_F²``, for stacked products without their rows."""
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
             return super().error_trace(workload)
@@ -353,13 +349,11 @@ class JointMarginals(Stack):
             total += weight**2 * (own - coupling.gain(self.blocks, group, rows))
         return total
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
-        checked = self.checked_answers(answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
         found, coupling = self._placed(workload), self.coupling
         if found is None or coupling is None:
-            return super().estimate(workload, checked)
-        own = self.split(as_columns(checked))
+            return super()._estimate(workload, answers)
+        own = self.split(answers)
         seen = [coupling.seen(*pair) for pair in zip(self.blocks, own, strict=True)]
         step = linalg.solve_triangular(coupling.root, seen[1] - seen[0], lower=True)
         parts = []
@@ -367,8 +361,7 @@ class JointMarginals(Stack):
             alone = estimate(rows, self.blocks[group], own[group])
             moved = coupling.gain_rows(self.blocks, group, rows).T @ step
             parts.append(weight * (alone + (moved if group == 0 else -moved)))
-        result = np.concatenate(parts)
-        return result[:, 0] if checked.ndim == 1 else result
+        return np.concatenate(parts)
 
     def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int, float]] | None:
         """Return a workload's products, each with the group that determines it and its trace."""

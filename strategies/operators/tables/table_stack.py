@@ -16,7 +16,6 @@ from scipy import linalg, sparse
 from strategies.operators.base.arrays import (
     Array,
     Integers,
-    as_columns,
     check_allocation,
     cut,
     over_cells,
@@ -120,7 +119,6 @@ class TableStack(Operator):
 
     @property
     def is_binary(self) -> bool:
-        """True where every block is."""
         return all(block.is_binary for block in self.blocks)
 
     # Action ---------------------------------------------------------------------------------
@@ -143,7 +141,6 @@ class TableStack(Operator):
         return cut(rows, (block.shape[0] for block in self.blocks))
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells: those of the blocks at the tables' cells."""
         codes = cell_codes(cells, self.sizes)
         check_allocation("columns of tables", (self.shape[0], len(codes)))
         found = []
@@ -170,30 +167,25 @@ class TableStack(Operator):
         return sums if norm == "l1" else np.sqrt(sums)
 
     def _powers(self, norm: Norm) -> list[tuple[Table, Array]]:
-        """Return sums of entries' powers at the cells of every table."""
         power = 1 if norm == "l1" else 2
         pairs = zip(self.attribute_sets, self.blocks, strict=True)
         return [(chosen, block.column_norms(norm) ** power) for chosen, block in pairs]
 
     @cached_property
     def _largest(self) -> dict[Norm, float]:
-        """The largest sums of powers."""
         return {norm: largest_sum(self.sizes, self._powers(norm)) for norm in ("l1", "l2")}
 
     def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm, or the tables' combined bound above it."""
         largest = float(self._largest[norm])
         return largest if norm == "l1" else float(np.sqrt(largest))
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """Tell whether tables can be added up, one attribute after the other."""
         return elimination(self.sizes, self.attribute_sets) is not None
 
     def rounded(self, scale: int) -> Operator:
         return self.with_blocks([block.rounded(scale) for block in self.blocks])
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or a bound above it where tables are too many."""
         pairs = zip(self.attribute_sets, self.blocks, strict=True)
         sums = [(chosen, block.integer_column_sums(norm)) for chosen, block in pairs]
         check_range(float(sum(int(values.max(initial=0)) for _, values in sums)))
@@ -218,7 +210,6 @@ class TableStack(Operator):
         return (solve, [basis for basis, _ in pairs]) if solve.is_determined else None
 
     def _estimates(self, answers: Array) -> list[Array]:
-        """Return the estimate of every table's columns, (r, k)."""
         assert self._joint is not None
         solve, bases = self._joint
         parts = zip(bases, self.split(answers), strict=True)
@@ -244,7 +235,6 @@ class TableStack(Operator):
         return found
 
     def has_rule_for(self, workload: Operator) -> bool:
-        """Tell whether a workload asks for rows of these tables, all of full column rank."""
         return self._above(workload) is not None
 
     def row_errors(self, workload: Operator) -> Array | None:
@@ -254,7 +244,6 @@ class TableStack(Operator):
         return np.concatenate([self._errors(t, block.matmat(part)) for t, part, block in found])
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return ``||W A⁺||_F²``, from Grams where tables have more rows than cells."""
         found = self._above(workload)
         if found is None:
             return super().error_trace(workload)
@@ -266,14 +255,12 @@ class TableStack(Operator):
         own, shared = self._joint[0].whitened(t, rows)
         return np.asarray((own**2).sum(axis=1) + (shared**2).sum(axis=1))
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
-        found, checked = self._above(workload), self.checked_answers(answers)
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        found = self._above(workload)
         if found is None:
-            return super().estimate(workload, checked)
-        estimates = self._estimates(as_columns(checked))
-        result = np.concatenate([b.matmat(part @ estimates[t]) for t, part, b in found])
-        return result[:, 0] if checked.ndim == 1 else result
+            return super()._estimate(workload, answers)
+        estimates = self._estimates(answers)
+        return np.concatenate([b.matmat(part @ estimates[t]) for t, part, b in found])
 
 
 def sum_to_table(values: Array, table: Table, chosen: Table, sizes: Sequence[int]) -> Array:
@@ -302,20 +289,17 @@ def as_tables(workload: Operator) -> TableStack | None:
 
 @as_tables.register
 def own_tables(workload: TableStack) -> TableStack:
-    """Return the tables themselves."""
     return workload
 
 
 @as_tables.register
 def scaled_tables(workload: Scaled) -> TableStack | None:
-    """Return the inner tables, each block times the weight."""
     inner = as_tables(workload.inner)
     return inner and inner.with_blocks([Scaled(workload.weight, one) for one in inner.blocks])
 
 
 @as_tables.register
 def weighted_tables(workload: RowScaled) -> TableStack | None:
-    """Return the inner tables, each row times its weight."""
     inner = as_tables(workload.inner)
     if inner is None:
         return None
@@ -347,7 +331,6 @@ def product_tables(workload: Kronecker) -> TableStack | None:
 
 @as_tables.register
 def stacked_tables(workload: Stack) -> TableStack | None:
-    """Return the tables of all blocks, None where one is none."""
     found = [as_tables(block) for block in workload.blocks]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or len({one.sizes for one in known}) > 1:
@@ -358,7 +341,6 @@ def stacked_tables(workload: Stack) -> TableStack | None:
 
 @rows_product.register
 def table_rows_product(outer: TableStack, other: Operator) -> Array | None:
-    """Return ``outer @ other.T`` where the other's rows are tables too."""
     tables = as_tables(other)
     return None if tables is None or tables.sizes != outer.sizes else table_products(outer, tables)
 

@@ -21,7 +21,6 @@ from strategies.operators.base.arrays import (
     Longs,
     Numbers,
     Real,
-    as_columns,
     check_allocation,
     cut,
     over_cells,
@@ -116,7 +115,6 @@ class WeightedTables(Operator):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows (of all tables) and columns (the domain's), as exact integers."""
         return sum(self.rows), prod(self.domain_sizes)
 
     def _matmat(self, right: Array) -> Array:
@@ -149,7 +147,6 @@ class WeightedTables(Operator):
         return table.reshape(prod(self.domain_sizes[i] for i in chosen), k)
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells: Kronecker products of columns, set by set."""
         codes = cell_codes(cells, self.domain_sizes)
         check_allocation(f"columns of {self.plural}", (len(codes), sum(self.rows), 2))
         used = {i for chosen in self.attribute_sets for i in chosen}
@@ -204,7 +201,6 @@ class WeightedTables(Operator):
         return self.with_weights([round(weight * scale) for weight in self.weights])
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact sensitivity of integer weights, as a Python integer."""
         power = 1 if norm == "l1" else 2
         pairs = zip(self.integer_weights(), self.set_norms(norm), strict=True)
         return int(sum(weight**power * size for weight, size in pairs))
@@ -255,7 +251,6 @@ class ProductTables(WeightedTables):
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
-        """Return the norm of every column: they are all alike."""
         return self.sensitivity(norm) if self.is_diagonal else super().uniform_column_norm(norm)
 
     def column_norms(self, norm: Norm) -> Array:
@@ -264,27 +259,21 @@ class ProductTables(WeightedTables):
         check_allocation("column norms", self.shape[1:])
         return np.full(self.shape[1], self.sensitivity(norm))
 
-    def least_squares(self, answers: Numbers) -> Array:
+    def _solve(self, answers: Array) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
         if not self.is_diagonal:
-            return super().least_squares(answers)
-        answers = self.checked_answers(answers)
-        n, k = self.shape[1], as_columns(answers).shape[1]
+            return super()._solve(answers)
+        n, k = self.shape[1], answers.shape[1]
         check_allocation("the estimate of every cell", (n, max(k, 1)))
         parts = self.residuals(answers).items()
         tables = ((np.flatnonzero(key).tolist(), part) for key, part in parts)
-        result = over_cells(self.domain_sizes, tables, k) / n
-        return result[:, 0] if answers.ndim == 1 else result
+        return over_cells(self.domain_sizes, tables, k) / n
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
-        answers = self.checked_answers(answers)
-        if not self._components_of(workload):
-            return super().estimate(workload, answers)
-        result = answers_from(workload, self.residuals(answers), self.domain_sizes)
-        if result is None:
-            return super().estimate(workload, answers)
-        return result[:, 0] if answers.ndim == 1 else result
+    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
+        result = None
+        if self._components_of(workload):
+            result = answers_from(workload, self.residuals(answers), self.domain_sizes)
+        return super()._estimate(workload, answers) if result is None else result
 
     def _components_of(self, workload: Operator) -> bool:
         """Tell whether rows are known by components, refusing them outside the row space.
@@ -300,7 +289,6 @@ class ProductTables(WeightedTables):
         return True
 
     def has_rule_for(self, workload: Operator) -> bool:
-        """Tell whether rows have a rule, refusing those outside the row space."""
         return (self.is_diagonal and self._has_masks(workload)) or super().has_rule_for(workload)
 
     def _has_masks(self, workload: Operator) -> bool:
@@ -312,7 +300,6 @@ class ProductTables(WeightedTables):
         return True
 
     def _check_masks(self, rows: MaskRows) -> None:
-        """Refuse rows outside the row space, by their energies."""
         self._spanned(components(rows))
 
     def error_trace(self, workload: Operator) -> float | None:
@@ -342,7 +329,6 @@ class ProductTables(WeightedTables):
         return self.errors_of(components_of(workload, rows))
 
     def errors_of(self, parts: Components) -> Array:
-        """Return ``||(W A⁺)_r||²`` of rows known by their energies on the components."""
         values = self._spanned(parts)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return np.asarray(parts.energies @ inverse, dtype=np.float64)

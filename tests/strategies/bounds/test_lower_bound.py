@@ -181,7 +181,7 @@ def test_uniform_weights_are_the_svd_bound() -> None:
 def test_many_cells_keep_uniform_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = np.vstack([np.tri(9), np.arange(9) % 2])
     climbed = lower_bound(Problem.of(workload))
-    monkeypatch.setattr("strategies.bounds.path_climb.LARGEST", 8)
+    monkeypatch.setattr("strategies.bounds.lower_bound.LARGEST", 8)
     uniform = lower_bound(Problem.of(workload))
     assert uniform == uniform_bound(workload.T @ workload)
     assert uniform == pytest.approx(np.linalg.norm(workload, ord="nuc") ** 2 / 9, rel=1e-6)

@@ -224,3 +224,14 @@ def test_very_many_paths_are_bounded_together(monkeypatch, most):
     bound = paths_bound(workload, most=8)
     dense = workload.to_dense()
     assert 0 < bound <= linalg.svdvals(dense).sum() ** 2 / dense.shape[1]
+
+
+def test_grams_of_many_equal_eigenvalues_are_factorised():
+    """Four trees of two attributes each, chained: not every LAPACK driver ends on them."""
+    masks = [np.ones((400, 10), dtype=bool) for _ in range(8)]
+    codes = np.divmod(np.arange(100), 10)
+    for tree in range(4):
+        for attribute, code in zip((tree, tree + 1), codes, strict=True):
+            own = slice(100 * tree, 100 * tree + 100)
+            masks[attribute][own] = code[:, None] == np.arange(10)
+    assert paths_bound(RowKronecker.from_masks(masks)) == pytest.approx(1460.64, rel=1e-3)

@@ -177,7 +177,8 @@ def test_between_the_bound_and_the_optimum_on_thousands() -> None:
 
 
 def check_random_union(generator: np.random.Generator) -> None:
-    from strategies.bounds.pinched_union import problem_union, tables_bound
+    from strategies.bounds.pinched_union import tables_bound
+    from strategies.problem.table_union import problem_union
 
     workload = random_union(generator)
     problem = Problem.of(workload, "l2")
@@ -236,7 +237,8 @@ def test_largest_errors_on_a_thousand() -> None:
 
 
 def check_largest(generator: np.random.Generator) -> None:
-    from strategies.bounds.pinched_union import problem_union, tables_bound
+    from strategies.bounds.pinched_union import tables_bound
+    from strategies.problem.table_union import problem_union
 
     workload = random_union(generator)
     problem = Problem.of(workload, "l2", "max")

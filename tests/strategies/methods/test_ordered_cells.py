@@ -114,7 +114,7 @@ def test_what_is_nearly_ordered_is_not_taken_for_it(kind: str) -> None:
 @pytest.mark.parametrize(("n", "sizes"), [(37, (4, 12)), (24, (4, 8, 16)), (9, (3,))])
 def test_window_loss_and_gradient(n: int, sizes: tuple[int, ...]) -> None:
     gram, windows = some_gram(n), Windows(n, sizes)
-    loss = WindowLoss(gram, windows)
+    loss = WindowLoss(windows, gram)
     generator = np.random.default_rng(0)
     roots = windows.start(generator) * generator.choice([-1.0, 1.0], windows.shape)
     rows = windows.to_sparse(roots * np.abs(roots)).toarray()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import select
 from strategies.methods.marginals import product_marginals
 from strategies.methods.marginals.joint_losses import JointLosses
-from strategies.methods.marginals.product_losses import ProductLosses, TotalLoss
+from strategies.methods.marginals.product_losses import ProductLosses
 from strategies.methods.marginals.product_marginals import basic_sets
 from strategies.operators import (
     AllRanges,
@@ -96,11 +96,11 @@ def test_loss_and_slope_are_those_of_dense_rows(name: str) -> None:
     form = ProductLosses(union, np.arange(len(union.tables)))
     form.measure(basic_sets(form))
     x = np.random.default_rng(0).random(form.size) + 0.1
-    level, slope = TotalLoss(form)(x)
+    level, slope = form(x)
     dense, rows = measured(form, x).to_dense(), workload.to_dense()
     loss = np.abs(dense).sum(axis=0).max() ** 2 * np.sum((rows @ np.linalg.pinv(dense)) ** 2)
     assert np.exp(level) == pytest.approx(loss, rel=1e-8)
-    found = differences(TotalLoss(form), x)
+    found = differences(form, x)
     assert np.allclose(slope, found, rtol=0, atol=1e-6 * np.abs(found).max())
 
 

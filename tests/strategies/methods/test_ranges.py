@@ -47,7 +47,7 @@ def test_means_over_blocks():
 def test_windows_have_the_loss_and_slope_of_a_dense_matrix(sizes):
     ranges, generator = some_ranges(41, 60), np.random.default_rng(1)
     windows = Windows(41, sizes)
-    loss = RangeLoss(ranges, windows)
+    loss = RangeLoss(windows, ranges)
     roots = windows.start(generator) * generator.choice([-1.0, 1.0], windows.shape)
     value, slope = loss(roots)
     matrix = Descent(ranges, sizes, 1, roots).matrix()
