@@ -134,6 +134,7 @@ def command(
     Neither the number of records nor the accuracy on them is printed, for both are private; the
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
+    from mrf_matrix.files.models.model_file import check_fits_a_file
     from mrf_matrix.files.models.save import save_model
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.ledger.listening import describing
@@ -158,7 +159,7 @@ def command(
         # refused before the records are so much as read
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
-    weighed_by = weighing(settings["n_records"], strict=strict)
+    weighed_by = weighing(settings["n_records"], strict=strict, check=check_fits_a_file)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
     with rescued(rescue), weighed_by as verdicts, describing(**words) as charges:
         held = holds_records(settings)

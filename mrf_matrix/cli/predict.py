@@ -109,11 +109,10 @@ def command(
         check_output(output, overwrite=overwrite, reads=(model, data))
     forest = load_model(model)
     if voting is not None:
-        if "voting" not in forest.get_params(deep=False):
-            raise click.ClickException(
-                f"--voting {voting}: {model} holds a model of one rule only. Leave it out."
-            )
-        forest.set_params(voting=voting)
+        try:
+            forest = forest.voted_by(voting)
+        except ValueError as error:
+            raise click.ClickException(f"--voting {voting}: {error}") from error
     check_threshold(threshold, len(forest.classes_), abstain)
     target = forest.domain_.required_target().name
     made = [target, *(f"{target}={label}" for label in forest.classes_.tolist() if proba)]

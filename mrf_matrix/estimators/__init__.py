@@ -38,9 +38,6 @@ if TYPE_CHECKING:
         PrivateForestClassifier as PrivateForestClassifier,
     )
     from mrf_matrix.estimators.released.from_release import from_release as from_release
-    from mrf_matrix.estimators.released.released_forest import (
-        ReleasedForestClassifier as ReleasedForestClassifier,
-    )
     from mrf_matrix.estimators.residual.residual_forest import (
         ResidualForestClassifier as ResidualForestClassifier,
     )

@@ -25,11 +25,14 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.provenance import STRATEGY, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.arrays import checked_forest
 from mrf_matrix.forests.nodes import ARRAYS
-from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
-from mrf_matrix.kinds.model import Fetch, Kind, Known, Model
-from mrf_matrix.mechanisms import CellCounts, Release
+from mrf_matrix.forests.sources.ensembles import Ensemble, distinct_queries, public_queries
+from mrf_matrix.kinds.model import Fetch, Kind, Known, Model, learn
+from mrf_matrix.mechanisms import CellCounts, Release, calibrate
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
 from mrf_matrix.planning.kinds.kind import record_coins
 from mrf_matrix.planning.kinds.words import kind_of
@@ -38,7 +41,7 @@ from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
-from mrf_matrix.release.curator import Curator
+from mrf_matrix.release.curator import Curator, PartyReleases
 from mrf_matrix.release.questions import Cells, Table
 from mrf_matrix.release.transcript import Transcript
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
@@ -49,8 +52,10 @@ from mrf_matrix.voting.ensemble_votes import (
 )
 from mrf_matrix.voting.intervals import Margins, leading_margins
 from mrf_matrix.voting.margin_widths import half_widths
-from mrf_matrix.voting.voting import SHRINKAGES, NoiseAwareVoting, Shrinkage
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
+from strategies import Strategy
 from strategies.operator_files import decode, encode
+from strategies.operators import Scaled
 
 INTEGERS = "<i4"
 MOST_ENSEMBLES = 1000
@@ -131,6 +136,11 @@ class MatrixPosterior:
     voting: NoiseAwareVoting = "hard"
     shrinkage: Shrinkage = "none"
 
+    @property
+    def rule(self) -> tuple[NoiseAwareVoting, Shrinkage]:
+        """Voting and shrinkage."""
+        return self.voting, self.shrinkage
+
     def votes(self, codes: Codes) -> Array:
         """Return the votes of every record, (b, k)."""
         parts = [(one.features, one.leaves) for one in self.ensembles]
@@ -173,19 +183,27 @@ class Matrix(Kind):
 
     def margins(self, posterior: MatrixPosterior, codes: Codes, level: float) -> Margins:
         """Return leading classes, margins in votes, and widths of their known law."""
-        voting, shrinkage = posterior.voting, posterior.shrinkage
-        if voting != "weight" or shrinkage != "none":
+        if posterior.rule != ("weight", "none"):
+            voting, shrinkage = posterior.rule
             raise ValueError(
                 f"voting={voting!r}, shrinkage={shrinkage!r}: intervals are known for weight votes "
                 f"of unbiased leaves only. Expected voting='weight', shrinkage='none'. Both come "
-                f"after the measurement of this classifier: set_params(...) costs nothing here."
+                f"after the measurement: voted_by('weight', 'none') costs nothing."
             )
-        for one in posterior.ensembles:
-            _ = one.release  # refuses where the noise is not known
         votes = posterior.votes(codes)
         return leading_margins(
             votes, half_widths(posterior.ensembles, codes, level, votes.shape[1])
         )
+
+    def voted_by(self, model: Model, voting: str | None, shrinkage: str | None) -> Model:
+        """Return a model whose leaves are used in another way."""
+        plan, known = model.plan, model.posterior
+        rule = one_word("voting", voting or known.voting, NOISE_AWARE_VOTINGS)
+        shrunk = one_word("shrinkage", shrinkage or known.shrinkage, SHRINKAGES)
+        if isinstance(plan, MatrixPlan):  # that of parties says nothing of shrinkage
+            plan = replace(plan, shrinkage=shrunk)
+        used = replace(known, voting=rule, shrinkage=shrunk)
+        return replace(model, plan=plan.voted_by(rule), posterior=used)
 
     def public(self, plan: Plan) -> tuple[str, ...]:
         """Return what the claim takes for public; a structure that was paid for is not."""
@@ -336,17 +354,26 @@ def used_by(plan: Plan, shrinkage: Shrinkage, coins: tuple[int, ...] = ()) -> Ma
     return MatrixPlan(**known, shrinkage=shrinkage, coins=coins)
 
 
-def voted_by(model: Model, voting: NoiseAwareVoting, shrinkage: Shrinkage) -> Model:
-    """Return a model with leaves that are used in another way: post-processing."""
-    posterior, plan = model.posterior, model.plan
-    if (voting, shrinkage) == (posterior.voting, posterior.shrinkage):
-        return model
-    plan = plan.voted_by(voting)
-    if isinstance(plan, MatrixPlan):
-        plan = replace(plan, shrinkage=shrinkage)
-    return replace(
-        model, plan=plan, posterior=replace(posterior, voting=voting, shrinkage=shrinkage)
+def model_of_release(
+    release: Release, domain: Domain, forest: Forest, voting: str, shrinkage: Shrinkage
+) -> Model:
+    """Return the model of a forest over the whole domain, from a release that was made before.
+
+    Raises RowSpaceError if the release does not determine some leaf.
+    """
+    kind, rounded = kind_of("training", voting=voting), release.mechanism.rounded
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    queries, often, _ = distinct_queries([whole], public_queries(domain, 1))
+    workload = kind.workload(whole, queries)
+    scale, moved = float(rounded.scale), rounded.recovery.sensitivity(rounded.norm)
+    loss = moved**2 * float(recovered_squares(workload, rounded.recovery).sum())
+    matrix = Scaled(1 / scale, rounded.recovery)
+    strategy = Strategy(matrix, rounded.norm, moved / scale, loss, release.method, lambda: 0.0)
+    parts = (PlanPart(whole, workload, strategy, release.mechanism),)
+    plan = MatrixPlan(
+        domain, kind, parts, queries, often, domain.n_classes, None, 0.0, shrinkage=shrinkage
     )
+    return learn(MATRIX, plan, PartyReleases(plan, [release]))
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -358,8 +385,18 @@ def _folder(number: int) -> str:
 
 def _described(number: int, part: PlanPart, chosen: bool) -> JsonObject:
     """Return an ensemble as plain values; `chosen`: whether its strategy was."""
-    forest, strategy, budget = part.forest, part.strategy, part.mechanism.budget
-    kept = encode(strategy.matrix, _folder(number))[0] if chosen and strategy else None
+    forest, strategy, mechanism = part.forest, part.strategy, part.mechanism
+    budget, kept = mechanism.budget, None
+    if chosen and strategy is not None:
+        again = calibrate(
+            strategy, budget, neighboring=mechanism.neighboring, workload=part.workload
+        )
+        if again.law != mechanism.law or not same_measurement(again, mechanism):
+            raise FieldError(
+                "it was measured otherwise than its strategy is by now, and files hold the "
+                "strategy: keep the release itself, by save_release, and the forest with it."
+            )
+        kept = encode(strategy.matrix, _folder(number))[0]
     return {
         "features": list(part.ensemble.features),
         "source": forest.source,

@@ -90,6 +90,13 @@ class Kind(ABC):
             f"PosteriorForestClassifier, whose posterior knows the noise."
         )
 
+    def voted_by(self, model: "Model", voting: str | None, shrinkage: str | None) -> "Model":
+        """Return a model whose trees vote in another way, None: as now: post-processing.
+
+        Raises ValueError of kinds that have one rule only.
+        """
+        raise ValueError(f"a model of kind {self.name!r} is of one rule only. Leave it out.")
+
     @abstractmethod
     def public(self, plan: Any) -> tuple[str, ...]:
         """Return what the claim takes for public."""

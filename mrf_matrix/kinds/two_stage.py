@@ -26,7 +26,7 @@ from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import check_probability
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
-from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.kinds.model import Kind, Known, Model
 from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,
     GrowthStep,
@@ -223,6 +223,18 @@ class TwoStage(Kind):
     def votes(self, posterior: TwoStagePosterior, codes: Codes, sizes: Sizes) -> Array:
         """Return the votes of all trees."""
         return posterior.votes(codes)
+
+    def voted_by(self, model: Model, voting: str | None, shrinkage: str | None) -> Model:
+        """Return a model whose trees vote in another way."""
+        if shrinkage not in (None, "none"):
+            raise ValueError(f"shrinkage={shrinkage!r}: expected none of a two-stage forest.")
+        known: Voting = model.posterior.voting
+        rule = known if voting is None else one_word("voting", voting, VOTINGS)
+        return replace(
+            model,
+            plan=replace(model.plan, voting=rule),
+            posterior=replace(model.posterior, voting=rule),
+        )
 
     def public(self, plan: TwoStagePlan) -> tuple[str, ...]:
         """Return what the claim takes for public."""

@@ -65,8 +65,8 @@ def model_report(
     AttributeError
         If the model is not fitted.
     ValueError
-        If a parameter under its claim was changed after `fit`, or the evaluation is none, or
-        another model's: of other classes, or of a file with another hash.
+        If the evaluation is none, or another model's: of other classes, or of a file with another
+        hash.
     """
     report: PrivacyReport = model.privacy_report_
     domain: Domain = model.domain_

@@ -42,12 +42,6 @@ PUBLIC = (
 PUBLIC_NUMBER = "the number of records"
 """Taken for public beside these where a fit was told it, as `n_records`."""
 
-DERIVED = {
-    "statement", "budget", "neighboring", "noise", "is_private",
-    "law", "sensitivity", "n_answers", "measured",
-}  # fmt: skip
-"""What `PrivacyReport.to_dict` works out from the claim and the measurements."""
-
 CHOICE_LAW = "exponential mechanism"
 """How the law of every choice begins."""
 
@@ -195,10 +189,6 @@ class PrivacyReport(RowDisplay):
     def with_note(self, note: str) -> "PrivacyReport":
         """Return the report with one more note."""
         return replace(self, notes=(*self.notes, note))
-
-    def with_structure_that_was_paid_for(self) -> "PrivacyReport":
-        """Return the report of a fit whose structure follows from the records, within its claim."""
-        return replace(self, public=tuple(one for one in self.public if one != STRUCTURE))
 
     def with_public_number(self) -> "PrivacyReport":
         """Return the report of a fit that was told the number of records, as public.

@@ -40,8 +40,6 @@ class HasPosterior(Protocol):
 
     def _codes(self, X: Records) -> Codes: ...
 
-    def _check_claim(self) -> None: ...
-
 
 @dataclass(frozen=True, eq=False)
 class Effect(Banded):
@@ -106,9 +104,8 @@ def effect(
     TypeError
         If attributes are no names.
     ValueError
-        If a parameter that the claim rests on was changed after `fit`, if the release says nothing
-        of these attributes, or if those of a tree have more than 65 536 combinations of codes that
-        it tells apart.
+        If the release says nothing of these attributes, or if those of a tree have more than
+        65 536 combinations of codes that it tells apart.
     MemoryCapError
         If all codes together are too many.
 
@@ -189,7 +186,6 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
             f"PrivateForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
             f"PooledForestClassifier or LabelTreeClassifier."
         )
-    model._check_claim()
     return model.posterior_, model.domain_
 
 

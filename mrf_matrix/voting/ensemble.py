@@ -12,7 +12,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.voting.ensemble_votes import fresh_leaf_noise
-from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
+from mrf_matrix.voting.leaf_noise import NoisyLeaves
 from mrf_matrix.voting.margin_widths import vote_terms
 from strategies import Strategy
 from strategies.operators import Operator
@@ -26,30 +26,16 @@ class ReleasedEnsemble:
     forest: Forest  # its structure, over these attributes
     # (o, k): noisy class counts of the leaves, in the order of the classifier's `classes_`
     leaf_values: Array
-    # where the leaf values' noise follows from: a file holds the noise alone
-    noise: Release | LeafNoise
-    strategy: Strategy | None = None  # the strategy in use, where there was one, and it is at hand
+    release: Release  # the noisy measurement
+    strategy: Strategy | None = None  # the strategy in use, where there was one
     # whether the release holds the leaves themselves, as the baselines' do; else it answers them
     leaves_measured: bool = False
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
         """The leaf values with their noise, which is known without data."""
-        noise = self._own_variance if self.leaves_measured else self.noise
+        noise = self._own_variance if self.leaves_measured else self.release
         return NoisyLeaves(self.forest, self.leaf_values, noise)
-
-    @property
-    def release(self) -> Release:
-        """The noisy measurement.
-
-        Raises ValueError if it is not at hand, as in a forest from a model file.
-        """
-        if not isinstance(self.noise, Release):
-            raise ValueError(
-                "the release is not part of a model file, so that the noise of votes is not "
-                "known: expected the fitted classifier, or from_release(...)."
-            )
-        return self.noise
 
     @property
     def leaf_variances(self) -> Array:

@@ -95,8 +95,8 @@ def gains(
                     noise="research", noise_state=run, **words,
                 ).fit(codes[train], labels[train])  # fmt: skip
                 for voting in VOTINGS:
-                    model.set_params(voting=voting)
-                    right[what, voting] = (model.predict(codes[test]) == labels[test]).mean()
+                    voted = model.voted_by(voting)
+                    right[what, voting] = (voted.predict(codes[test]) == labels[test]).mean()
             for voting in VOTINGS:
                 found[epsilon, voting].append(right["votes", voting] - right["leaves", voting])
     ratio = plans["votes"].rms_per_vote / plans["leaves"].rms_per_vote

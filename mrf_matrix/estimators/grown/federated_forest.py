@@ -12,6 +12,7 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
+from mrf_matrix.estimators.shared.base import in_one_step
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.federated.systems import (
     adjusted_leaves,
@@ -103,6 +104,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
     def _voting(self) -> str:
         return "weight"
 
+    @in_one_step
     def fit(self, X: Records, y: ArrayLike | None = None, clients: ArrayLike | None = None) -> Self:
         """Grow the forest as the parties would; not private.
 
@@ -155,7 +157,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
     def _grown(self, parts: list[Part], generator: np.random.Generator) -> tuple[Forest, Array]:
         """Return the forest and its leaves' class probabilities, by mode."""
         trees = self._source(self._nominal_attributes())
-        centres = self._coding.centres if self._coding else None
+        centres = self._coding_.centres if self._coding_ else None
         if self.mode == "collaborative":
             forest = grow_collaboratively(
                 self.domain_,

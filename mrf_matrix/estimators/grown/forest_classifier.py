@@ -1,7 +1,7 @@
 """`ForestClassifier`: trees of any source that learn from public records, and vote."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,23 +19,17 @@ from mrf_matrix.estimators.grown.tree_sources import (
     text_attributes,
 )
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
-from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.base import BaseForestClassifier, in_one_step
 from mrf_matrix.estimators.shared.given_data import encode, resolve_domain
-from mrf_matrix.estimators.shared.parameters import (
-    DomainParameters,
-    RandomState,
-    Records,
-    SeedParameters,
-    parameters,
-)
+from mrf_matrix.estimators.shared.parameters import RandomState, Records, parameters
 from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.leaf_labels import public_labels
-from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
+from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes
 
 
 @parameters
-class PublicParameters(SeedParameters, DomainParameters):
+class PublicParameters:
     """Of forests that learn from public records.
 
     Parameters
@@ -43,7 +37,12 @@ class PublicParameters(SeedParameters, DomainParameters):
     domain : Domain, "from_data" or None
         The schema, with the target's classes. None: every distinct value of the records gets a
         code of its own, so that splits are those of the raw values; text columns are nominal.
+    random_state : int, RandomState or None
+        Seed of the public structure.
     """
+
+    domain: DomainOrPath = field(default=None, kw_only=False)
+    random_state: RandomState = None
 
 
 class TreesClassifier(BaseForestClassifier):
@@ -63,12 +62,12 @@ class TreesClassifier(BaseForestClassifier):
         records.
     """
 
-    domain: DomainOrPath = None
     random_state: RandomState
     forest_: Forest
     _learned = "forest_"
     _needs_domain: ClassVar[bool] = False
-    _coding: ValueCoding | None = None
+    _coding_: ValueCoding | None = None
+    _voting_: Voting
 
     def _source(self, nominal: Sequence[str | int]) -> TreeSource:
         """Return the source that the parameters describe; `nominal` attributes have no order."""
@@ -84,6 +83,7 @@ class TreesClassifier(BaseForestClassifier):
     def _voting(self) -> str:
         return "hard"
 
+    @in_one_step
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Grow the forest, and count the records in its leaves or label them; not private.
 
@@ -112,7 +112,7 @@ class TreesClassifier(BaseForestClassifier):
             "codes": codes,
             "labels": labels,
             "random_state": generator,
-            "centres": self._coding.centres if self._coding else None,
+            "centres": self._coding_.centres if self._coding_ else None,
             "n_jobs": vars(self).get("n_jobs"),
         }
         grown = grown_from(self._source(self._nominal_attributes()), given)
@@ -130,11 +130,11 @@ class TreesClassifier(BaseForestClassifier):
         """Encode the records by the domain given, or by their own values; keep the domain."""
         if self.domain is not None or self._needs_domain:
             self.domain_, X, y = resolve_domain(self, self.domain, X, y)
-            self._coding = None
+            self._coding_ = None
             return encode(self.domain_, X, y)
         values, classes = validated_training(self, X, y)
         coding = code_values(values, classes, getattr(self, "feature_names_in_", None))
-        self.domain_, self._coding = coding.domain, coding
+        self.domain_, self._coding_ = coding.domain, coding
         codes = coding.domain.encode(ready_to_encode(coding, values))
         return codes, np.searchsorted(np.unique(classes), classes).astype(np.int32)
 
@@ -142,22 +142,22 @@ class TreesClassifier(BaseForestClassifier):
         given = self._nominal()
         if not isinstance(given, str) or given != "text":
             return tuple(given)
-        return self._coding.text if self._coding else text_attributes(self.domain_)
+        return self._coding_.text if self._coding_ else text_attributes(self.domain_)
 
     def _keep(self, forest: Forest, labels: Longs | None = None) -> None:
         """Keep a forest, and the labels of its leaves, as class codes, in sorted order."""
         self.classes_, order = sorted_classes(self.domain_)
-        for earlier in ("leaf_values_", "leaf_labels_"):
-            self.__dict__.pop(earlier, None)
         self.forest_ = forest
+        self._voting_ = one_word("voting", self._voting(), VOTINGS)
         if labels is not None:
             self.leaf_labels_ = np.argsort(order)[labels].astype(np.int32)
 
     def _codes(self, X: Records) -> Codes:
-        if self._coding is None:
+        if self._coding_ is None:
             return super()._codes(X)
-        self._check_claim()
-        return self._coding.domain.encode(ready_to_encode(self._coding, validated_queries(self, X)))
+        return self._coding_.domain.encode(
+            ready_to_encode(self._coding_, validated_queries(self, X))
+        )
 
     def tree_scores(self, X: Records, y: ArrayLike) -> Array:
         """Return the accuracy of every tree alone, shape (n_trees,).
@@ -205,7 +205,7 @@ class TreesClassifier(BaseForestClassifier):
         """Return what each leaf adds to the votes of a record, shape (o, k)."""
         if hasattr(self, "leaf_labels_"):
             return np.eye(len(self.classes_))[self.leaf_labels_]
-        return leaf_votes(self.leaf_values_, one_word("voting", self._voting(), VOTINGS))
+        return leaf_votes(self.leaf_values_, self._voting_)
 
 
 @parameters

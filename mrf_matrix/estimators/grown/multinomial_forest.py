@@ -10,14 +10,15 @@ from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
+from mrf_matrix.estimators.shared.base import in_one_step
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, noise_stream, paid
+from mrf_matrix.estimators.shared.parameters import Records, ReleaseParameters, parameters
+from mrf_matrix.estimators.shared.spending import bill_of, noise_stream, paid
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
 from mrf_matrix.forests.growth.leaf_labels import check_label_score, label_rate
 from mrf_matrix.forests.growth.private import SCORES
-from mrf_matrix.kinds.model import Model, learn
+from mrf_matrix.kinds.model import learn
 from mrf_matrix.kinds.multinomial import MULTINOMIAL, MultinomialPlan, check_growth_memory
 from mrf_matrix.mechanisms import ZCDP, BudgetError
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
@@ -27,38 +28,40 @@ INFINITY = float("inf")
 
 
 @parameters
-class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
+class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
     """Multinomial random forest (Bai et al., 2022), with or without privacy.
 
     *Without* (``epsilon=None``): Algorithm 1. A node draws its attribute from
     ``softmax(B₁ Î/2)`` and its cut from ``softmax(B₂ Î⁽ʲ⁾/2)`` on structure points; leaf labels
     come from ``softmax(B₃ P/2)`` on estimation points; trees vote.
 
-    *With* (``epsilon`` given): Theorem 2, made to hold. Depth and candidates are public, no count
-    stops a node, every leaf chooses among every public class, and all choices are sampled
-    exactly. Each tree spends ε/t: ``B₁ + B₂ = ε/(d t)`` on a level, ``B₃ = ε/t`` on the leaves of
-    the other records, since structure and estimation points are disjoint.
+    *With* (``epsilon`` or ``rho`` given): Theorem 2, made to hold. Depth and candidates are
+    public, no count stops a node, every leaf chooses among every public class, and all choices are
+    sampled exactly. Each tree spends ε/t: ``B₁ + B₂ = ε/(d t)`` on a level, ``B₃ = ε/t`` on the
+    leaves of the other records, since structure and estimation points are disjoint.
 
     Parameters
     ----------
     domain : Domain, "from_data" or None
-        The public schema; required with ``epsilon``. None: the records are public, and every
+        The public schema; required with a budget. None: the records are public, and every
         distinct value is a code.
     b1, b2 : float
-        Sharpness of the two structure choices, default 10; with ``epsilon`` they follow from it.
+        Sharpness of the two structure choices, default 10; with a budget they follow from it.
     b3 : float
         Sharpness of the label choice, default infinity (the majority); as above.
     partition_rate : float
         Structure points per estimation point.
     min_points : int
-        Minimum leaf size k, default 5. A count of records: refused with ``epsilon``.
+        Minimum leaf size k, default 5. A count of records: refused with a budget.
     max_depth : int
-        Splits on a path; no limit by default, 10 with ``epsilon``.
+        Splits on a path; no limit by default, 10 with a budget.
     nominal : "text" or sequence of (str or int)
         Attributes without an order, cut as "this code or not"; "text": those of texts. Private
         growth takes all attributes as ordered.
     epsilon : float, int or Fraction
         Pure-DP budget of the whole fit. ``float("inf")``: the same procedure without noise.
+    rho : float, int or Fraction
+        zCDP budget of the whole fit, instead of ``epsilon``: squares of choices add up.
     delta : float
         With ``epsilon``: (ε, δ)-DP is claimed, by the better of pure choices and those of the
         largest zCDP budget that implies it, whose squares add up over levels and trees; see
@@ -68,10 +71,10 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     label_score : {"share", "count"}
         Score of private labels: the paper's class shares, or class counts, which say more.
     disjoint : bool
-        With ``epsilon``: every record belongs to one tree only, so each tree spends all of ε.
+        With a budget: every record belongs to one tree only, so each tree spends all of it.
     ledger : PrivacyLedger
         Charged once by every private `fit`, after all checks and before the structure is grown;
-        refused without ``epsilon``, for then nothing is protected and nothing can be charged.
+        refused without a budget, for then nothing is protected and nothing can be charged.
     n_jobs : int
         Threads for growing without privacy.
     random_state : int, RandomState or None
@@ -80,9 +83,9 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     Attributes
     ----------
     model_ : Model
-        What was released, and what follows; only with ``epsilon``.
+        What was released, and what follows; only with a budget.
     privacy_report_ : PrivacyReport
-        What is claimed, and how the choices compose to it; only with ``epsilon``.
+        What is claimed, and how the choices compose to it; only with a budget.
 
     Examples
     --------
@@ -93,32 +96,27 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     True
     """
 
-    _claim_rests_on = ("disjoint",)
-
     b1: float | None = None
     b2: float | None = None
     b3: float | None = None
     partition_rate: float = 1.0
     min_points: int | None = None
-    epsilon: Amount | None = None
-    delta: Amount = 0
     structure_score: str = "normalized"
     label_score: str = "share"
     disjoint: bool = False
 
+    @in_one_step
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
-        """Grow the forest and label its leaves; with ``epsilon``, spend it.
+        """Grow the forest and label its leaves; with a budget, spend it.
 
         Raises
         ------
         ValueError
-            If a parameter or record is invalid, or ``epsilon`` comes with ``min_points``, ``b1``,
+            If a parameter or record is invalid, or a budget comes with ``min_points``, ``b1``,
             ``b2``, ``b3`` or without a domain, or the ledger cannot pay (a `BudgetError`). Nothing
             is spent then.
         """
-        for earlier in ("model_", "privacy_report_"):
-            self.__dict__.pop(earlier, None)
-        if self.epsilon is None:
+        if self.epsilon is None and self.rho is None:
             check_no_ledger(self.ledger, "epsilon=None grows without privacy")
             if self.delta != 0:
                 raise BudgetError(
@@ -133,8 +131,8 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         bill.check()
         if self.domain is None:
             raise ValueError(
-                "domain=None with a finite or infinite epsilon: private growth needs a public "
-                "domain. Pass a Domain or the path of a domain file."
+                "domain=None with a budget: private growth needs a public domain. "
+                "Pass a Domain or the path of a domain file."
             )
         codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)
@@ -145,15 +143,9 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
             plan, EncodedRecords(self.domain_, codes, labels), partial(paid, bill), self.noise,
             noise_stream(self.noise, bill.noise_state), provenance=bill.provenance,
         )  # fmt: skip
-        model = learn(MULTINOMIAL, plan, curator)
-        self._keep(model.posterior.forest, model.posterior.labels)
-        self.model_, self.privacy_report_ = model, model.report
+        self.model_ = learn(MULTINOMIAL, plan, curator)
+        self._keep(self.model_.posterior.forest, self.model_.posterior.labels)
         return self
-
-    @property
-    def _model(self) -> Model:
-        self._check_claim()
-        return self.model_
 
     def _source(self, nominal: Sequence[str | int]) -> MultinomialTrees:
         return source_of(
@@ -187,7 +179,7 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
         raise ValueError(
-            f"min_points={shown(estimator.min_points)} with epsilon={shown(estimator.epsilon)}: "
+            f"min_points={shown(estimator.min_points)} with a budget: "
             f"whether a node has more than k estimation points is private, and a stopping rule "
             f"that reads it reveals it: a record more turns a leaf into a split with certainty, "
             f"so no ε holds (Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and "
@@ -196,8 +188,8 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     given = [name for name in ("b1", "b2", "b3") if getattr(estimator, name) is not None]
     if given:
         raise BudgetError(
-            f"{', '.join(given)} with epsilon={estimator.epsilon}: the budget fixes them "
-            f"(B₁ + B₂ = ε/(d t), B₃ = ε/t). Give epsilon alone, or epsilon=None on public records."
+            f"{', '.join(given)} with a budget, which fixes them (B₁ + B₂ = ε/(d t), B₃ = ε/t). "
+            f"Give epsilon alone, or epsilon=None on public records."
         )
 
 

@@ -1,19 +1,19 @@
 """Multinomial structure grown privately, leaf counts by the matrix mechanism."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Seed
-from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.multinomial_forest import check_structure_score
 from mrf_matrix.estimators.grown.tree_sources import source_of
-from mrf_matrix.estimators.shared.model_face import SPENT, FailedFit, FitsByPlan, Stream
-from mrf_matrix.estimators.shared.parameters import GivenStrategy, SeedParameters, parameters
+from mrf_matrix.estimators.shared.parameters import GivenStrategy, RandomState, parameters
+from mrf_matrix.estimators.shared.plan_fit import SPENT, FailedFit, FitsByPlan, Stream
+from mrf_matrix.estimators.shared.spending import Bill
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
-from mrf_matrix.kinds.model import Kind, Model
+from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.multinomial import Structures, check_growth_memory
 from mrf_matrix.kinds.two_stage import (
     TWO_STAGE,
@@ -22,12 +22,11 @@ from mrf_matrix.kinds.two_stage import (
     two_stage_plan,
 )
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.voting.voting import VOTINGS
 from strategies import Strategy
 
 
 @parameters
-class MultinomialMatrixForestClassifier(SeedParameters, FitsByPlan):
+class MultinomialMatrixForestClassifier(FitsByPlan):
     """Forest whose structure is learned privately and whose leaf counts are measured as a whole.
 
     Stage 1 grows multinomial trees by exponential mechanisms (`PrivateMultinomialTrees`). Stage 2
@@ -57,6 +56,8 @@ class MultinomialMatrixForestClassifier(SeedParameters, FitsByPlan):
         See `MatrixForestClassifier`.
     ledger : PrivacyLedger
         Charged for both stages at once.
+    random_state : int, RandomState or None
+        Seed of the public structure.
 
     Attributes
     ----------
@@ -77,7 +78,6 @@ class MultinomialMatrixForestClassifier(SeedParameters, FitsByPlan):
     then ``forest_`` is what is left, for another forest of leaf counts that adds its own budget.
     """
 
-    _claim_rests_on = ("parts", "structure_share", "disjoint")
     _kind: ClassVar[Kind] = TWO_STAGE
     _spent = (
         f"{SPENT} The structure, where it was chosen, is forest_ of this estimator: "
@@ -94,6 +94,7 @@ class MultinomialMatrixForestClassifier(SeedParameters, FitsByPlan):
     strategy: GivenStrategy | list[GivenStrategy] = "auto"
     voting: str = "hard"
     time_limit: float = 8.0
+    random_state: RandomState = None
 
     def _plan(self, domain: Domain) -> TwoStagePlan:
         check_structure_score(self.structure_score)
@@ -123,20 +124,12 @@ class MultinomialMatrixForestClassifier(SeedParameters, FitsByPlan):
         given.check_records(type(self).__name__)
         return given.tables([])
 
-    def _streams(self, noise_state: Seed) -> tuple[Stream, Stream]:
+    def _streams(self, bill: Bill) -> tuple[Stream, Stream]:
         """Return independent streams of both stages for research noise."""
-        if self.noise != "research":
+        if bill.noise != "research":
             return None, None
-        choosing, noise = np.random.default_rng(noise_state).spawn(2)
+        choosing, noise = np.random.default_rng(bill.noise_state).spawn(2)
         return noise, choosing
-
-    @property
-    def _model(self) -> Model:
-        """The model, with votes as they are asked for now: post-processing."""
-        model, voting = super()._model, one_word("voting", self.voting, VOTINGS)
-        if voting == model.posterior.voting:
-            return model
-        return replace(model, posterior=replace(model.posterior, voting=voting))
 
     @property
     def forest_(self) -> Forest:

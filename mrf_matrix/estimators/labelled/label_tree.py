@@ -4,9 +4,8 @@ from typing import ClassVar
 
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
-from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.estimators.shared.parameters import Budget, RandomState, parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.labels import LabelPlan, label_plan
@@ -14,7 +13,7 @@ from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
 
 
 @parameters
-class LabelTreeClassifier(SeedParameters, FitsByPlan):
+class LabelTreeClassifier(FitsByPlan):
     r"""Tree of few cells and their labels, for little data and small budgets.
 
     Every node cuts the codes of one attribute in two, out of many public cuts. The whole tree is
@@ -72,6 +71,7 @@ class LabelTreeClassifier(SeedParameters, FitsByPlan):
     """
 
     n_records: int | None = None
+    random_state: RandomState = None
     _kind: ClassVar[Kind] = LABELS
 
     @property

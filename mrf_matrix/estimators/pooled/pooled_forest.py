@@ -4,9 +4,8 @@ from typing import ClassVar
 
 from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
-from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.estimators.shared.parameters import Budget, RandomState, parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.pool import POOL, pooled_plan
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
@@ -17,7 +16,7 @@ BESIDE = ("tables", "residuals")
 
 
 @parameters
-class PooledForestClassifier(SeedParameters, FitsByPlan):
+class PooledForestClassifier(FitsByPlan):
     r"""Tree of labels and tables of the same records, whose evidence is pooled.
 
     A tree sees what several attributes say together, and few of them; tables see what many
@@ -78,8 +77,8 @@ class PooledForestClassifier(SeedParameters, FitsByPlan):
 
     n_records: int | None = None
     beside: str = "tables"
+    random_state: RandomState = None
     _kind: ClassVar[Kind] = POOL
-    _claim_rests_on = ("beside", "n_records")  # what is measured, and the budget of each part
 
     @property
     def _budget(self) -> Budget:

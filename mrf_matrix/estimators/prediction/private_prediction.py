@@ -22,22 +22,15 @@ from mrf_matrix.estimators.prediction.vote_book import (
     batch_bill,
     counts_of_cells,
 )
-from mrf_matrix.estimators.shared.base import FitsFromCounts
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.parameters import (
-    EnsembleParameters,
+    ForestParameters,
     Records,
-    SeedParameters,
-    StrategyParameters,
+    ReleaseParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.spending import (
-    BudgetParameters,
-    NoiseParameters,
-    bill_of,
-    noise_stream,
-    paid,
-)
+from mrf_matrix.estimators.shared.spending import bill_of, noise_stream, paid
 from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.part import ready_tables
@@ -52,13 +45,7 @@ SEARCH = ("strategy", "objective", "time_limit", "n_jobs")
 
 @parameters
 class PrivatePredictionClassifier(
-    SeedParameters,
-    NoiseParameters,
-    StrategyParameters,
-    EnsembleParameters,
-    BudgetParameters,
-    VoteIntervals,
-    FitsFromCounts,
+    ForestParameters, ReleaseParameters, VoteIntervals, BaseForestClassifier
 ):
     """A classifier that keeps its records and releases noisy votes for batches of queries.
 
@@ -252,8 +239,7 @@ class PrivatePredictionClassifier(
         return tuple(self._fitted.book.batches)
 
     @property
-    def privacy_report_(self) -> PrivacyReport:  # type: ignore[override]
+    def privacy_report_(self) -> PrivacyReport:
         """What has been claimed since `fit`, for all batches together."""
         check_is_fitted(self, "ensembles_")
-        self._check_claim()
         return prediction_report(self._fitted, self._note(self._fitted.forests.kind))

@@ -25,8 +25,7 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     voting : {"weight", "hard"}
         "weight": trees add their leaves' class counts; sensitivity ``‖A‖``. "hard": trees vote
         for their leaf's largest class; one record moves one leaf's vote from one class to
-        another, so the noise doubles (see `with_hard_votes`), and a change after `fit` is refused:
-        the table that was counted is of one voting. A leaf without records
+        another, so the noise doubles (see `with_hard_votes`). A leaf without records
         does not vote, and ties within a leaf are broken by a public preference drawn for each
         leaf.
     random_state : int, RandomState or None
@@ -49,8 +48,6 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     >>> model.plan(car.X).parts[0].mechanism.squared_factor  # of a factor of two
     4
     """
-
-    _claim_rests_on = ("voting",)
 
     n_trees: int = 16
     allocation: str = "matrix"

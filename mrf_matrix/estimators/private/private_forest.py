@@ -11,11 +11,10 @@ from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.private.what_may_follow import check_what_may_follow
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.asked_data import asked_data
-from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
-from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.estimators.shared.parameters import RandomState, parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
@@ -33,7 +32,7 @@ FACES: Mapping[str, type[FitsByPlan]] = {
 
 
 @parameters
-class PrivateForestClassifier(SeedParameters, FitsByPlan):
+class PrivateForestClassifier(FitsByPlan):
     r"""Private forest of the kind that one table of rules names for the claim, without data.
 
     A posterior forest, a residual forest, attributes that are screened first, a tree of labels, or
@@ -58,6 +57,8 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
     n_records : int
         The number of records, where it is public. It says which kind pays; never read off the
         records.
+    random_state : int, RandomState or None
+        Seed of the public structure.
 
     Attributes
     ----------
@@ -91,7 +92,7 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
 
     kind: str = "auto"
     n_records: int | None = None
-    _claim_rests_on = ("kind",)  # what is measured
+    random_state: RandomState = None
 
     @property
     def _named(self) -> FitsByPlan | None:
@@ -118,7 +119,6 @@ class PrivateForestClassifier(SeedParameters, FitsByPlan):
         ValueError
             If the domain is not given, or a parameter is invalid.
         """
-        check_claim(self)
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain, serving: Serving = ALL) -> Any:

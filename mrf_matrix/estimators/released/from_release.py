@@ -3,21 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
+from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.sources.ensembles import Ensemble, check_as_public, grown_publicly
-from mrf_matrix.kinds.matrix import structure_notes
-from mrf_matrix.mechanisms import Release, reconstruct
+from mrf_matrix.forests.sources.ensembles import check_as_public, grown_publicly
+from mrf_matrix.kinds.matrix import model_of_release
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.release import checked_release
-from mrf_matrix.reports.privacy_report import Measurement, report_of_releases
-from mrf_matrix.voting.ensemble import ReleasedEnsemble
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 
@@ -29,7 +23,7 @@ def from_release(
     voting: str = "posterior",
     shrinkage: str = "none",
     random_state: RandomState = None,
-) -> ReleasedForestClassifier:
+) -> ReleasedClassifier:
     """Return a fitted classifier of a forest, from a release that was made already.
 
     Any forest whose leaves the release determines will do, as often as one likes: after a release
@@ -43,13 +37,13 @@ def from_release(
     forest : Forest, path source, or a sequence of forests and sources
         Several vote together, also of several depths.
     voting, shrinkage : str
-        See `MatrixForestClassifier`; changed later at no cost by ``set_params``.
+        See `MatrixForestClassifier`; changed later at no cost by ``voted_by``.
     random_state : int, RandomState or None
         Seed of path sources.
 
     Returns
     -------
-    ReleasedForestClassifier
+    ReleasedClassifier
 
     Raises
     ------
@@ -76,26 +70,12 @@ def from_release(
     known = required_domain(release.domain if domain is None else domain)
     _check_measured(release, known)
     one_word("voting", voting, NOISE_AWARE_VOTINGS)
-    one_word("shrinkage", shrinkage, SHRINKAGES)
+    shrunk = one_word("shrinkage", shrinkage, SHRINKAGES)
     grown = _grown(forest, known, random_state)
     if release.is_private:
         check_structure_is_public(grown, "what is claimed", allow_spent=True)
     release = release.resting_on(known.provenance, grown.provenance)
-    workload = path_matrix(grown)
-    classes, order = sorted_classes(known)
-    whole = tuple(range(known.n_attributes))
-    ensemble = ReleasedEnsemble(whole, grown, reconstruct(release, workload)[:, order], release)
-    measured = Measurement.of(release, f"the release, by strategy {release.method!r}")
-    report = report_of_releases(
-        [release], [measured], 0.0,
-        expected_rms_per_leaf=float(np.sqrt(ensemble.leaves.variances.mean())),
-        notes=structure_notes([Ensemble(whole, grown)]),
-    )  # fmt: skip
-    if grown.is_data_dependent:
-        report = report.with_structure_that_was_paid_for()
-    return ReleasedForestClassifier(
-        (ensemble,), known, classes, report, voting=voting, shrinkage=shrinkage
-    )
+    return ReleasedClassifier(model_of_release(release, known, grown, voting, shrunk))
 
 
 def _check_measured(release: Release, domain: Domain) -> None:

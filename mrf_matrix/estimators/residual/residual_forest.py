@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from mrf_matrix.base.checks import public_records
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
-from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.estimators.shared.parameters import RandomState, parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.additive import ADDITIVE, scale_of
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.planning.plans.planner import sequence_plan
@@ -13,7 +13,7 @@ from mrf_matrix.residual.sequence import ResidualPlan
 
 
 @parameters
-class ResidualForestClassifier(SeedParameters, FitsByPlan):
+class ResidualForestClassifier(FitsByPlan):
     r"""Forest of tables of residuals: each table holds what is still unexplained.
 
     Log odds, of several classes each one's score, are a sum of tables. A table is measured on
@@ -68,6 +68,7 @@ class ResidualForestClassifier(SeedParameters, FitsByPlan):
     """
 
     n_records: int | None = None
+    random_state: RandomState = None
     _kind: ClassVar[Kind] = ADDITIVE
 
     def _plan(self, domain: Domain) -> ResidualPlan:

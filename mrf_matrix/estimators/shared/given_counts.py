@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import PrivateValue, shown
-from mrf_matrix.domain import Domain, required_domain, will_be_read_off
+from mrf_matrix.domain import Domain, DomainOrPath, required_domain, will_be_read_off
 from mrf_matrix.domain.attribute import coarser_codes
-from mrf_matrix.estimators.shared.parameters import DomainParameters
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
@@ -98,7 +98,7 @@ class GivenCounts(PrivateValue):
         return self.counts.provenance
 
     @classmethod
-    def of(cls, estimator: DomainParameters, counts: object) -> Self:
+    def of(cls, estimator: BaseEstimator, domain: DomainOrPath, counts: object) -> Self:
         """Check that counts are of the estimator's domain, and hold a record.
 
         Raises TypeError if they are no counts; ValueError if they were counted over another domain,
@@ -109,7 +109,7 @@ class GivenCounts(PrivateValue):
                 f"counts is of type {type(counts).__name__}: expected CellCounts, from "
                 f"count_stream(batches, domain), or LeafCounts, from count_leaves."
             )
-        known = _domain_for_batches(estimator)
+        known = _domain_for_batches(domain)
         if counts.domain is None:
             raise ValueError(
                 "counts do not say over which domain they were counted: expected those of "
@@ -122,7 +122,7 @@ class GivenCounts(PrivateValue):
             )
         if not counts.counts.any():
             raise ValueError("counts hold no record: expected at least one record to train on.")
-        _keep_features(estimator, known)
+        estimator.n_features_in_ = known.n_attributes
         return cls(known, counts)
 
     def over(self, coarser: Domain) -> Self:
@@ -161,15 +161,16 @@ class GivenStream(PrivateValue):
     @classmethod
     def of(
         cls,
-        estimator: DomainParameters,
+        estimator: BaseEstimator,
+        domain: DomainOrPath,
         batches: object,
         extra: str,
         progress: Progress | None,
         file_format: FileFormat,
     ) -> Self:
         """Take the estimator's domain for batches."""
-        known = _domain_for_batches(estimator)
-        _keep_features(estimator, known)
+        known = _domain_for_batches(domain)
+        estimator.n_features_in_ = known.n_attributes
         return cls(known, batches, extra, progress, checked_format(file_format))
 
     def over(self, coarser: Domain) -> Self:
@@ -205,16 +206,10 @@ def is_small(domain: Domain) -> bool:
     return domain.size * domain.n_classes <= DENSE_ENTRIES
 
 
-def _domain_for_batches(estimator: DomainParameters) -> Domain:
-    if will_be_read_off(estimator.domain):
+def _domain_for_batches(domain: DomainOrPath) -> Domain:
+    if will_be_read_off(domain):
         raise ValueError(
-            f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
-            f"over one that is public before any record is read."
+            f"domain={shown(domain)}: expected a Domain, for counts and batches are made over one "
+            f"that is public before any record is read."
         )
-    return required_domain(estimator.domain)
-
-
-def _keep_features(estimator: DomainParameters, domain: Domain) -> None:
-    """Let predictions match frames by name and arrays by position, as the domain does."""
-    vars(estimator).pop("feature_names_in_", None)
-    vars(estimator)["n_features_in_"] = domain.n_attributes
+    return required_domain(domain)

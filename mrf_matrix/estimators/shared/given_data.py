@@ -20,7 +20,7 @@ from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
-from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.estimators.shared.schema import validated_training
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
@@ -126,9 +126,11 @@ class GivenRecords(PrivateValue):
         return self.domain.provenance
 
     @classmethod
-    def of(cls, estimator: DomainParameters, X: Records, y: ArrayLike | None) -> Self:
-        """Resolve the estimator's domain for records."""
-        return cls(*resolve_domain(estimator, estimator.domain, X, y))
+    def of(
+        cls, estimator: BaseEstimator, domain: DomainOrPath, X: Records, y: ArrayLike | None
+    ) -> Self:
+        """Resolve a domain for records."""
+        return cls(*resolve_domain(estimator, domain, X, y))
 
     def over(self, coarser: Domain) -> Self:
         """Return the same records over a coarser domain."""
@@ -156,6 +158,7 @@ def resolve_domain(
         )
     if isinstance(domain, str) and domain == "from_data":
         records, classes = validated_training(estimator, X, y)
+        estimator._is_read_off_ = True
         return Domain.from_data(records, classes), records, classes
     known = required_domain(domain)
     _keep_columns(estimator, known, X)
@@ -181,7 +184,6 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
     """
     names = names_of(checked_table(X, domain.names))
     estimator.n_features_in_ = domain.n_attributes
-    vars(estimator).pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 

@@ -21,9 +21,12 @@ from mrf_matrix.domain import DomainOrPath
 from mrf_matrix.domain.columns import Outside as Outside
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
+from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from strategies import Strategy
 from strategies.operators import Operator
 
+Budget = PureDP | ZCDP
 Amount = float | Fraction  # a number that is read exactly as it is written
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
@@ -102,14 +105,33 @@ def _with_default(entry: str, default: object) -> str:
 
 
 @parameters
-class DomainParameters:
-    """What is public.
+class ReleaseParameters:
+    """What is public, what a release may spend, what is claimed of it, and who pays.
 
     Parameters
     ----------
     domain : Domain, path or "from_data"
         The public schema, with the target's classes, or the path of its file (``.json``).
         Required. "from_data" reads it off the records, which leaks them, and warns.
+    epsilon : float, int or Fraction
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
+    rho : float, int or Fraction
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
+    delta : float
+        0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the largest zCDP budget
+        that implies it.
+    neighboring : {"add_remove", "replace_one"}
+        The neighbouring relation of the claim.
+    noise : {"exact", "research"}
+        "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
+        seedable by ``noise_state``; nothing is claimed of it.
+    noise_state : int or Generator
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
+    ledger : PrivacyLedger
+        Charged once by every `fit`, after all checks and before the records are measured. None:
+        that of `privacy_ledger`, if there is one.
 
     Attributes
     ----------
@@ -119,27 +141,28 @@ class DomainParameters:
         The public classes, sorted.
     n_features_in_ : int
         Number of features seen by `fit`.
+    privacy_report_ : PrivacyReport
+        What is claimed, under which relation, with which noise.
     """
 
     domain: DomainOrPath = field(default=None, kw_only=False)
+    epsilon: Amount | None = None
+    rho: Amount | None = None
+    delta: Amount = 0
+    neighboring: str = "add_remove"
+    noise: str = "exact"
+    noise_state: Seed = None
+    ledger: PrivacyLedger | None = None
+
+    @property
+    def _budget(self) -> Budget:
+        """ε, ρ, or the ρ that (ε, δ) takes; ε = 1 where neither is given."""
+        return claimed_budget(self.epsilon, self.delta, self.rho)
 
 
 @parameters
-class SeedParameters:
-    """The seed of what is public.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-        Seed of the public structure.
-    """
-
-    random_state: RandomState = None
-
-
-@parameters
-class EnsembleParameters:
-    """Ensembles of trees drawn without data.
+class ForestParameters:
+    """Public trees, drawn without data, and how strategies are selected for them.
 
     Parameters
     ----------
@@ -161,6 +184,17 @@ class EnsembleParameters:
     budget_shares : list of positive numbers, or {"equal", "total", "max"}
         Shares of the budget, one for each ensemble; equal when not given. "total" makes the sum
         of the ensembles' errors least, "max" the largest of them.
+    strategy : str, Strategy, Operator or ndarray, or a list of them
+        Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
+        ``allocation="matrix"``.
+    objective : {"total", "max"}
+        Which squared error strategies make small: of all answers, or of the worst.
+    time_limit : float
+        Seconds that ``strategy="auto"`` may work, for each ensemble.
+    n_jobs : int
+        Processes that select the ensembles' strategies. Noise is always drawn in the parent.
+    random_state : int, RandomState or None
+        Seed of the public structure.
     """
 
     n_trees: int = 128
@@ -171,26 +205,8 @@ class EnsembleParameters:
     max_features: int | None = None
     feature_subsets: Sequence[Sequence[str | int]] | None = None
     budget_shares: Sequence[Amount] | str | None = None
-
-
-@parameters
-class StrategyParameters:
-    """How strategies are selected.
-
-    Parameters
-    ----------
-    strategy : str, Strategy, Operator or ndarray, or a list of them
-        Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
-        ``allocation="matrix"``.
-    objective : {"total", "max"}
-        Which squared error strategies make small: of all answers, or of the worst.
-    time_limit : float
-        Seconds that ``strategy="auto"`` may work, for each ensemble.
-    n_jobs : int
-        Processes that select the ensembles' strategies. Noise is always drawn in the parent.
-    """
-
     strategy: GivenStrategy | Sequence[GivenStrategy] = "auto"
     objective: str = "total"
     time_limit: float = 8.0
     n_jobs: int | None = None
+    random_state: RandomState = None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -23,78 +23,15 @@ from mrf_matrix.base.provenance import (
 )
 from mrf_matrix.base.shown import shown, warn_caller
 from mrf_matrix.domain import domain_provenance
-from mrf_matrix.estimators.shared.parameters import (
-    Amount,
-    DomainParameters,
-    RandomState,
-    parameters,
-)
-from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget
+from mrf_matrix.estimators.shared.parameters import Budget as Budget
+from mrf_matrix.estimators.shared.parameters import RandomState
+from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.default import BudgetWarning, default_ledger
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 
-Budget = PureDP | ZCDP
-Found = TypeVar("Found")
 NOISES = ("exact", "research")
 NOISE_KEY = 1
 """Tells the noise's seeds from the structure's, which have no key."""
-
-
-@parameters
-class BudgetParameters(DomainParameters):
-    """What a release may spend.
-
-    Parameters
-    ----------
-    epsilon : float, int or Fraction
-        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
-        no noise.
-    rho : float, int or Fraction
-        zCDP budget with Gaussian noise, instead of ``epsilon``.
-    delta : float
-        0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the largest zCDP budget
-        that implies it.
-
-    Attributes
-    ----------
-    privacy_report_ : PrivacyReport
-        What is claimed, under which relation, with which noise.
-    """
-
-    epsilon: Amount | None = None
-    rho: Amount | None = None
-    delta: Amount = 0
-
-    @property
-    def _budget(self) -> Budget:
-        """ε, ρ, or the ρ that (ε, δ) takes; ε = 1 where neither is given."""
-        return claimed_budget(self.epsilon, self.delta, self.rho)
-
-
-@parameters
-class NoiseParameters:
-    """What is claimed, with which noise, and who pays.
-
-    Parameters
-    ----------
-    neighboring : {"add_remove", "replace_one"}
-        The neighbouring relation of the claim.
-    noise : {"exact", "research"}
-        "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
-        seedable by ``noise_state``; nothing is claimed of it.
-    noise_state : int or Generator
-        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
-        stream of its own.
-    ledger : PrivacyLedger
-        Charged once by every `fit`, after all checks and before the records are measured. None:
-        that of `privacy_ledger`, if there is one.
-    """
-
-    neighboring: str = "add_remove"
-    noise: str = "exact"
-    noise_state: Seed = None
-    ledger: PrivacyLedger | None = None
 
 
 class Unledgered:
@@ -231,7 +168,7 @@ def paid(bill: Bill) -> Iterator[None]:
 
 
 class Spends(Protocol):
-    """What a bill is read off: an estimator with the parameters of `NoiseParameters`."""
+    """What a bill is read off: an estimator with the parameters of `ReleaseParameters`."""
 
     neighboring: str
     noise: str

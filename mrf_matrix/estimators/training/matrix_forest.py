@@ -1,126 +1,27 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from mrf_matrix.base.arrays import Array, Seed, Values
-from mrf_matrix.base.checks import checked_level, one_word, public_records, structure_generator
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import one_word, public_records, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.asked_data import asked_data
-from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
-from mrf_matrix.estimators.shared.parameters import (
-    EnsembleParameters,
-    Records,
-    SeedParameters,
-    StrategyParameters,
-    parameters,
-)
+from mrf_matrix.estimators.shared.parameters import ForestParameters, parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.estimators.shared.spending import bill_of
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan, voted_by
-from mrf_matrix.kinds.model import Kind, Model
+from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan
+from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.voting.ensemble import ReleasedEnsemble
-from mrf_matrix.voting.ensemble_votes import agreements, checked_draws
-from mrf_matrix.voting.intervals import VoteIntervals
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
+from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
 
 
-class NoiseAwareForest(VoteIntervals, BaseForestClassifier):
-    """Intervals of ensembles' weight votes, and redrawn votes under any other rule."""
-
-    ensembles_: tuple[ReleasedEnsemble, ...]
-    voting: str
-    shrinkage: str
-
-    def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
-        """Return voting and shrinkage in use."""
-        self._check_claim()
-        voting = one_word("voting", self.voting, NOISE_AWARE_VOTINGS)
-        return voting, one_word("shrinkage", self.shrinkage, SHRINKAGES)
-
-    def _known_ensembles(self) -> Sequence[ReleasedEnsemble]:
-        for one in self.ensembles_:
-            _ = one.release  # refuses where the noise is not known
-        return self.ensembles_
-
-    def expected_vote_error(self, X: Records) -> Array:
-        """Return the root-mean-square error that noise causes in each record's weight votes.
-
-        Known without private data: from strategy, records and budget alone.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records to predict, in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b,)
-            In records per class, summed over the trees of all ensembles.
-        """
-        codes = self._codes(X)
-        variances = [one.vote_variances(codes) for one in self._known_ensembles()]
-        return np.asarray(np.sqrt(np.sum(variances, axis=0)))
-
-    def predict_or_abstain(
-        self, X: Records, level: float = 0.95, *, n_draws: int = 100, random_state: Seed = None
-    ) -> Values:
-        """Return labels, masked where noise may have chosen them.
-
-        Under weight voting without shrinkage, where the interval of the margin holds 0. Under any
-        other rule the noise is drawn again, and a label is withheld that less than `level` of the
-        redrawn votes agree with; see `mrf_matrix.voting.ensemble_votes`.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            See `vote_intervals`; else the share of redrawn votes that must agree.
-        n_draws : int, default=100
-            Redrawn votes. Not used where intervals are known.
-        random_state : int or Generator, optional
-            Seed of the redrawn noise. Not used where intervals are known.
-
-        Returns
-        -------
-        numpy.ma.MaskedArray of shape (b,)
-            Predicted classes; masked is withheld.
-
-        Raises
-        ------
-        ValueError
-            If the level is not between 0 and 1, the draws are too few for it, or the release is
-            not at hand, as in a forest from a model file.
-        """
-        wanted = checked_level(level)
-        rule = self.voting_and_shrinkage()
-        if rule == ("weight", "none"):
-            return super().predict_or_abstain(X, wanted)
-        draws = checked_draws(n_draws, wanted)
-        codes = self._codes(X)
-        best = self._votes(X).argmax(axis=1)
-        generator = np.random.default_rng(random_state)
-        found = agreements(self._known_ensembles(), codes, best, rule, draws, generator)
-        return np.ma.masked_array(self.classes_[best], mask=(found < wanted * (draws + 1)))
-
-
 @parameters
-class MatrixForestClassifier(
-    SeedParameters,
-    StrategyParameters,
-    EnsembleParameters,
-    FitsByPlan,
-    FitsFromRelease,
-    NoiseAwareForest,
-):
+class MatrixForestClassifier(ForestParameters, FitsByPlan):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
     The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
@@ -143,7 +44,7 @@ class MatrixForestClassifier(
     voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
         The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.
-        Changing it after `fit` costs nothing.
+        After `fit` another one costs nothing: see `voted_by`.
     shrinkage : {"none", "votes", "leaves"}
         Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
         votes of all trees need, or each leaf on its own.
@@ -214,21 +115,9 @@ class MatrixForestClassifier(
     def _asked(self, given: PrivateData, plan: MatrixPlan) -> Any:
         """Return what the plan is asked of, once its release would fit: **private**."""
         if plan.kind.is_disjoint:
-            given.check_records(f"{type(self).__name__} with allocation={self.allocation!r}")
+            given.check_records(f"{type(self).__name__} with allocation={plan.allocation!r}")
         check_before_release(plan, self.time_limit)
         return asked_data(plan, given)
-
-    @property
-    def _model(self) -> Model:
-        """The model, with votes as they are asked for now: post-processing."""
-        model, (voting, shrinkage) = super()._model, self.voting_and_shrinkage()
-        return voted_by(model, voting, shrinkage)
-
-    @property
-    def ensembles_(self) -> tuple[ReleasedEnsemble, ...]:  # type: ignore[override]
-        """All that was learned, of each ensemble."""
-        found: tuple[ReleasedEnsemble, ...] = self._model.posterior.ensembles
-        return found
 
     @property
     def forest_(self) -> Forest:

@@ -1,16 +1,14 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
-from dataclasses import replace
 from typing import ClassVar
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import public_records
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
 from mrf_matrix.estimators.shared.parameters import parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.model import Kind, Model
+from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.naive_bayes import (
     NAIVE_BAYES,
     NaiveBayesPlan,
@@ -24,7 +22,7 @@ from mrf_matrix.planning.plans.plan import Plan
 
 
 @parameters
-class PrivateNaiveBayesClassifier(FitsByPlan, FitsFromRelease):
+class PrivateNaiveBayesClassifier(FitsByPlan):
     """Naive Bayes from noisy one-way marginals and class totals, in equal shares of the budget.
 
     The forest of depth-1 trees, one for each attribute, beside a tree of depth 0 for the class
@@ -95,15 +93,6 @@ class PrivateNaiveBayesClassifier(FitsByPlan, FitsFromRelease):
 
     def _plan_of_parties(self, plan: Plan) -> NaiveBayesPlan:
         return smoothed(plan, checked_alpha(self.alpha))
-
-    @property
-    def _model(self) -> Model:
-        """The model, with as much smoothing as is asked for now: post-processing."""
-        model, alpha = super()._model, checked_alpha(self.alpha)
-        if alpha == model.posterior.alpha:
-            return model
-        posterior = replace(model.posterior, alpha=alpha)
-        return replace(model, plan=replace(model.plan, alpha=alpha), posterior=posterior)
 
     @property
     def forest_(self) -> Forest:

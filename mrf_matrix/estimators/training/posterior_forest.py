@@ -5,9 +5,8 @@ from typing import ClassVar
 
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
-from mrf_matrix.estimators.shared.model_face import FitsByPlan
-from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.estimators.shared.parameters import RandomState, parameters
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.tables import TABLES, tables_plan
@@ -19,7 +18,7 @@ from mrf_matrix.planning.plans.plan import Plan
 
 
 @parameters
-class PosteriorForestClassifier(SeedParameters, FitsByPlan, FitsFromRelease):
+class PosteriorForestClassifier(FitsByPlan):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -86,6 +85,7 @@ class PosteriorForestClassifier(SeedParameters, FitsByPlan, FitsFromRelease):
     n_records: int | None = None
     n_blocks: int | str = "auto"
     blocks: Sequence[Sequence[int | str]] | None = None
+    random_state: RandomState = None
     _mode = "posterior"
     _kind: ClassVar[Kind] = TABLES
 

@@ -26,7 +26,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.release_record import check_covered
-from mrf_matrix.kinds.model import Model, learn
+from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
+from mrf_matrix.kinds.model import Kind, Model, learn
 from mrf_matrix.kinds.registry import KINDS
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
@@ -40,22 +41,14 @@ KEYS = {
     "format", "schema_version", "kind", "settings", "domain", "plan", "noise", "provenance",
     "outcomes", "n_answers", "notes", "digest",
 }  # fmt: skip
-MOST_ANSWERS, MOST_NOTES = 2**40, 100
+MOST_ANSWERS, MOST_NOTES, MOST_CLASSES = 2**40, 100, 2**16
 MOST_BYTES = 50 * 2**20
 """Of a strategy's arrays."""
 
 
-class LargeModelError(FieldError):
-    """A strategy that no file holds."""
-
-
 def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a model."""
-    plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
-    if (size := sum(one.nbytes for one in arrays.values())) > MOST_BYTES:
-        raise LargeModelError(
-            f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a file."
-        )
+    plan, arrays = model.kind.to_dict(model.plan), checked_arrays(model.kind, model.plan)
     told = model.transcript.recorded(model.kind.announced_to_dict)
     content: JsonObject = {
         "format": FORMAT,
@@ -74,6 +67,26 @@ def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     return content, {"answers": told.answers.astype(ANSWERS), **arrays}
 
 
+def checked_arrays(kind: Kind, plan: Any) -> dict[str, Values]:
+    """Return the arrays of a plan.
+
+    Raises FieldError, OperatorFileError if no file holds them.
+    """
+    arrays = kind.arrays(plan)
+    if (size := sum(one.nbytes for one in arrays.values())) > MOST_BYTES:
+        raise FieldError(
+            f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a model file. Keep "
+            f"the release itself, by save_release, and the forest with it."
+        )
+    return arrays
+
+
+def check_fits_a_file(plan: Any) -> None:
+    """Refuse a plan of a matrix forest whose model no file would hold, before it is paid for."""
+    if isinstance(plan, MatrixPlan):
+        checked_arrays(MATRIX, plan)
+
+
 def model_of(container: Container) -> Model:
     """Return the model of a file, learned again from its transcript.
 
@@ -88,8 +101,10 @@ def model_of(container: Container) -> Model:
             f"{kind.settings}. Read it with the version that wrote it."
         )
     domain = Domain.from_dict(data["domain"])
-    if domain.target is None or len(sorted_classes(domain)[0]) != domain.n_classes:
-        raise FieldError("domain: expected a target, whose classes differ.")
+    if domain.target is None or domain.n_classes > MOST_CLASSES:
+        raise FieldError(f"domain: expected a target, of at most {MOST_CLASSES} classes.")
+    if len(sorted_classes(domain)[0]) != domain.n_classes:
+        raise FieldError("domain: two classes of the target are the same.")
     recorded, given = _recorded(container, data), part_of(data, "plan")
     arrays: dict[str, Values] = {}
 

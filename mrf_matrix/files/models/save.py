@@ -4,32 +4,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mrf_matrix.base.arrays import Values
-from mrf_matrix.base.fields import FieldError, JsonObject
+from mrf_matrix.base.fields import FieldError
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
-from mrf_matrix.files.models.model_file import LargeModelError, model_content
-from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
-from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.files.models.model_file import model_content
+from mrf_matrix.kinds.model import Model
 from strategies.operator_files import OperatorFileError
-
-FORMAT = "mrf_matrix.model"
-SCHEMA_VERSION = 3
-INTEGERS, FLOATS = "<i4", "<f8"
-IMPLIED = (
-    "the file holds leaf values and the variances of their noise, which follow from the release: "
-    "the strategy was too large for it"
-)
-ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 def save_model(model: Any, path: "str | PathLike[str]", *, allow_nonprivate: bool = False) -> None:
     """Write a fitted forest to a file that `load_model` reads.
 
     The file is a zip of JSON and ``.npy`` arrays: the domain, a plan, and the transcript of its
-    release, from which all else follows; of a matrix forest trees, noisy leaf values, the variances
-    of their noise, voting and privacy report. It holds no record, no raw count and no seed.
+    release, from which all else follows. It holds no record, no raw count and no seed.
 
     Parameters
     ----------
@@ -45,9 +31,8 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     Raises
     ------
     ModelFileError
-        If no privacy is claimed of the model and that was not allowed.
-    ValueError
-        If a parameter that its claim rests on was changed after `fit`.
+        If no privacy is claimed of the model and that was not allowed, or its strategy is too large
+        for a file.
     TypeError
         If it is no fitted classifier of this kind.
 
@@ -66,16 +51,16 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
     True
     """
-    if not hasattr(type(model), "_model"):
+    learned = getattr(model, "model_", None)
+    if not isinstance(learned, Model):
         raise TypeError(
-            f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
-            f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier, "
-            f"PooledForestClassifier, LabelTreeClassifier, PrivateNaiveBayesClassifier or private "
-            f"MultinomialForestClassifier, those whose model files are known."
+            f"model is a {type(model).__name__} that is not fitted, or of no kind that files hold: "
+            f"expected a fitted PrivateForestClassifier, MatrixForestClassifier, "
+            f"PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier, "
+            f"LabelTreeClassifier, PrivateNaiveBayesClassifier or private "
+            f"MultinomialForestClassifier."
         )
-    if not hasattr(model, "privacy_report_"):
-        raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
-    if model.privacy_report_.noise == "shares":
+    if learned.report.noise == "shares":
         raise ModelFileError(
             "model is made from noise that several parties shared, a claim that model files do not "
             "hold: expected save_release(release, path), and from_release(...) after loading it."
@@ -87,56 +72,9 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
             f"and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
-        write_container(Path(path), "model", *_content(model))
+        write_container(Path(path), "model", *model_content(learned))
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
-
-
-def _content(model: Any) -> tuple[JsonObject, dict[str, Values]]:
-    """Return the JSON and the arrays of a model; of one that is too large, what it implies."""
-    learned, report = model._model, model.privacy_report_
-    try:
-        if learned is not None:
-            return model_content(learned)
-    except (LargeModelError, OperatorFileError):
-        if not hasattr(model, "ensembles_"):
-            raise
-        report = report.with_note(IMPLIED)
-    return _implied(model, report)
-
-
-def _implied(model: Any, report: PrivacyReport) -> tuple[JsonObject, dict[str, Values]]:
-    """Return leaf values of a forest, and the variances of their noise."""
-    voting, shrinkage = model.voting_and_shrinkage()
-    arrays: dict[str, Values] = {}
-    described: list[JsonObject] = []
-    for number, one in enumerate(model.ensembles_):
-        mine: dict[str, Values] = {
-            name: np.asarray(getattr(one.forest, name), dtype=INTEGERS) for name in FOREST_ARRAYS
-        }
-        mine["leaf_values"] = np.asarray(one.leaf_values, dtype=FLOATS)
-        noise = one.leaves.noise
-        mine["node_variances"] = np.asarray(noise.node_variances, dtype=FLOATS)
-        shapes = {name: list(array.shape) for name, array in mine.items()}
-        arrays |= {f"ensemble_{number}/{name}": array for name, array in mine.items()}
-        described.append(
-            {
-                "features": list(one.features),
-                "source": one.forest.source,
-                "shapes": shapes,
-                "vote_share": noise.vote_share,
-            }
-        )
-    content: JsonObject = {
-        "format": FORMAT,
-        "schema_version": SCHEMA_VERSION,
-        "voting": voting,
-        "shrinkage": shrinkage,
-        "domain": model.domain_.to_dict(),
-        "ensembles": described,
-        "report": report.to_dict(),
-    }
-    return content, arrays
 
 
 def doubt_of(model: Any) -> str | None:

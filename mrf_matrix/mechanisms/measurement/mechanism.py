@@ -314,8 +314,8 @@ def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operato
 
 def same_measurement(one: Mechanism, other: Mechanism) -> bool:
     """Say whether two mechanisms measure the same integers for the same budget."""
-    if (one.budget, one.neighboring) != (other.budget, other.neighboring):
-        return False
+    if one is other or (one.budget, one.neighboring) != (other.budget, other.neighboring):
+        return one is other
     (tree, arrays), (second, found) = (encode(each.rounded.matrix, "") for each in (one, other))
     same = tree == second and one.rounded.scale == other.rounded.scale
     return same and all(np.array_equal(values, found[name]) for name, values in arrays.items())

@@ -8,11 +8,11 @@ no worse verdict: there the count of a typical code stands for them, every attri
 So a verdict never falls as ε or the number of records grows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -226,14 +226,26 @@ class Weighing:
 
 
 @contextmanager
-def weighing(n_records: int | None = None, *, strict: bool = False) -> Iterator[list[Verdict]]:
+def weighing(
+    n_records: int | None = None,
+    *,
+    strict: bool = False,
+    check: Callable[[Any], None] = lambda plan: None,
+) -> Iterator[list[Verdict]]:
     """Weigh signal against noise of every fit inside, before it spends; give the verdicts.
 
     `n_records`: the *public* number of records, for classifiers that take none; `strict`: refuse
-    fits whose labels would be chance, and those of which that is not known.
+    fits whose labels would be chance, and those of which that is not known; `check`: refuses plans
+    for another reason.
     """
     verdicts: list[Verdict] = []
-    token = WEIGHING.set(Weighing(n_records, strict, verdicts).weigh)
+    weighing = Weighing(n_records, strict, verdicts)
+
+    def checked(plan: Any) -> None:
+        check(plan)
+        weighing.weigh(plan)
+
+    token = WEIGHING.set(checked)
     try:
         yield verdicts
     finally:

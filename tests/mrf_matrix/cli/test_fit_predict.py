@@ -102,7 +102,7 @@ def test_the_report_as_json_and_other_options(files):
     assert record["report"]["neighboring"] == "replace_one"
     assert record["ledger"] is None
     model = load_model(files / "model.mrf")
-    assert (len(model.ensembles_), model.voting) == (2, "weight")
+    assert (len(model.ensembles_), model.plan_.voting) == (2, "weight")
 
 
 def test_the_default_budget_is_epsilon_one(files):
@@ -149,7 +149,7 @@ def test_parquet_and_data_sets_by_name(files):
 
 def test_voting_can_be_changed_when_predicting(files):
     fit(files)
-    model = load_model(files / "model.mrf").set_params(voting="weight")
+    model = load_model(files / "model.mrf").voted_by("weight")
     done = run("predict", files / "model.mrf", "monks_1", "--voting", "weight")
     assert [row[0] for row in rows(done.stdout)[1:]] == [
         str(label) for label in model.predict(DATA.X).tolist()
@@ -199,16 +199,16 @@ def test_a_posterior_forest_is_fitted_saved_and_predicts(files, numbers_told):
     assert f"{kept.mask.sum()} of them empty" in done.output
 
 
-def test_abstaining_needs_the_release(files, monkeypatch):
+def test_a_strategy_too_large_for_a_file_is_refused_before_it_is_paid_for(files, monkeypatch):
     assert fit(files).exit_code == 0
     done = run("predict", files / "model.mrf", "monks_1", "--abstain", "0.9")
-    assert done.exit_code == 0, done.output  # the file holds it
-    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)  # of leaves alone
+    assert done.exit_code == 0, done.output  # the file holds the release
+    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)
+    monkeypatch.setattr("mrf_matrix.estimators.shared.spending.Bill.charge", lambda bill: 1 / 0)
     (files / "model.mrf").unlink()
-    assert fit(files).exit_code == 0
-    done = run("predict", files / "model.mrf", "monks_1", "--abstain", "0.9")
+    done = fit(files)
     assert done.exit_code == 1
-    assert "not part of a model file" in done.output
+    assert "save_release" in done.output
 
 
 @pytest.mark.parametrize("voting", ["product", "shares", "posterior"])
@@ -216,13 +216,13 @@ def test_noise_aware_votings_are_fitted_saved_and_predict(files, voting):
     done = fit(files, "--voting", voting, "--shrinkage", "leaves")
     assert done.exit_code == 0, done.output
     model = load_model(files / "model.mrf")
-    assert model.voting_and_shrinkage() == (voting, "leaves")
+    assert (model.plan_.voting, model.plan_.shrinkage) == (voting, "leaves")
     done = run("predict", files / "model.mrf", "monks_1", "--proba")
     shares = np.array([row[1:] for row in rows(done.stdout)[1:]], dtype=float)
     assert np.array_equal(shares, model.predict_proba(DATA.X))
     other = run("predict", files / "model.mrf", "monks_1", "--voting", "hard")
     assert [row[0] for row in rows(other.stdout)[1:]] == [
-        str(label) for label in model.set_params(voting="hard").predict(DATA.X).tolist()
+        str(label) for label in model.voted_by("hard").predict(DATA.X).tolist()
     ]
 
 

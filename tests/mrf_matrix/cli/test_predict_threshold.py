@@ -70,7 +70,7 @@ def test_probabilities_stand_beside_labels(model):
 def test_another_voting_is_cut_by_its_own_shares(tmp_path):
     save_model(MODELS["votes"]().fit(DATA.X, DATA.y), tmp_path / "m")
     words = ("predict", tmp_path / "m", "monks_1", "--voting", "weight", "--threshold", "0.4")
-    forest = load_model(tmp_path / "m").set_params(voting="weight")
+    forest = load_model(tmp_path / "m").voted_by("weight")
     said = forest.classes_[(forest.predict_proba(DATA.X)[:, 1] > 0.4).astype(int)]
     assert [label for (label,) in rows(run(*words).stdout)] == list(map(str, said.tolist()))
 

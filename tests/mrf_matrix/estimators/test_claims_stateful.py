@@ -47,7 +47,8 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
-from mrf_matrix.estimators.shared.model_face import FitsByPlan, ReleasedClassifier
+from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, matrix, multinomial, pool
 from mrf_matrix.labels import label_plan

@@ -11,7 +11,8 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import mrf_matrix.estimators
-from mrf_matrix.estimators.shared.parameters import SECTION, DomainParameters, parameters
+from mrf_matrix.estimators.grown.forest_classifier import PublicParameters
+from mrf_matrix.estimators.shared.parameters import SECTION, parameters
 
 CLASSES = [
     one
@@ -55,6 +56,11 @@ def test_signatures_are_plain_and_keyword_only(cls):
         assert made.get_params() == cls().get_params()
 
 
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_few_classes_stand_behind_a_classifier(cls):
+    assert sum(one.__module__.startswith("mrf_matrix") for one in cls.__mro__) <= 7
+
+
 @parameters
 class Group:
     """A group.
@@ -74,7 +80,7 @@ class Group:
 
 
 @parameters
-class Model(Group, DomainParameters, BaseEstimator):
+class Model(Group, PublicParameters, BaseEstimator):
     """A model.
 
     It has text.
@@ -96,7 +102,7 @@ class Model(Group, DomainParameters, BaseEstimator):
 def test_lists_are_composed_in_numpydoc():
     doc = inspect.getdoc(Model)
     assert doc.startswith(
-        'A model.\n\nIt has text.\n\nParameters\n----------\ndomain : Domain, path or "from_data"\n'
+        'A model.\n\nIt has text.\n\nParameters\n----------\ndomain : Domain, "from_data" or None'
     )
     assert '\ndepth : int, default=5\n    How deep.\nword : str, default="hard"\n' in doc
     assert doc.index("Attributes\n") > doc.index("word :")
@@ -104,7 +110,7 @@ def test_lists_are_composed_in_numpydoc():
     assert doc.endswith("Notes\n-----\nA note.")
     assert repr(Model(word="soft")) == "Model(word='soft')"
     assert Model("from_data", depth=7).get_params() == {
-        "domain": "from_data", "depth": 7, "word": "hard"
+        "domain": "from_data", "random_state": None, "depth": 7, "word": "hard"
     }  # fmt: skip
     with pytest.raises(TypeError, match="unexpected keyword"):
         Model(deep=1)

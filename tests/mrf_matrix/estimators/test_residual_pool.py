@@ -224,14 +224,5 @@ def test_so_does_the_ledger_of_a_private_forest(n, measured):
     assert not around.charges
 
 
-def test_what_was_taken_is_not_changed_afterwards():
-    model = pooled().fit(X, Y)
-    model.beside = "tables"
-    for asked in (lambda: model.predict(X), model.plan, lambda: model.privacy_report_):
-        with pytest.raises(ValueError, match="beside was changed from 'residuals' to 'tables'"):
-            asked()
-    assert_array_equal(model.set_params(beside="residuals").predict(X), model.predict(X))
-
-
 def test_a_plan_is_told_in_a_line():
     assert len(repr(pooled().plan())) < 400

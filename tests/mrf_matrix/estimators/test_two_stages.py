@@ -124,6 +124,7 @@ def test_a_failing_answer_keeps_the_release(monkeypatch):
     failing(monkeypatch, part, "reconstruct")
     with pytest.raises(ValueError, match="reconstruct failed"):
         forest.fit(CODES, LABELS)
+    monkeypatch.undo()
     model = from_release(forest.release_, DOMAIN, forest=forest.forest_, voting="product")
     assert model.predict(CODES).shape == (60,)
 

@@ -12,10 +12,8 @@ import pytest
 import mrf_matrix
 from mrf_matrix import (
     Domain,
-    MatrixForestClassifier,
     PrivacyLedger,
     PureDP,
-    from_release,
     load_model,
     load_release,
     measure,
@@ -41,15 +39,7 @@ def write_release(path):
     save_release(measure(Identity(6, SIZES), counts, PureDP(1)), path, DOMAIN)
 
 
-def write_leaves(path):
-    model = MatrixForestClassifier(
-        DOMAIN, n_trees=2, max_depth=1, strategy="identity", random_state=0
-    ).fit(X, Y)
-    save_model(from_release(model.release_, DOMAIN, forest=model.forest_), path)
-
-
 FORMATS = {
-    "mrf_matrix.model": (write_leaves, load_model),
     "mrf_matrix.learned_model": (model_of(LabelTreeClassifier), load_model),
     "mrf_matrix.release": (write_release, load_release),
     "mrf_matrix.ledger": (lambda path: PrivacyLedger.open(path, epsilon=1), PrivacyLedger.open),
@@ -68,7 +58,7 @@ BOTH = partial(PrivacyLedger.open, epsilon=1, delta=1e-6)
 LATEST = FORMATS | {"mrf_matrix.ledger": (BOTH, PrivacyLedger.open)}
 """What writes the latest version, of formats of which two are written."""
 
-EARLIER = ["mrf_matrix.model", "mrf_matrix.ledger"]
+EARLIER = ["mrf_matrix.ledger"]
 """Formats of which there was another version."""
 
 

@@ -6,7 +6,6 @@ import pytest
 from mrf_matrix import Domain, MatrixForestClassifier, load_model, save_model
 from mrf_matrix.error import expected_error
 from mrf_matrix.estimators import PosteriorForestClassifier
-from mrf_matrix.files.models.report import report_of
 from mrf_matrix.mechanisms import NEIGHBORING, as_budget, calibrate, count_cells, measure
 from mrf_matrix.planning import plan
 from mrf_matrix.reports.privacy_report import Measurement
@@ -83,9 +82,3 @@ def test_tables_of_a_posterior_forest_are_in_records(tmp_path, budget, neighbori
     save_model(model, tmp_path / "model.mrf")
     loaded = load_model(tmp_path / "model.mrf")
     assert loaded.privacy_report_.sensitivity == model.privacy_report_.sensitivity
-
-
-def test_a_report_comes_back_from_plain_values():
-    model = MatrixForestClassifier(DOMAIN, n_trees=2, max_depth=1, strategy="identity", rho=1,
-                                   epsilon=None).fit(RECORDS, LABELS)  # fmt: skip
-    assert report_of(model.privacy_report_.to_dict()) == model.privacy_report_

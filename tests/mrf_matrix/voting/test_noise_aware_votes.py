@@ -87,8 +87,8 @@ def test_without_noise_shrinkage_changes_nothing(car, voting, shrinkage):
     model = MatrixForestClassifier(
         car.domain, epsilon=INFINITE, n_trees=8, max_depth=2, strategy="identity", random_state=0
     ).fit(car.X, car.y)
-    plain = model.set_params(voting=voting, shrinkage="none").predict_proba(car.X)
-    shrunk = model.set_params(shrinkage=shrinkage).predict_proba(car.X)
+    plain = model.voted_by(voting).predict_proba(car.X)
+    shrunk = model.voted_by(voting, shrinkage).predict_proba(car.X)
     np.testing.assert_allclose(shrunk.sum(axis=1), 1)
     np.testing.assert_allclose(plain, shrunk, atol=1e-9)
 
@@ -138,8 +138,7 @@ def test_posterior_probabilities_are_better_calibrated_than_shares_of_votes(car)
             noise_state=seed, random_state=seed,
         ).fit(car.codes[train], car.labels[train])  # fmt: skip
         for voting in errors:
-            model.set_params(voting=voting, shrinkage="none")
-            shares = model.predict_proba(car.codes[test])
+            shares = model.voted_by(voting).predict_proba(car.codes[test])
             errors[voting] += expected_calibration_error(car.labels[test], shares) / 3
     assert errors["posterior"] < min(errors["hard"], errors["weight"]), errors
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MatrixForestClassifier, load_dataset, load_model, save_model
+from mrf_matrix import Domain, MatrixForestClassifier, load_dataset
 from mrf_matrix.estimators import from_release
 from mrf_matrix.voting import ensemble_votes as redrawn_votes
 from mrf_matrix.voting.ensemble_votes import fresh_leaf_noise
@@ -62,8 +62,7 @@ def test_redrawn_errors_have_the_variance_of_the_leaves(changes):
 
 @pytest.mark.parametrize(("voting", "shrinkage"), RULES)
 def test_every_voting_can_abstain(noisy, exact, voting, shrinkage):
-    for model in (noisy, exact):
-        model.set_params(voting=voting, shrinkage=shrinkage)
+    noisy, exact = (one.voted_by(voting, shrinkage) for one in (noisy, exact))
     labels = noisy.predict_or_abstain(ASKED, 0.9, n_draws=40, random_state=0)
     np.testing.assert_array_equal(labels.data, noisy.predict(ASKED))
     again = noisy.predict_or_abstain(ASKED, 0.9, n_draws=40, random_state=0)
@@ -80,8 +79,7 @@ def test_every_voting_can_abstain(noisy, exact, voting, shrinkage):
 
 def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch):
     """The negative control: with a tenth of the noise, kept labels are hardly better than all."""
-    for model in (noisy, exact):
-        model.set_params(voting="posterior", shrinkage="none")
+    noisy, exact = (one.voted_by("posterior", "none") for one in (noisy, exact))
 
     def faint(*arguments):
         return 0.1 * fresh_leaf_noise(*arguments)
@@ -96,7 +94,7 @@ def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch
 
 
 def test_a_stricter_level_withholds_more_and_draws_must_suffice(noisy):
-    noisy.set_params(voting="hard", shrinkage="none")
+    noisy = noisy.voted_by("hard", "none")
     masked = [
         np.ma.count_masked(noisy.predict_or_abstain(ASKED, level, random_state=0))
         for level in (0.5, 0.8, 0.95)
@@ -113,7 +111,7 @@ def test_a_stricter_level_withholds_more_and_draws_must_suffice(noisy):
 
 
 def test_batches_of_draws_are_the_same_votes(noisy, monkeypatch):
-    noisy.set_params(voting="product", shrinkage="none")
+    noisy = noisy.voted_by("product", "none")
     one = noisy.predict_or_abstain(CAR.codes[:200], 0.6, n_draws=20, random_state=3)
     monkeypatch.setattr(redrawn_votes, "ENTRIES", 1)  # one draw at a time: other numbers
     other = noisy.predict_or_abstain(CAR.codes[:200], 0.6, n_draws=20, random_state=3)
@@ -129,16 +127,10 @@ def test_ensembles_can_abstain():
     np.testing.assert_array_equal(labels.data, model.predict(CAR.codes[:300]))
 
 
-def test_forests_from_a_release_abstain_alike_and_leaves_alone_say_why_not(
-    noisy, tmp_path, monkeypatch
-):
-    noisy.set_params(voting="posterior", shrinkage="none")
+def test_forests_from_a_release_abstain_alike(noisy):
     other = from_release(noisy.release_, DOMAIN, forest=noisy.forest_)
     mine, theirs = (
-        one.predict_or_abstain(ASKED, 0.8, n_draws=20, random_state=5) for one in (noisy, other)
+        one.predict_or_abstain(ASKED, 0.8, n_draws=20, random_state=5)
+        for one in (noisy.voted_by("posterior", "none"), other)
     )
     np.testing.assert_array_equal(mine.mask, theirs.mask)
-    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)
-    save_model(noisy, tmp_path / "m", allow_nonprivate=True)
-    with pytest.raises(ValueError, match="not part of a model file"):
-        load_model(tmp_path / "m").predict_or_abstain(ASKED)

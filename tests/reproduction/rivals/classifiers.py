@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier, TreesClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of
-from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
+from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests.growth.leaf_labels import public_labels
 
@@ -82,8 +82,16 @@ class BernoulliForestClassifier(LearnedForestClassifier):
 
 
 @parameters
-class NumericTreesClassifier(SeedParameters, TreesClassifier):
-    """A forest whose trees split raw numbers: none over a domain. Subclasses say which."""
+class NumericTreesClassifier(TreesClassifier):
+    """A forest whose trees split raw numbers: none over a domain. Subclasses say which.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Seed of the trees.
+    """
+
+    random_state: RandomState = None
 
     def fit(self, X, y=None):
         """Grow the forest, and label its leaves by majority; not private."""

@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rivals.smooth_sensitivity import draw_smooth_labels
 
-from mrf_matrix.base.arrays import Codes, Longs
+from mrf_matrix.base.arrays import Codes, Longs, Seed
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
-from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
+from mrf_matrix.estimators.shared.base import in_one_step
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, paid
+from mrf_matrix.estimators.shared.spending import bill_of, paid
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.leaf_labels import label_rate, private_labels
-from mrf_matrix.mechanisms import BudgetError, PureDP
+from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection.bits import Bits
@@ -28,7 +28,7 @@ from strategies.operators import check_allocation
 
 
 @parameters
-class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, TreesClassifier):
+class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
     """Random structure, each record in one tree, one private label a leaf.
 
     ``label_rule="smooth"`` draws labels as published. **That is not ε-DP** (see
@@ -53,8 +53,12 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         See `RandomTrees`.
     label_rule : {"smooth", "count"}
         How leaves draw their labels, see above.
+    neighboring : {"add_remove", "replace_one"}
+        The neighbouring relation of the claim.
     noise : {"exact", "research"}
         Of "count", and of the coins that give each record its tree; see `mrf_matrix.mechanisms`.
+    noise_state : int or Generator
+        Seed of research noise.
     ledger : PrivacyLedger
         With "count" only: charged once by every `fit`, after all checks and before any record is
         counted. Refused with "smooth", which is private at no ε that could be charged.
@@ -65,16 +69,18 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         What is claimed of the fitted forest, or that nothing is.
     """
 
-    _claim_rests_on = ("label_rule",)
-    statement_ = ClaimAttribute[str]()
-
     epsilon: Amount = 1.0
     delta: Amount = 0
     n_trees: int = 10
     max_depth: int | None = None
     splits: Literal["multiway", "binary"] = "multiway"
     label_rule: str = "smooth"
+    neighboring: str = "add_remove"
+    noise: str = "exact"
+    noise_state: Seed = None
+    ledger: PrivacyLedger | None = None
 
+    @in_one_step
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Draw the structure, give each record its tree, and label the leaves.
 

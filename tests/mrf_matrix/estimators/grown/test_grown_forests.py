@@ -128,9 +128,9 @@ def test_every_value_gets_its_own_code(values):
 
 def test_private_forests_need_a_domain_and_no_counts(coded):
     domain, codes, y = coded
-    with pytest.raises(ValueError, match=r"min_points=5 with epsilon=1.*Algorithm 1's line 3"):
+    with pytest.raises(ValueError, match=r"min_points=5 with a budget.*Algorithm 1's line 3"):
         MultinomialForestClassifier(domain, epsilon=1, min_points=5).fit(codes, y)
-    with pytest.raises(ValueError, match=r"b1, b3 with epsilon=1"):
+    with pytest.raises(ValueError, match=r"b1, b3 with a budget"):
         MultinomialForestClassifier(domain, epsilon=1, b1=3, b3=4).fit(codes, y)
     with pytest.raises(ValueError, match="domain=None"):
         MultinomialForestClassifier(epsilon=1).fit(codes, y)

@@ -30,10 +30,9 @@ def model():
 @pytest.mark.parametrize("voting", ["hard", "weight", "product", "shares", "posterior"])
 def test_the_same_forest_predicts_as_the_fitted_one(model, voting):
     again = from_release(model.release_, CAR.domain, forest=model.forest_, voting=voting)
-    model.set_params(voting=voting)
-    np.testing.assert_array_equal(again.predict(CAR.X), model.predict(CAR.X))
-    np.testing.assert_allclose(again.predict_proba(CAR.X), model.predict_proba(CAR.X))
-    model.set_params(voting="hard")
+    other = model.voted_by(voting)
+    np.testing.assert_array_equal(again.predict(CAR.X), other.predict(CAR.X))
+    np.testing.assert_allclose(again.predict_proba(CAR.X), other.predict_proba(CAR.X))
 
 
 def test_other_depths_are_forests_of_their_own(model):
@@ -60,7 +59,7 @@ def test_depths_vote_together(model):
     (ensemble,) = mixed.ensembles_
     assert set(ensemble.forest.depth[ensemble.forest.leaves]) == {1, 2, 4}
     for voting in ("product", "shares", "posterior"):
-        shares = mixed.set_params(voting=voting).predict_proba(CAR.X)
+        shares = mixed.voted_by(voting).predict_proba(CAR.X)
         np.testing.assert_allclose(shares.sum(axis=1), 1)
 
 

@@ -171,7 +171,6 @@ def test_no_record_seed_or_count_is_stored(car):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(car.X), model.predict_proba(car.X))
     assert set(vars(model)) - set(model.get_params()) == {
-        "_claim_record",  # parameters as fit read them
         "model_",
         "n_features_in_",
         "feature_names_in_",

@@ -2,14 +2,22 @@
 
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix import MatrixForestClassifier, RandomTrees, load_dataset, load_model, save_model
-from mrf_matrix.estimators import ReleasedForestClassifier
+from mrf_matrix import (
+    MatrixForestClassifier,
+    RandomTrees,
+    from_release,
+    load_dataset,
+    load_model,
+    save_model,
+)
+from mrf_matrix.estimators import ReleasedClassifier
 from mrf_matrix.files.container import ModelFileError, bytes_of, header_of
 
 DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
@@ -85,17 +93,25 @@ def test_numpy_opens_the_arrays(tmp_path):
         assert np.array_equal(file["answers"], model.release_.answers.ravel())
 
 
-def test_a_strategy_too_large_for_a_file_leaves_what_it_implies_and_says_so(tmp_path, monkeypatch):
+def test_a_strategy_too_large_for_a_file_is_refused_with_what_keeps_it(tmp_path, monkeypatch):
     monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)
-    model = fitted(n_ensembles=2, max_features=2)
-    loaded, X = saved(model, tmp_path), DATA["monks_1"].X
-    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    assert any("too large" in note for note in loaded.privacy_report_.notes)
-    assert loaded.privacy_report_.statement == model.privacy_report_.statement
-    with pytest.raises(ValueError, match="not part of a model file"):
-        loaded.expected_vote_error(X)
-    again = saved(loaded, tmp_path)
-    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ModelFileError, match="save_release"):
+        save_model(fitted(), tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_release_that_was_measured_otherwise_is_not_saved_as_a_model(tmp_path):
+    """The file would hold a strategy, whose answers are other ones."""
+    model = fitted(strategy="p_identity")
+    release, mechanism = model.release_, model.release_.mechanism
+    again = from_release(release, forest=model.forest_, domain=DATA["monks_1"].domain)
+    loaded, X = saved(again, tmp_path), DATA["monks_1"].X  # the control
+    assert np.array_equal(loaded.predict_proba(X), again.predict_proba(X))
+    assert loaded.privacy_report_.measurements == again.privacy_report_.measurements
+    noisier = replace(release, mechanism=mechanism.with_factor(4))
+    odd = from_release(noisier, forest=model.forest_, domain=DATA["monks_1"].domain)
+    with pytest.raises(ModelFileError, match="measured otherwise"):
+        save_model(odd, tmp_path / "odd", allow_nonprivate=True)
 
 
 @pytest.mark.parametrize("array", [np.arange(7, dtype="<i4"), np.ones((3, 2)), np.ones((1, 1))])
@@ -146,7 +162,7 @@ def test_a_model_that_is_not_fitted_is_refused(tmp_path):
 
 def test_a_loaded_model_is_a_fitted_classifier_that_refuses_to_fit(tmp_path):
     loaded = saved(fitted(), tmp_path)
-    assert isinstance(loaded, ReleasedForestClassifier)
+    assert isinstance(loaded, ReleasedClassifier)
     check_is_fitted(loaded)
     assert clone(loaded) is loaded
     assert loaded.n_features_in_ == DATA["monks_1"].domain.n_attributes
@@ -157,10 +173,9 @@ def test_a_loaded_model_is_a_fitted_classifier_that_refuses_to_fit(tmp_path):
 
 def test_voting_may_be_changed_at_no_cost(tmp_path):
     model = fitted("car")
-    loaded = saved(model, tmp_path).set_params(voting="weight")
-    assert np.array_equal(
-        loaded.predict(DATA["car"].X), model.set_params(voting="weight").predict(DATA["car"].X)
-    )
+    loaded = saved(model, tmp_path).voted_by("weight")
+    X = DATA["car"].X
+    assert np.array_equal(loaded.predict(X), model.voted_by("weight").predict(X))
 
 
 def test_columns_are_matched_by_name(tmp_path):
