@@ -153,8 +153,7 @@ class Matrix(Kind):
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""
-        asked = list(zip(plan.steps, questions(plan, curator.noise), strict=True))
-        releases = [curator.measure(*one, asked[i:]) for i, one in enumerate(asked, start=1)]
+        releases = curator.measure_all(questions(plan, curator.noise))
         order = sorted_classes(plan.domain)[1]
         pairs = zip(plan.parts, releases, strict=True)
         found = tuple(ensemble_of(part, release, order) for part, release in pairs)

@@ -119,6 +119,26 @@ class Plan(Protocol):
         """Every step in its order: a `Step`, a `Deferred`, or a plan; always the same objects."""
 
 
+@dataclass(frozen=True, eq=False)
+class PlanOfSteps:
+    """A plan that is nothing but its steps."""
+
+    domain: Domain
+    steps: tuple[Step, ...]
+    delta: float = 0.0
+    n_records: ClassVar[None] = None
+
+    @property
+    def budget(self) -> Budget:
+        """All shares together."""
+        return total_budget([one.budget for one in self.steps])
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.steps[0].neighboring
+
+
 class PlanError(ValueError):
     """A step that was not announced, was taken already, or is not the next one."""
 
