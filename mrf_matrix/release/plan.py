@@ -59,12 +59,14 @@ class StrategyStep:
     known : Mechanism
     units : int
         Integer units in one record's weight.
+    kind : str
+        What may be asked: counts, or hard votes, which one record moves further.
     """
 
     measured: str
     known: Mechanism
     units: int = 1
-    kind: ClassVar[str] = "strategy"
+    kind: str = "strategy"
 
     @property
     def budget(self) -> Budget:
