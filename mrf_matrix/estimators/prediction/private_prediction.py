@@ -192,8 +192,8 @@ class PrivatePredictionClassifier(
                 if unknown.any():
                     fitted.check_next(int(unknown.sum()))
                     fitted.release(self._next_plan(fitted, codes[unknown]))
-            votes = fitted.votes(codes)
-        return fitted, codes, votes[:, sorted_classes(fitted.forests.domain)[1]]
+            order = sorted_classes(fitted.forests.domain)[1]
+            return fitted, codes, fitted.votes(codes)[:, order]
 
     def _votes(self, X: Records) -> Array:
         return self._answered(X)[-1]
