@@ -164,9 +164,7 @@ class Matrix(Kind):
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""
-        first, *later = zip(plan.steps, questions(plan, curator.noise), strict=True)
-        releases = [curator.measure(*first, ahead=later)]
-        releases += [curator.measure(*one) for one in later]
+        releases = curator.measure_all(questions(plan, curator.noise))
         order = sorted_classes(plan.domain)[1]
         pairs = zip(plan.parts, releases, strict=True)
         found = tuple(ensemble_of(part, release, order) for part, release in pairs)

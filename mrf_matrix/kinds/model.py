@@ -224,7 +224,11 @@ class Model:
     @cached_property
     def report(self) -> PrivacyReport:
         """What is claimed, with every step."""
-        report = report_of(self.kind, self.plan, self.transcript)
+        kind, plan = self.kind, self.plan
+        report = report_of(
+            plan, self.transcript, expected_rms_per_leaf=kind.rms_per_leaf(plan),
+            public=kind.public(plan), notes=kind.notes(plan),
+        )  # fmt: skip
         return report if self.notes is None else replace(report, notes=self.notes)
 
     def probabilities(self, codes: Codes) -> Array:
@@ -259,18 +263,15 @@ def learn(kind: Kind, plan: Plan, curator: Curator) -> Model:
     return Model(kind, kind.settled(plan, told), told, posterior)
 
 
-def report_of(kind: Kind, plan: Plan, transcript: Transcript) -> PrivacyReport:
-    """Return what is claimed of every outcome; a part of a transcript is charged as the whole."""
+def report_of(plan: Plan, transcript: Transcript, **said: Any) -> PrivacyReport:
+    """Return what is claimed of every outcome; a part of a transcript is charged as the whole.
+
+    `**said`: what else it says.
+    """
     made = tuple(_measurement(*one) for one in _taken(plan, list(transcript.outcomes)))
-    claim = Claim(transcript.provenance, tuple(one.law for one in made), plan.delta)
-    report = PrivacyReport(
-        claim,
-        made,
-        expected_rms_per_leaf=kind.rms_per_leaf(plan),
-        public=kind.public(plan),
-        notes=kind.notes(plan),
-    )
-    return with_verdict(report, plan)
+    laws = tuple(one.law for one in made)
+    claim = Claim(transcript.provenance, laws, plan.delta, plan.neighboring)
+    return with_verdict(PrivacyReport(claim, made, **said), plan)
 
 
 def _taken(plan: Plan, left: list[Outcome]) -> Iterator[tuple[Any, Outcome]]:

@@ -7,12 +7,12 @@ a transcript, and no data. All that learns is written against the verbs, and can
 a fit, a model file and a release by several parties are learned from by one function.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from threading import RLock
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +57,8 @@ Read = Callable[[JsonObject], Plan]
 Asked = tuple[TableStep, Mechanism, Table]
 
 
-class Curator(ABC):
-    """Steps in their order, and what became of them.
+class Curator(ExitStack[bool | None]):
+    """Steps in their order, and what became of them; a ``with`` block ends what they began.
 
     Parameters
     ----------
@@ -71,6 +71,7 @@ class Curator(ABC):
     """
 
     def __init__(self, plan: Plan, noise: Noise, parent: "Curator | None" = None) -> None:
+        super().__init__()
         check_shares(plan)
         self.plan, self.noise = plan, noise
         self.depth: int = 1 if parent is None else parent.depth + 1
@@ -109,6 +110,12 @@ class Curator(ABC):
             release = self._measured(step, asked, mechanism)
             self._outcomes.append(release)
         return release
+
+    def measure_all(self, asked: Sequence[Table]) -> tuple[Release, ...]:
+        """Take all steps, each a measurement that hangs on no outcome."""
+        first, *later = zip(self.plan.steps, asked, strict=True)
+        release = self.measure(*first, ahead=later)
+        return (release, *(self.measure(*one) for one in later))
 
     def choose(self, step: Step, asked: Options) -> Places:
         """Take the next step, a choice; raises as `measure`."""
@@ -170,13 +177,7 @@ class Curator(ABC):
         if kind is not None and kind != step.kind:
             raise PlanError(f"{step.measured!r} is of kind {step.kind!r}: not {kind!r}.")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failed: Any) -> None:  # noqa: B027 - only who pays has something to end
-        """End what was begun."""
-
-    def _prepare(self, steps: Sequence[Asked]) -> None:  # noqa: B027
+    def _prepare(self, steps: Sequence[Asked]) -> None:
         """Work out what steps ask of data, where there are any."""
 
     @abstractmethod
@@ -242,7 +243,7 @@ class Live(Curator):
             self._before: deque[Any] = deque(() if before is None else before.outcomes)
             self.is_paid = before is not None
             self.begun = len(self._before)
-            self._stack, self._is_drawing = ExitStack(), False
+            self._is_drawing = False
 
     def __repr__(self) -> str:
         return f"Live(private, {self.plan!r})"
@@ -274,15 +275,11 @@ class Live(Curator):
             self._dealt = self._data.dealt(share, self._bits)
         return self._dealt[len(self.plan.steps) - len(self._left)]
 
-    def __exit__(self, *failed: Any) -> None:
-        """Let signals act again, and errors hold what was drawn."""
-        self._root._stack.__exit__(*failed)
-
     def _take(self, step: Step) -> None:
         """Charge the whole, once; from now on the step is spent."""
         root = self._root
         if not root._is_drawing:
-            root._stack.enter_context(root._paid())
+            root.enter_context(root._paid())
             root._is_drawing = root.is_paid = True
         self._left.popleft()
         root.begun += 1

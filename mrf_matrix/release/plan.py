@@ -59,12 +59,14 @@ class StrategyStep:
     known : Mechanism
     units : int
         Integer units in one record's weight.
+    kind : str
+        What may be asked: counts, or hard votes, which one record moves further.
     """
 
     measured: str
     known: Mechanism
     units: int = 1
-    kind: ClassVar[str] = "strategy"
+    kind: str = "strategy"
 
     @property
     def budget(self) -> Budget:
@@ -117,6 +119,26 @@ class Plan(Protocol):
     @property
     def steps(self) -> tuple[Any, ...]:
         """Every step in its order: a `Step`, a `Deferred`, or a plan; always the same objects."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanOfSteps:
+    """A plan that is nothing but its steps."""
+
+    domain: Domain
+    steps: tuple[Step, ...]
+    delta: float = 0.0
+    n_records: ClassVar[None] = None
+
+    @property
+    def budget(self) -> Budget:
+        """All shares together."""
+        return total_budget([one.budget for one in self.steps])
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.steps[0].neighboring
 
 
 class PlanError(ValueError):

@@ -90,6 +90,40 @@ class Cells:
         return data.cells(self.features)
 
 
+@dataclass(frozen=True, eq=False)
+class KeptTable:
+    """A table that was counted before, a row a cell: one record is in one of them.
+
+    Attributes
+    ----------
+    number : int
+        Its place among the tables that are asked.
+    sizes : tuple of int
+        How many codes its attributes have.
+    n_columns : int
+        A column a class.
+    """
+
+    number: int
+    sizes: tuple[int, ...]
+    n_columns: int
+    kind: ClassVar[str] = "strategy"
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    def counts(self, data: Sequence[CellCounts | LeafCounts]) -> CellCounts | LeafCounts:
+        """Return them: **private**."""
+        return data[self.number]
+
+
+class KeptVotes(KeptTable):
+    """Hard votes, a row a leaf: one record moves votes from class to class, a count in each.
+
+    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.vote_noise`.
+    """
+
+    kind: ClassVar[str] = "hard votes"
+
+
 class FewOptions:
     """A choice among options that are written out, by the exponential mechanism.
 

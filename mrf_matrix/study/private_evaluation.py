@@ -1,12 +1,12 @@
 """How good a model is on private test records: one histogram is released, all else follows."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes, Seed, Values
+from mrf_matrix.base.arrays import Array, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
@@ -16,18 +16,20 @@ from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictio
 from mrf_matrix.estimators.shared.spending import Bill, noise_stream, paid
 from mrf_matrix.mechanisms import (
     ZCDP,
+    CellCounts,
     PrivacyLedger,
     PureDP,
     Release,
     as_budget,
     calibrate,
     count_cells,
-    measure,
 )
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import default_ledger
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
+from mrf_matrix.release.curator import Live
+from mrf_matrix.release.plan import PlanOfSteps, StrategyStep
 from mrf_matrix.reports.evaluation_section import EVALUATION
 from mrf_matrix.study.calibration import METRICS, ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error
@@ -227,21 +229,17 @@ def evaluate(
     mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
     mechanism.check_memory(grid.n_classes)
     bill.check()
-    labels = _labels(model, domain, y)
-    shares = model.predict_proba(X)
-    if len(shares) != len(labels):
-        raise ValueError("X and y have different lengths: expected a class for each record.")
-    if not len(labels):
-        raise ValueError("X has no records: expected at least one to evaluate on.")
-    rows = grid.rows(shares, labels)
-    counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
-    stream, classes = noise_stream(noise, noise_state), tuple(model.classes_.tolist())
-    with kept_draws(), paid(bill):
-        release = measure(mechanism, counts, noise=noise, random_state=stream)
-        release = release.resting_on(domain.provenance)
+    plan = PlanOfSteps(domain, (StrategyStep("graded records", mechanism),), float(delta))
+    curator = Live(
+        plan, (X, y), partial(paid, bill), noise, noise_stream(noise, noise_state),
+        provenance=domain.provenance | bill.provenance,
+    )  # fmt: skip
+    with kept_draws(), curator:
+        (release,) = curator.measure_all([GradedRecords(model, grid)])
         return PrivateEvaluation(
-            release, grid, classes, level=asked, delta=float(delta), model_hash=model_hash
-        )
+            release, grid, tuple(model.classes_.tolist()),
+            level=asked, delta=plan.delta, model_hash=model_hash,
+        )  # fmt: skip
 
 
 def evaluation_budget(
@@ -283,10 +281,38 @@ def _domain_of(model: Classifier) -> Domain:
     return model.domain_
 
 
-def _labels(model: Classifier, domain: Domain, y: object) -> Codes:
-    """Return the places of the records' classes among the model's columns."""
-    places = np.searchsorted(model.classes_, np.asarray(domain.classes))
-    return places[domain.encode_target(y)].astype(np.int32)
+@dataclass(frozen=True, eq=False)
+class GradedRecords:
+    """Records by bin of predicted probability and by class: one record is in one cell."""
+
+    model: Classifier
+    grid: ProbabilityGrid
+    kind: ClassVar[str] = StrategyStep.kind
+    n_cells: ClassVar[int] = 0  # the step knows its strategy
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """One attribute: the bin."""
+        return (self.grid.n_rows,)
+
+    @property
+    def n_columns(self) -> int:
+        """A column a class."""
+        return self.grid.n_classes
+
+    def counts(self, data: tuple[object, object]) -> CellCounts:
+        """Return them: **private**; `data`: records, and their classes."""
+        X, y = data
+        domain, classes = self.model.domain_, self.model.classes_
+        places = np.searchsorted(classes, np.asarray(domain.classes))
+        labels = places[domain.encode_target(y)].astype(np.int32)
+        shares = self.model.predict_proba(X)
+        if len(shares) != len(labels):
+            raise ValueError("X and y have different lengths: expected a class for each record.")
+        if not len(labels):
+            raise ValueError("X has no records: expected at least one to evaluate on.")
+        rows = self.grid.rows(shares, labels)
+        return count_cells(rows[:, None], labels, self.sizes, self.n_columns)
 
 
 def _line(figure: Figure) -> str:

@@ -12,16 +12,7 @@ from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
-from mrf_matrix.estimators.prediction.prediction_report import prediction_report
-from mrf_matrix.estimators.prediction.vote_book import (
-    FittedPrediction,
-    PrivateTables,
-    VoteBatch,
-    VoteBook,
-    batch_bill,
-    counts_of_cells,
-)
+from mrf_matrix.estimators.prediction.answers import Answers, Batch, PrivateTables, batch_bill
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.parameters import (
@@ -30,10 +21,9 @@ from mrf_matrix.estimators.shared.parameters import (
     ReleaseParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.spending import bill_of, noise_stream, paid
-from mrf_matrix.forests.sources.ensembles import query_keys
+from mrf_matrix.estimators.shared.spending import bill_of
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
-from mrf_matrix.planning.plans.part import ready_tables
+from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -74,7 +64,7 @@ class PrivatePredictionClassifier(
     ----------
     ensembles_ : tuple of Ensemble
         Attributes and forest of each ensemble.
-    batches_ : tuple of VoteBatch
+    batches_ : tuple of Batch
         What was released so far: plan, noisy measurements, votes (classes in the domain's order).
     privacy_report_ : PrivacyReport
         What is claimed for all batches so far.
@@ -93,33 +83,35 @@ class PrivatePredictionClassifier(
         """Say what the claim hangs on."""
         return "the queries are public; the fitted object holds the private records"
 
-    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        kind, book = self._kind(), self._new_book()
-        measuring = self._measuring(book.batch_budget)
+    def _terms(self) -> Measuring:
+        """Return how each batch is measured, at its share of the budget."""
+        shares = self._budget.split(whole_number("n_batches", self.n_batches))
+        measuring = self._measuring(shares[0])
         measuring.check()
-        bill = bill_of(self, book.budget, "predict")
-        batch_bill(bill, book, 0, 0).check()
+        return measuring
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        kind, measuring = self._kind(), self._terms()
+        bill = bill_of(self, self._budget, "predict")
+        batch_bill(bill, measuring.budget).check()
         data = bring()
         if kind.is_disjoint:
             data.check_records(type(self).__name__)
-        domain = data.domain
-        forests, structure = self._forests(kind, domain)
+        forests, structure = self._forests(kind, data.domain)
         ensembles = forests.ensembles
         measuring.shares(len(ensembles))  # refuses those that do not fit
         source = data.tables([ensemble.features for ensemble in ensembles])
-        coins = structure.integers(2**63, size=len(ensembles))  # whatever the records
-        tables = [
-            counts_of_cells(
-                kind.table(ensemble, source, record_coins(self.noise, book.budget, coin))
-            )
-            for ensemble, coin in zip(ensembles, coins, strict=True)
-        ]
-        self.domain_ = domain
-        self.classes_, _ = sorted_classes(domain)
+        seeds = structure.integers(2**63, size=len(ensembles))  # whatever the records
+        coins = [record_coins(self.noise, self._budget, seed) for seed in seeds]
+        tables = [kind.table(one, source, coin) for one, coin in zip(ensembles, coins, strict=True)]
+        self.domain_ = data.domain
+        self.classes_, _ = sorted_classes(data.domain)
         self.ensembles_ = ensembles
-        kept = PrivateTables(tables, self.keep_records_in_pickle)
         known = [data.provenance, *(one.forest.provenance for one in ensembles)]
-        self._fitted = FittedPrediction(forests, measuring, kept, bill.resting_on(*known), book)
+        kept = PrivateTables(tables, self.keep_records_in_pickle)
+        self._fitted = Answers(
+            forests, measuring, kept, bill.resting_on(*known), int(self.n_batches)
+        )
         return self
 
     def _forests(self, kind: Kind, domain: Domain) -> tuple[PublicForests, np.random.Generator]:
@@ -129,9 +121,6 @@ class PrivatePredictionClassifier(
             kind, domain, self._design(), structure,
             "study" if self._budget.is_infinite else "release",
         ), structure  # fmt: skip
-
-    def _new_book(self) -> VoteBook:
-        return VoteBook(self._budget, whole_number("n_batches", self.n_batches))
 
     def plan(self, X: Records) -> Plan | None:
         """Plan the batch that `predict` would release for these queries, without spending.
@@ -158,88 +147,57 @@ class PrivatePredictionClassifier(
         if hasattr(self, "ensembles_"):
             fitted = self._fitted
             codes = self._encoded(X, fitted.forests.domain)
-            return self._planned(codes, fitted, fitted.book.n_started)
-        kind, book = self._kind(), self._new_book()
-        measuring = self._measuring(book.batch_budget)
-        measuring.check()
+            unknown = fitted.unknown(codes)
+            return self._next_plan(fitted, codes[unknown]) if unknown.any() else None
+        kind, measuring = self._kind(), self._terms()
         domain = required_domain(self.domain)
-        forests, _ = self._forests(kind, domain)
-        planned = forests.plan(measuring, domain.encode(X), n_classes=domain.n_classes)
-        check_before_release(planned, self.time_limit)
-        return planned
+        return self._plan(self._forests(kind, domain)[0], measuring, domain.encode(X))
 
-    def _planned(self, codes: Codes, fitted: FittedPrediction, number: int) -> Plan | None:
-        """Plan a batch, given its number, without spending."""
-        forests = fitted.forests
-        unknown = fitted.book.unknown(query_keys(forests.ensembles, codes))
-        if not unknown.any():
-            return None
+    def _next_plan(self, fitted: Answers, codes: Codes) -> Plan:
+        """Plan the next batch, of new queries, without spending."""
         search = {name: getattr(self, name) for name in SEARCH}
         measuring = replace(fitted.measuring, **search)
-        planned = forests.plan(
-            measuring, codes[unknown], n_classes=forests.domain.n_classes, batch=number
-        )
+        return self._plan(fitted.forests, measuring, codes, len(fitted.charges))
+
+    def _plan(
+        self, forests: PublicForests, measuring: Measuring, codes: Codes, batch: int = 0
+    ) -> Plan:
+        classes = forests.domain.n_classes
+        planned = forests.plan(measuring, codes, n_classes=classes, batch=batch)
         check_before_release(planned, self.time_limit)
         return planned
 
-    def _votes(self, X: Records) -> Array:
-        with kept_draws():
-            return self._votes_of(*self._answered(X))
-
-    def _answered(self, X: Records) -> tuple[FittedPrediction, Codes]:
-        """Release what has no answer yet; return the fit that answered, and the codes."""
-        check_is_fitted(self, self._learned)
-        fitted = self._fitted
-        codes = self._encoded(X, fitted.forests.domain)
-        self._release(fitted, codes)
-        return fitted, codes
-
-    def _votes_of(self, fitted: FittedPrediction, codes: Codes) -> Array:
-        domain = fitted.forests.domain
-        keys = query_keys(fitted.forests.ensembles, codes)
-        votes = fitted.book.votes(keys, domain.n_classes)
-        return votes[:, sorted_classes(domain)[1]]
-
-    def _release(self, fitted: FittedPrediction, codes: Codes) -> None:
-        """Release the votes of the queries that are new, if there are any.
+    def _answered(self, X: Records) -> tuple[Answers, Codes, Array]:
+        """Release what has no answer yet; return the fit that answered, the codes and the votes.
 
         Whoever comes meanwhile waits, and finds what is answered by then.
         """
-        book, ensembles = fitted.book, fitted.forests.ensembles
-        keys = query_keys(ensembles, codes)
-        with book.lock:
-            book.answer()  # what was drawn before and not answered
-            new = int(book.unknown(keys).sum())
-            if not new:
-                return
-            with book.reserved(new) as number:
-                batch_bill(fitted.bill, book, number, new).check()
-                plan = self._planned(codes, fitted, number)
-                if plan is None:
-                    return
-                bill = batch_bill(fitted.bill, book, number, len(plan.queries))
-                stream = noise_stream(bill.noise, bill.noise_state, number)
-                tables = ready_tables(plan.parts, fitted.tables)
-                with paid(bill):
-                    book.charge(bill.spending)
-                    releases = plan.release(tables, noise=bill.noise, noise_state=stream)
-                    marked = tuple(one.resting_on(bill.rests_on) for one in releases)
-                    book.keep(plan, marked, query_keys(ensembles, plan.queries))
-                    book.answer()
+        check_is_fitted(self, self._learned)
+        fitted = self._fitted
+        codes = self._encoded(X, fitted.forests.domain)
+        with kept_draws():
+            with fitted.lock:
+                unknown = fitted.unknown(codes)
+                if unknown.any():
+                    fitted.check_next(int(unknown.sum()))
+                    fitted.release(self._next_plan(fitted, codes[unknown]))
+            order = sorted_classes(fitted.forests.domain)[1]
+            return fitted, codes, fitted.votes(codes)[:, order]
+
+    def _votes(self, X: Records) -> Array:
+        return self._answered(X)[-1]
 
     def _margins(self, X: Records, level: float) -> Margins:
-        with kept_draws():
-            fitted, codes = self._answered(X)
-            votes = self._votes_of(fitted, codes)
-        return leading_margins(votes, answered_widths(fitted, codes, level, votes.shape[1]))
+        fitted, codes, votes = self._answered(X)
+        return leading_margins(votes, fitted.half_widths(codes, level))
 
     @property
-    def batches_(self) -> tuple[VoteBatch, ...]:
+    def batches_(self) -> tuple[Batch, ...]:
         """Every batch released since `fit`: plan, noisy measurements, votes."""
-        return tuple(self._fitted.book.batches)
+        return tuple(self._fitted.batches)
 
     @property
     def privacy_report_(self) -> PrivacyReport:
         """What has been claimed since `fit`, for all batches together."""
         check_is_fitted(self, "ensembles_")
-        return prediction_report(self._fitted, self._note(self._fitted.forests.kind))
+        return self._fitted.report(self._note(self._fitted.forests.kind))

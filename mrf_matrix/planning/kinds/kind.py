@@ -121,7 +121,7 @@ class Kind:
 
     def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return what is asked of an ensemble's private table: leaves, or the queries' votes."""
-        raise NotImplementedError
+        return self.vote_workload(ensemble, queries)
 
     def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return the weight votes of queries: ``Q Tᵀ T``, the sums of the leaves they reach."""

@@ -36,13 +36,10 @@ class Prediction(Kind):
     imagined_votings: ClassVar[tuple[str, ...]] = ("weight",)
     answers_queries: ClassVar[bool] = True
     time_limit: ClassVar[float] = 1.0
+    measured: ClassVar[str] = "votes"
     parameters: ClassVar[tuple[str, ...]] = tuple(
         name for name in OF_TREES if name not in ("allocation", "voting")
     )
-
-    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        """Return the votes of the queries."""
-        return self.vote_workload(ensemble, queries)
 
 
 @dataclass(frozen=True)
@@ -58,15 +55,12 @@ class Subsample(Kind):
     n_trees: ClassVar[int] = 16
     time_limit: ClassVar[float] = 1.0
     table_rows: ClassVar[str] = "leaves"
+    measured: ClassVar[str] = "votes"
 
     @property
     def counts_votes(self) -> bool:
         """Whether the table holds one vote for each leaf in place of counts."""
         return self.voting == "hard"
-
-    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        """Return the votes of the queries."""
-        return self.vote_workload(ensemble, queries)
 
     def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return ``Q Tᵀ``: the leaves that the queries reach."""
@@ -104,6 +98,7 @@ class PerQuery(Subsample):
 
     allocation: ClassVar[str] = "per_query"
     chooses_strategies: ClassVar[bool] = False
+    measured: ClassVar[str] = "every query"
 
     def baseline(
         self, workload: Operator, budget: Budget, neighboring: str, law: Law

@@ -1,6 +1,5 @@
 """How one ensemble's workload is answered: workload, strategy, noise. No data is in it."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
@@ -17,15 +16,11 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
     ZCDP,
-    CellCounts,
-    LeafCounts,
     Mechanism,
     PureDP,
     Release,
-    measure,
     reconstruct,
 )
-from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.measuring import RowAim
@@ -76,24 +71,6 @@ class PlanPart:
         """Return what is measured, as it is announced; `words`: what it is."""
         family = f" by strategy {self.strategy.method!r}" if self.strategy else ""
         return StrategyStep(words + family, self.mechanism)
-
-    def release(
-        self, counts: CellCounts | LeafCounts | ReadyCounts, *, noise: str, noise_state: Seed = None
-    ) -> Release:
-        """Measure a private table, once.
-
-        Raises
-        ------
-        TypeError
-            If several parties are to measure it.
-        """
-        if self.federation is not None:
-            raise TypeError(
-                "the plan shares its noise among parties: expected run_federation(part.federation, "
-                "tables), or the apps of mrf_matrix.federated.flower."
-            )
-        release = measure(self.mechanism, counts, noise=noise, random_state=noise_state)
-        return release.resting_on(self.provenance)
 
     @property
     def provenance(self) -> Provenance:
@@ -278,27 +255,3 @@ class KnownSquares:
     def are_of(self, workload: Operator, rounded: RoundedStrategy) -> bool:
         """Say whether they are those of this workload and this strategy."""
         return self.workload is workload and self.rounded is rounded
-
-
-def ready_tables(
-    parts: Sequence[PlanPart], tables: Iterable[CellCounts | LeafCounts]
-) -> list[ReadyCounts]:
-    """Return the exact answers that every part will measure, before anything is paid."""
-    return [
-        ReadyCounts.of(table, part.mechanism.rounded.matrix)
-        for part, table in zip(parts, tables, strict=True)
-    ]
-
-
-def released(
-    parts: Sequence[PlanPart],
-    tables: Iterable[CellCounts | LeafCounts | ReadyCounts],
-    *,
-    noise: str,
-    noise_state: Seed = None,
-) -> tuple[Release, ...]:
-    """Measure every part's private table, once."""
-    return tuple(
-        part.release(table, noise=noise, noise_state=noise_state)
-        for part, table in zip(parts, tables, strict=True)
-    )

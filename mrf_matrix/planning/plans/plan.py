@@ -1,6 +1,7 @@
 """A plan: what a private forest will cost in error, memory and time, known without data."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,12 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
-from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
-from mrf_matrix.planning.plans.part import PlanPart, released
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
+from mrf_matrix.release.curator import Live
+from mrf_matrix.release.questions import KeptTable, KeptVotes
 from strategies import Strategy
 
 if TYPE_CHECKING:
@@ -44,16 +46,35 @@ class Plan(PlannedErrors):
         """Where all that is measured came from: the domain, forests, and what they rest on."""
         return join([self.domain.provenance, *(part.provenance for part in self.parts)])
 
+    @property
+    def questions(self) -> tuple[KeptTable, ...]:
+        """What each step asks of tables that were counted before, one an ensemble."""
+        made = KeptVotes if self.kind.counts_votes else KeptTable
+        forests = [part.ensemble.forest for part in self.parts]
+        leaves = self.kind.is_disjoint
+        sizes = [(one.n_leaves,) if leaves else one.domain.sizes for one in forests]
+        return tuple(made(number, one, self.n_classes) for number, one in enumerate(sizes))
+
     def release(
-        self,
-        tables: Iterable[CellCounts | LeafCounts | ReadyCounts],
-        *,
-        noise: str,
-        noise_state: Seed = None,
+        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Seed = None
     ) -> tuple[Release, ...]:
-        """Measure every ensemble's private table, once; see `released`."""
-        found = released(self.parts, tables, noise=noise, noise_state=noise_state)
-        return tuple(one.resting_on(self.domain.provenance) for one in found)
+        """Measure every ensemble's private table, once, as a curator that charges nobody.
+
+        Raises
+        ------
+        TypeError
+            If several parties are to measure it.
+        """
+        if any(part.federation is not None for part in self.parts):
+            raise TypeError(
+                "the plan shares its noise among parties: expected run_federation(part.federation, "
+                "tables), or the apps of mrf_matrix.federated.flower."
+            )
+        given = [one for one, _ in zip(tables, self.parts, strict=True)]
+        stream: Any = np.random.default_rng(noise_state) if noise == "research" else noise_state
+        taken = Live(self, given, nullcontext, noise, stream, provenance=self.provenance)
+        with taken as curator:
+            return curator.measure_all(self.questions)
 
     def answers(self, releases: Sequence[Release]) -> Array:
         """Return the answers from the releases: leaves of all ensembles, or votes added up."""

@@ -1,7 +1,7 @@
 """Errors of a plan: what is known without data of every answer, vote and flip."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 
@@ -18,6 +18,7 @@ from mrf_matrix.planning.plans.measuring import RowAim
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.signal import records_behind, vote_variances
 from mrf_matrix.release.plan import StrategyStep
+from mrf_matrix.release.questions import KeptTable, KeptVotes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +96,9 @@ class PlannedErrors:
     @cached_property
     def steps(self) -> tuple[StrategyStep, ...]:
         """One measurement a part."""
-        return tuple(part.step(self.kind.measured) for part in self.parts)
+        asked = KeptVotes.kind if self.kind.counts_votes else KeptTable.kind
+        made = [part.step(self.kind.measured) for part in self.parts]
+        return tuple(replace(step, kind=asked) for step in made)
 
     @property
     def sensitivity(self) -> float:

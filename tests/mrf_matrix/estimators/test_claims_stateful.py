@@ -46,7 +46,6 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
-from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import PrivateMultinomialTrees
@@ -592,10 +591,10 @@ def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
 def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatch):
     model = put(machine, BatchPredictionClassifier, n_batches=2)
     machine.ask(0, "predict", 0, 1)
-    known, first = model._fitted.book.provenance, model._fitted.book.batches[:1]
+    first = {name: getattr(model._fitted, name)[:1] for name in ("batches", "charges")}
     machine.ask(0, "predict", 1, 1)
-    monkeypatch.setattr(VoteBook, "provenance", known)
-    monkeypatch.setattr(model._fitted.book, "batches", first)
+    for name, known in first.items():
+        monkeypatch.setattr(model._fitted, name, known)
     with pytest.raises(AssertionError, match="loss 1 under add_remove"):
         machine.no_claim_is_less_than_the_loss()
 

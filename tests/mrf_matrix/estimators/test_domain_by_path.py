@@ -120,7 +120,7 @@ CODES = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5)
 
 def planned_release(domain):
     made = plan(domain, "training", epsilon=1, random_state=0, **KINDS[MatrixForestClassifier])
-    return made.parts[0].release(count_stream([(X, Y)], domain), noise="exact")
+    return made.release([count_stream([(X, Y)], domain)], noise="exact")[0]
 
 
 def test_a_plan_over_it_releases_nothing_private(read_off, tmp_path):

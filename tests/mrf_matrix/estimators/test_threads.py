@@ -17,8 +17,8 @@ from mrf_matrix import (
 )
 from mrf_matrix.kinds.matrix import Matrix
 from mrf_matrix.mechanisms import BudgetError
-from mrf_matrix.planning import Plan
 from mrf_matrix.planning.plans import plan_of
+from mrf_matrix.release import curator
 
 DOMAIN = Domain.from_sizes([8, 3], n_classes=2)
 RNG = np.random.default_rng(0)
@@ -130,7 +130,7 @@ def test_a_reservation_stays_and_is_reported_if_measuring_fails(kind, error, mon
         raise error
 
     with monkeypatch.context() as broken:
-        broken.setattr(Plan, "release", fail)
+        broken.setattr(curator, "measure", fail)
         with pytest.raises(error):
             model.predict(X[:1])
     report = model.privacy_report_
@@ -170,7 +170,7 @@ def test_terms_changed_while_a_batch_is_planned_are_not_obeyed(monkeypatch):
 
 def test_a_pickled_object_has_a_lock_of_its_own():
     model = model_of(BatchPredictionClassifier, keep_records_in_pickle=True).fit(X, Y)
-    with model._fitted.book.lock:
+    with model._fitted.lock:
         again = pickle.loads(pickle.dumps(model))
         found = at_once(lambda: again.predict(X))
     assert found[0].shape == (60,)

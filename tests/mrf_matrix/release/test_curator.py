@@ -1,27 +1,38 @@
 """Curators take announced steps, in their order, once, for exactly their shares."""
 
+import ast
 import pickle
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from threading import Barrier, Thread
 
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MultinomialForestClassifier
+import mrf_matrix
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    MultinomialForestClassifier,
+    PrivateNaiveBayesClassifier,
+    SubsampleAggregateClassifier,
+    plan,
+)
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.estimators import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import multinomial
-from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate, count_cells
+from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, calibrate, count_cells, measure
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.curator import Live, PartyReleases, Replay
 from mrf_matrix.release.plan import Deferred, PlanError, StrategyStep
-from mrf_matrix.release.questions import Cells, FewOptions
+from mrf_matrix.release.questions import Cells, FewOptions, KeptVotes
 from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.study.private_evaluation import evaluate
 from strategies.operators import Identity
 
 DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
@@ -156,6 +167,7 @@ REFUSED = {
     "the second step first": lambda one: one.measure(TWO.steps[1], cells(1)),
     "a step that equals none": lambda one: one.measure(measuring(PureDP(1)), cells()),
     "another kind of question": lambda one: one.measure(TWO.steps[0], Largest()),
+    "hard votes as counts": lambda one: one.measure(TWO.steps[0], KeptVotes(0, (3,), 2)),
     "a measurement as a choice": lambda one: one.choose(TWO.steps[0], cells()),
     "a step as a part": lambda one: one.part(TWO.steps[0]),
     "a plan that is no step": lambda one: one.part(TWO),
@@ -544,6 +556,78 @@ def test_trees_see_records_and_noise_within_the_verbs_alone(name, guarded, monke
     assert looked
     with pytest.raises(AssertionError, match="outside"):  # the control
         PrivateMultinomialTrees(1).grow(DOMAIN, records.codes, records.labels)
+
+
+def asked_by(make, **given):
+    """Return what fits a classifier that answers queries, and asks it."""
+
+    def ask(records):
+        model = make(DOMAIN, n_trees=2, max_depth=1, strategy="identity", **given)
+        model.fit(records.codes, records.labels).predict(records.codes[:5])
+
+    return ask
+
+
+def evaluated(records):
+    model = PrivateNaiveBayesClassifier(DOMAIN).fit(records.codes, records.labels)
+    evaluate(model, records.codes, records.labels, epsilon=1)
+
+
+def measured_by_hand(records):
+    plan(DOMAIN, epsilon=1, n_trees=2, max_depth=1).release([records.cells((0, 1))], noise="exact")
+
+
+ANSWERS = {
+    "batch": asked_by(BatchPredictionClassifier),
+    "subsample": asked_by(SubsampleAggregateClassifier, voting="hard"),
+    "evaluation": evaluated,
+    "plan": measured_by_hand,
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_exact_answers_and_noise_meet_within_the_verbs_alone(name, guarded, monkeypatch):
+    looked = []
+
+    def answers(counts, operator, real=CellCounts.answers):
+        assert guarded, "exact answers outside of a curator's verb"
+        looked.append(1)
+        return real(counts, operator)
+
+    monkeypatch.setattr(CellCounts, "answers", answers)
+    ANSWERS[name](Records())
+    assert looked
+    with pytest.raises(AssertionError, match="outside"):  # the control
+        measure(Identity(6), Records().cells((0, 1)), PureDP(1))
+
+
+ROOT = Path(mrf_matrix.__file__).parent
+MEASURE = {
+    "release/curator.py",
+    "federated/noisy_answers.py",  # a party's share of noise, in a verb of its own curator
+    "planning/accuracy/expected_accuracy.py",  # counts that are imagined: no record is in them
+}
+"""Files beside `mechanisms` that may measure, or draw from a law of exact noise."""
+
+
+def measuring_files():
+    """Return the files that import `measure`, or call an exact sampler."""
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        if path.name == "__init__.py" or "mechanisms" in path.relative_to(ROOT).parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [one.name for one in getattr(node, "names", []) if isinstance(one, ast.alias)]
+            called = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("law.exact", "mechanisms.measure")
+            )
+            if "measure" in names or called:
+                found.add(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def test_nobody_but_a_curator_measures():
+    assert measuring_files() == MEASURE
 
 
 def test_a_curator_is_not_copied_and_shows_nothing():

@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.planning.kinds.kind import one_leaf_each
-from mrf_matrix.planning.plans import part
+from mrf_matrix.release import curator
 
 INFINITE = float("inf")
 
@@ -144,7 +144,7 @@ def test_bad_parameters_are_named_before_anything_is_measured(car, name, value, 
     def spent(*args, **kwargs):
         raise AssertionError("the records were measured")
 
-    monkeypatch.setattr(part, "measure", spent)
+    monkeypatch.setattr(curator, "measure", spent)
     with pytest.raises((ValueError, TypeError)) as refusal:
         research(car, **{name: value}).fit(car.X, car.y)
     assert name in str(refusal.value) or repr(value) in str(refusal.value)
