@@ -37,7 +37,7 @@ class MatrixDisplay:
     Parameters
     ----------
     plan : Plan
-        Its mode decides what the first matrix is: the workload over cells, or over leaves.
+        Its kind decides what the first matrix is: the workload over cells, or over leaves.
     ensemble : int, default=0
 
     Attributes
@@ -85,8 +85,8 @@ class MatrixDisplay:
         if len(axes) != len(WHICH):
             raise ValueError(f"ax holds {len(axes)} axes: expected {len(WHICH)}.")
         cell = "leaf" if self.plan.kind.answers_queries and self.plan.kind.is_disjoint else "cell"
-        workload = {"prediction": "W = Q Tᵀ T: query", "subsample": "W = Q Tᵀ: query"}
-        rows = workload.get(self.plan.mode, "T: leaf")
+        workload = {"batch": "W = Q Tᵀ T: query", "subsample": "W = Q Tᵀ: query"}
+        rows = workload.get(self.plan.kind.name, "T: leaf")
         labels = {"T": (rows, cell), "A": ("A: measurement", cell), "A+": (cell, "measurement")}
         for place, name in zip(axes, WHICH, strict=True):
             matrix = self.matrices[name]
@@ -227,8 +227,8 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
         strategy = plan.parts[ensemble].strategy
         if strategy is None:
             raise ValueError(
-                f"the plan (mode={plan.mode!r}, allocation={plan.allocation!r}) measures its "
-                f"answers by no strategy: expected another mode than 'posterior', and "
+                f"the plan (kind={plan.kind.name!r}, allocation={plan.allocation!r}) measures its "
+                f"answers by no strategy: expected another kind than 'tables', and "
                 f"allocation='matrix'."
             )
         self.plan, self.strategy = plan, strategy

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from mrf_matrix.domain import as_domain, domain_provenance
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.spending import BudgetParameters
+from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.plans.plan import Plan
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class FitsFromRelease(BudgetParameters, FitsFromCounts):
     """A classifier whose `fit` is a plan, its measurement, and what follows from the release."""
 
-    _mode: ClassVar[str]
+    _kind: ClassVar[Kind]
     neighboring: str
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
@@ -29,7 +30,7 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
         Parameters
         ----------
         plan : FederatedPlan
-            Of ``plan(..., parties=)``, for this classifier's mode, domain, budget and neighbours.
+            Of ``plan(..., parties=)``, for this classifier's kind, domain, budget and neighbours.
         *releases : Release
             One for each part of the plan.
 
@@ -42,7 +43,7 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
         TypeError
             If the plan is not made for several parties.
         ValueError
-            If the plan is of another mode, domain, budget or relation than the estimator, or a
+            If the plan is of another kind, domain, budget or relation than the estimator, or a
             release is none of the plan's.
 
         Notes
@@ -56,14 +57,15 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
                 f"a release by one curator, make a classifier by from_release."
             )
         asked = {
-            "mode": self._mode,
+            "kind": self._kind.name,
             "domain": as_domain(self.domain),
             "budget": self._budget,
             "delta": float(self.delta),
             "neighboring": self.neighboring,
         }
         for name, mine in asked.items():
-            if (planned := getattr(plan, name)) != mine:
+            planned = plan.kind.name if name == "kind" else getattr(plan, name)
+            if planned != mine:
                 raise ValueError(
                     f"{name} of the plan is {planned!r}, and the estimator's {mine!r}: expected "
                     f"the same."

@@ -191,7 +191,6 @@ class MatrixForestClassifier(
     voting: str = "hard"
     shrinkage: str = "none"
     n_records: int | None = None
-    _mode = "training"
     _kind: ClassVar[Kind] = MATRIX
 
     def _plan(self, domain: Domain) -> MatrixPlan:

@@ -67,15 +67,15 @@ TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
 CELLS = TREES | {"strategy": "identity"}
 GROWN = {"n_trees": 2, "random_state": 0}
 MADE = {
-    "training": lambda: MatrixForestClassifier(DOMAIN, voting="weight", **CELLS),
+    "matrix": lambda: MatrixForestClassifier(DOMAIN, voting="weight", **CELLS),
     "batch prediction": lambda: BatchPredictionClassifier(DOMAIN, n_batches=3, **CELLS),
     "subsample": lambda: SubsampleAggregateClassifier(DOMAIN, n_batches=3, **CELLS),
-    "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
-    "residual": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
-    "private": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "tables": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
+    "additive": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "auto": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
     "labels": lambda: LabelTreeClassifier(DOMAIN, n_records=50, random_state=0),
     "labels and counts": lambda: LabelTreeClassifier(DOMAIN, n_records=200, random_state=0),
-    "pooled": lambda: PooledForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "pool": lambda: PooledForestClassifier(DOMAIN, n_records=100, random_state=0),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
@@ -86,7 +86,7 @@ MADE = {
 }
 CHANGES = {
     "kind": "tables",
-    "beside": "residuals",
+    "beside": "additive",
     "n_records": 90,
     "domain": OTHER,
     "epsilon": 5,
@@ -124,7 +124,7 @@ def released(tmp_path, model):
 
 def fitted(name, tmp_path):
     if name == "released":
-        return released(tmp_path, MADE["training"]())
+        return released(tmp_path, MADE["matrix"]())
     if name.startswith("released "):
         return released(tmp_path, MADE[name.removeprefix("released ")]())
     return MADE[name]().fit(X, Y)
@@ -168,8 +168,8 @@ def test_every_classifier_is_in_the_table():
     "name",
     [
         *MADE,
-        *("released", "released posterior", "released residual", "released labels"),
-        *("released pooled", "released private", "released naive Bayes"),
+        *("released", "released tables", "released additive", "released labels"),
+        *("released pool", "released auto", "released naive Bayes"),
     ],
 )
 @pytest.mark.parametrize("how", ["set_params", "by hand"])
@@ -195,7 +195,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
         before[entry]()
 
 
-MEASURING = ("training", "batch prediction", "posterior", "naive Bayes", "pooled")
+MEASURING = ("matrix", "batch prediction", "tables", "naive Bayes", "pool")
 FROM_COUNTS = {
     "fit_counts": lambda model: model.fit_counts(model.partial_counts(X, Y)),
     "fit_stream": lambda model: model.fit_stream([(X[:2], Y[:2]), (X[2:], Y[2:])]),
@@ -255,17 +255,17 @@ def test_a_mutated_list_is_noticed_and_an_equal_value_is_no_change():
         model.predict(X)
 
 
-@pytest.mark.parametrize("name", ["training", "two stages", "pure"])
+@pytest.mark.parametrize("name", ["matrix", "two stages", "pure"])
 def test_free_post_processing_stays_free(name):
     model = MADE[name]().fit(X, Y)
     for voting in ("hard", "weight"):
         model.set_params(voting=voting).predict(X)
-    if name == "training":
+    if name == "matrix":
         assert model.vote_intervals(X)[0].shape == (6,)
 
 
 def test_the_record_survives_pickling_and_a_clone_has_none():
-    model = MADE["training"]().set_params(ledger=PrivacyLedger(epsilon=2)).fit(X, Y)
+    model = MADE["matrix"]().set_params(ledger=PrivacyLedger(epsilon=2)).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     again.predict(X)
     assert clone(again).set_params(epsilon=0.5).fit(X, Y).privacy_report_.budget == (
@@ -296,7 +296,7 @@ def test_a_changed_parameter_is_read_by_the_next_fit(name):
 
 
 def test_a_failed_fit_leaves_the_claim_that_stands():
-    model = MADE["posterior"]().fit(X, Y)
+    model = MADE["tables"]().fit(X, Y)
     with pytest.raises(ValueError, match="differ in length"):
         model.set_params(epsilon=7).fit(X, Y[:2])
     with pytest.raises(ValueError, match="epsilon was changed from None to 7"):
@@ -364,7 +364,7 @@ def read_off(kind, **changes):
         (MatrixForestClassifier, CELLS),
         (PosteriorForestClassifier, {}),
     ],
-    ids=["training", "posterior"],
+    ids=["matrix", "tables"],
 )
 def test_a_domain_read_off_the_records_never_becomes_private(kind, changes, tmp_path):
     model = read_off(kind, **changes)
