@@ -53,15 +53,19 @@ def test_other_words_are_refused_by_name(word):
 
 
 @pytest.mark.parametrize("word", ["labels", "pool", "two_stage"])
-def test_what_has_one_design_is_not_searched(word):
-    with pytest.raises(ValueError, match=f"kind='{word}': expected one of 'auto'"):
+def test_designs_that_are_not_compared_are_refused(word):
+    with pytest.raises(ValueError, match=f"kind='{word}': its designs are not compared"):
         tune(DOMAIN, kind=word, epsilon=1, n_records=500)
+    space = [{"kind": [word, "auto"]}, {"kind": ["tables"]}]
+    _, *others = tune(DOMAIN, space=space, epsilon=1, n_records=500).trials
+    assert all("are not compared" in trial.note for trial in others)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["plan", "car", "--kind", "two_stage"], "'two_stage' is not one of"),
+        (["compare", "car", "--kind", "matrix,two_stage"], "in Python"),
         (["fit", "car", "--kind", "batch"], "or BatchPredictionClassifier in Python"),
         (["fit", "car", "--kind", "subsample", "--n-trees", "4"], "no model file holds"),
         (

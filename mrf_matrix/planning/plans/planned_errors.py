@@ -256,7 +256,7 @@ class PlannedErrors:
             Instead: the margin as a share of the expected records of each answer (needs
             `n_records`).
         of : {"answer", "vote"}, default="answer"
-            "vote": of the weight votes of the queries, in training too.
+            "vote": of the weight votes of the queries, of "matrix" too.
         rivals : int, default=1
             Number of other classes, all behind by the margin; ties are broken uniformly.
         rows : sequence of int, optional

@@ -205,6 +205,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     if what.is_sequence:
         if queries is not None or n_classes is not None:
             raise ValueError(f"queries and n_classes with kind={what.name!r}: leave them out.")
+        schema.required_target()
         if isinstance(what, TwoStage):
             grown = majority_trees(whole_number("n_trees", trees), max_depth, neighboring)
             return two_stage_plan(

@@ -18,7 +18,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan
 from mrf_matrix.planning.private.plan_of_claim import plan_of_claim
 from mrf_matrix.planning.search.objectives import ExpectedLoss, Objective
-from mrf_matrix.planning.search.search_space import ANY, kind_word
+from mrf_matrix.planning.search.search_space import ANY, kind_word, searchable_kind
 from mrf_matrix.planning.search.trials import Trial
 from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
@@ -130,6 +130,7 @@ class DesignTrials:
                 return trials
             said = UNSAID if design.get("voting") is None else design["voting"]
             try:
+                searchable_kind(word)
                 kind = kind_of(word, design.get("allocation", "matrix"), said)
             except ValueError as impossible:
                 trials.append(_refused(design, str(impossible), self.clock.now() - started))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import one_word, public_records
+from mrf_matrix.base.checks import public_records
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import KINDS, kinds_named
@@ -119,8 +120,11 @@ def searchable_kind(kind: object) -> type[Kind]:
     """
     first = kinds_named(kind)[0]
     if first.is_sequence and not first.imagined_votings:
-        able = ("auto", *(one.name for one in KINDS if one.imagined_votings))
-        one_word("kind", kind, tuple(dict.fromkeys(able)))
+        able = dict.fromkeys(repr(one.name) for one in KINDS if one.imagined_votings)
+        raise ValueError(
+            f"kind={shown(kind)}: its designs are not compared. Expected 'auto' of a whole search, "
+            f"or one of {', '.join(able)}."
+        )
     return first
 
 

@@ -148,7 +148,7 @@ def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
         (["tune", "monks_1", "--kind", "tables", "--max-depth", "2"], "--max-depth: no option"),
         (["tune", "monks_1", "--kind", "matrix", "--n-blocks", "2"], "--n-blocks"),
         (["tune", "monks_1", "--kind", "additive", "--n-blocks", "2"], "--n-blocks: no option"),
-        (["tune", "monks_1", "--kind", "labels"], "--kind labels: expected one of"),
+        (["tune", "monks_1", "--kind", "labels"], "--kind labels: its designs"),
         (["plan", "monks_1", "--kind", "tables", "--n-trees", "9"], "--n-trees: no option"),
         (["tune", "monks_1", *FEW, "--max-release-seconds", "1e-9"], "max_release_seconds"),
     ],
