@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base.kinds import KINDS, TYPED
 from mrf_matrix.cli.compare_tables import notes, score_table, strategy_table, work_ahead
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
@@ -59,10 +60,11 @@ METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibra
 )
 @delta_option()
 @click.option(
-    "--methods",
+    "--kind",
     callback=comma_words,
-    help="Methods by key, separated by commas; residual, labels, pooled, uniform_levels, "
-    "geometric_levels and optimal_levels are known besides. [default: all others]",
+    help=f"Kinds, separated by commas: {', '.join(TYPED)}; and baselines by key, of which "
+    "uniform_levels, geometric_levels and optimal_levels are known besides. [default: all but "
+    "these, additive, labels and pool]",
 )
 @click.option(
     "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."
@@ -109,6 +111,9 @@ def command(
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.study import compare
 
+    for kind in settings["kind"] or ():
+        if kind in KINDS and kind not in TYPED:
+            raise click.ClickException(f"--kind {kind}: compare(kind={kind!r}) in Python.")
     data = load_dataset(dataset, domain_file, extra="ignore", file_format=file_format)
     note_ignored(dataset, data.domain, file_format)
     ahead = work_ahead(data, settings)

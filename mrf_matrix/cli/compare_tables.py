@@ -24,7 +24,7 @@ SMALL = {"records": 2_000, "cells": 2_000, "trees": 128, "depth": 4}
 
 def work_ahead(data: Dataset, settings: Mapping[str, Any]) -> str:
     """Say in one line what a comparison will fit, and about how long that takes."""
-    methods = checked_methods(settings["methods"])
+    methods = checked_methods(settings["kind"])
     budgets, splits, draws = (settings[name] for name in ("epsilons", "n_splits", "n_draws"))
     for name in ("n_splits", "n_draws"):
         whole_number(name, settings[name], most=MOST_REPEATS)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from mrf_matrix.base import escaped
+from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.cli.screen import NO_COLOR, VOLUME
 
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
@@ -123,8 +124,7 @@ IN_PYTHON = {
     "target_rms:": "--target-rms:",
     "queries=": "--queries ",
     "n_jobs=": "--n-jobs ",
-    "mode='posterior'": "--mode posterior",
-    "mode='training'": "--mode training",
+    **{f"kind={word!r}": f"--kind {word}" for word in KINDS},
     "expected epsilon= (pure DP, Laplace noise) or rho= (zCDP": (
         "expected --epsilon (pure DP, Laplace noise) or --rho (zCDP"
     ),

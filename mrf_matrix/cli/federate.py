@@ -11,13 +11,13 @@ import numpy as np
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import check_is_public, domain_of
+from mrf_matrix.cli.kinds import kind_option
 from mrf_matrix.cli.options import (
     NEW,
     budget_options,
     delta_option,
     domain_options,
     file_format_options,
-    mode_option,
     n_trees_option,
     neighboring_option,
     overwrite_option,
@@ -59,7 +59,7 @@ def command() -> None:
 @click.option("--by", required=True, help="Attribute whose every category is a party's records.")
 @click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
 @party_options()
-@mode_option("What is released.", ("training", "posterior", "naive_bayes"))
+@kind_option(words=("matrix", "tables", "naive_bayes"), default="matrix")
 @budget_options()
 @delta_option()
 @n_trees_option()
@@ -162,11 +162,11 @@ def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "Feder
     from mrf_matrix.planning.plans.plan_of import check_cells
 
     asked = {name: value for name, value in settings.items() if name != "vanish"}
-    if asked["mode"] != "training":
-        refuse_given(OF_TREES, f"--mode {asked['mode']}")
+    if asked["kind"] != "matrix":
+        refuse_given(OF_TREES, f"--kind {asked['kind']}")
         asked = {name: value for name, value in asked.items() if name not in OF_TREES}
     else:
-        remedy = "Give --mode posterior, which measures tables of few attributes."
+        remedy = "Give --kind tables, which measures tables of few attributes."
         check_cells(domain.n_attributes, prod(domain.sizes), remedy)
     made = plan(domain, parties=parties, **asked)
     return cast("FederatedPlan", made)

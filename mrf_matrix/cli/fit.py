@@ -11,13 +11,14 @@ import click
 from mrf_matrix.base.files import hash_of
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_methods import (
+from mrf_matrix.cli.kinds import (
     budget_before,
-    check_options,
+    check_is_model,
+    checked_kind,
     classifier,
     holds_records,
-    method_of,
-    methods_options,
+    kind_option,
+    model_options,
     records_of,
 )
 from mrf_matrix.cli.options import (
@@ -65,7 +66,8 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     "Pure-DP budget: 1, 0.5, 1/3. [default: 1]", "zCDP budget instead, with Gaussian noise."
 )
 @delta_option()
-@methods_options()
+@kind_option()
+@model_options()
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
@@ -128,8 +130,8 @@ def command(
 
     DATA is a CSV or Parquet file, or a folder of them, with its --domain file; or a name from
     `mrf-matrix datasets`. Files are read in batches, and counted as they pass: memory does not
-    grow with them. Where a public --n-records says that they fit in memory, --method auto may
-    choose kinds that need them there; --method residual, and pooled --beside residuals, hold all
+    grow with them. Where a public --n-records says that they fit in memory, --kind auto may
+    choose kinds that need them there; --kind additive, and pool --beside additive, hold all
     records. The noise is exact and cannot be seeded. Everything is checked before budget is spent.
     Neither the number of records nor the accuracy on them is printed, for both are private; the
     progress bar alone counts records, on a terminal, and leaves nothing behind.
@@ -143,8 +145,8 @@ def command(
 
     if not Path(data).exists():  # a file or folder may have the name of a set
         settings["n_records"] = settings["n_records"] or public_records(data)
-    settings["method"] = method_of(settings["method"])
-    check_options(settings["method"])
+    settings["kind"] = checked_kind(settings["kind"])
+    check_is_model(settings["kind"])
     check_output(
         output,
         overwrite=overwrite,

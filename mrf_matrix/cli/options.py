@@ -66,8 +66,6 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 NEIGHBORING = ("add_remove", "replace_one")
 SPLITS = ("multiway", "binary")
-MODES = ("training", "prediction", "subsample", "posterior", "residual")
-"""Modes whose designs are searched; naive Bayes has one."""
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""
@@ -120,7 +118,7 @@ def exact_number(
 def was_given(name: str) -> bool:
     """Tell whether an option was given, not left at its default."""
     source = click.get_current_context().get_parameter_source(name)
-    return source is not click.core.ParameterSource.DEFAULT
+    return source not in (None, click.core.ParameterSource.DEFAULT)
 
 
 def refuse_given(strange: Sequence[str], of: str) -> None:
@@ -238,14 +236,7 @@ def overwrite_option(what: str) -> Decorator:
 def n_blocks_option() -> Decorator:
     """Add --n-blocks of tables."""
     least = click.IntRange(min=1)
-    return click.option("--n-blocks", type=least, help="Blocks of posterior. [default: chosen]")
-
-
-def mode_option(help: str, modes: tuple[str, ...], default: str = "training") -> Decorator:
-    """Add --mode: what is released."""
-    return click.option(
-        "--mode", type=click.Choice(modes), default=default, show_default=True, help=help
-    )
+    return click.option("--n-blocks", type=least, help="Blocks of tables. [default: chosen]")
 
 
 def n_records_option() -> Decorator:

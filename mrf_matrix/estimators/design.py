@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
@@ -15,13 +16,17 @@ from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.residual import ResidualPlan
 
 CLASSIFIERS: dict[str, Any] = {
-    "training": MatrixForestClassifier,
-    "prediction": BatchPredictionClassifier,
-    "subsample": SubsampleAggregateClassifier,
-    "posterior": PosteriorForestClassifier,
-    "naive_bayes": PrivateNaiveBayesClassifier,
-    "residual": ResidualForestClassifier,
+    one.__name__: one
+    for one in (
+        MatrixForestClassifier,
+        BatchPredictionClassifier,
+        SubsampleAggregateClassifier,
+        PosteriorForestClassifier,
+        PrivateNaiveBayesClassifier,
+        ResidualForestClassifier,
+    )
 }
+"""Classifiers of designs, by their names in the table of kinds."""
 
 
 def from_design(
@@ -42,7 +47,7 @@ def from_design(
     -------
     MatrixForestClassifier, BatchPredictionClassifier, SubsampleAggregateClassifier or \
 PosteriorForestClassifier
-        Of the design's mode, not fitted. Nothing is spent until it is.
+        Of the design's kind, not fitted. Nothing is spent until it is.
 
     Raises
     ------
@@ -53,7 +58,7 @@ PosteriorForestClassifier
 
     Notes
     -----
-    A plan's votes were for its own queries: in "prediction" and "subsample" the classifier selects
+    A plan's votes were for its own queries: of "batch" and "subsample" the classifier selects
     strategies again, for the queries that come.
 
     Examples
@@ -70,7 +75,7 @@ PosteriorForestClassifier
         chosen = design.best if trial is None else trial
         _check_law(design.request["law"])
         domain, given = design.request["domain"], {**design.params_of(chosen), **changes}
-        return CLASSIFIERS[design.mode_of(chosen)](domain, **given)
+        return CLASSIFIERS[KINDS[design.kind_of(chosen)].estimator](domain, **given)
     if isinstance(design, ResidualPlan):
         return ResidualForestClassifier(design.domain, **{**_sequence_settings(design), **changes})
     if not isinstance(design, Plan):
@@ -80,7 +85,8 @@ PosteriorForestClassifier
         )
     mechanism = design.parts[0].mechanism
     _check_law(None if mechanism.is_proved else type(mechanism.law))
-    return CLASSIFIERS[design.mode](design.domain, **{**_settings(design), **changes})
+    classifier = CLASSIFIERS[KINDS[design.kind.name].estimator]
+    return classifier(design.domain, **{**_settings(design), **changes})
 
 
 def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:

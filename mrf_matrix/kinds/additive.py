@@ -49,7 +49,6 @@ class Additive(Kind):
     """The kind: log odds as a sum of tables, each of residuals of those before it."""
 
     name: ClassVar[str] = "additive"
-    estimator: ClassVar[str] = "ResidualForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"orders", "even_records"})
 
     def learn(self, plan: ResidualPlan, curator: Curator) -> AnyPosterior:

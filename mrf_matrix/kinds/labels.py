@@ -72,7 +72,6 @@ class Labels(Kind):
     """The kind: a tree of few cells, each with a label."""
 
     name: ClassVar[str] = "labels"
-    estimator: ClassVar[str] = "LabelTreeClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"cuts"})
 
     def learn(self, plan: LabelPlan, curator: Curator) -> LabelPosterior:

@@ -156,7 +156,6 @@ class Matrix(Kind):
     """The kind: leaves of public forests by the matrix mechanism, or by what it is compared to."""
 
     name: ClassVar[str] = "matrix"
-    estimator: ClassVar[str] = "MatrixForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset(
         {"allocation", "voting", "shrinkage", "ensembles"}
     )
@@ -252,7 +251,7 @@ class Matrix(Kind):
         """Return the plan of forests and their strategies."""
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its forests.")
-        kind = kind_of("training", structure["allocation"], structure["voting"])
+        kind = kind_of("matrix", structure["allocation"], structure["voting"])
         given = [
             object_of(one, "ensemble", ENSEMBLE_KEYS)
             for one in list_of(structure["ensembles"], "ensembles", MOST_ENSEMBLES, least=1)
@@ -337,7 +336,7 @@ def matrix_plan(
 
     `noise`: of a study, whose coins follow the structure's seed; a private release throws others.
     """
-    kind = kind_of("training", allocation, voting)
+    kind = kind_of("matrix", allocation, voting)
     infinite = measuring.budget.is_infinite
     use: Any = "study" if infinite else "release"
     made = plan_of(kind, domain, design, measuring, structure, n_records=n_records, use=use)

@@ -15,6 +15,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import JsonObject, number_of, object_of
+from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.mechanisms import NEIGHBORING, Release
@@ -47,8 +48,6 @@ class Kind(ABC):
     ----------
     name : str
         The word for it.
-    estimator : str
-        The class that releases it anew.
     structure_keys : frozenset of str
         What `structure` has.
     settings : int
@@ -58,10 +57,14 @@ class Kind(ABC):
     """
 
     name: ClassVar[str]
-    estimator: ClassVar[str]
     structure_keys: ClassVar[frozenset[str]]
     settings: ClassVar[int] = 1
     models_noise: ClassVar[bool] = True
+
+    @property
+    def estimator(self) -> str:
+        """The class that releases it anew."""
+        return KINDS[self.name].estimator
 
     @abstractmethod
     def learn(self, plan: Any, curator: Curator) -> Posterior:

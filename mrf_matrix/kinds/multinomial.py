@@ -1,7 +1,7 @@
 """Multinomial forests: the structure and the labels of its leaves are one private choice."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,10 +17,10 @@ from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import CRITERIA
 from mrf_matrix.forests.growth.leaf_labels import LABEL_SCORES, private_labels
-from mrf_matrix.forests.growth.private import GRID, SCORES
+from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, Known
-from mrf_matrix.mechanisms import neighboring_factor
 from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.planning.private.two_stage_plan import GrowthStep, words_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget
 from mrf_matrix.release.transcript import Places
@@ -34,45 +34,6 @@ PUBLIC = (
 )
 SHARES = ("attribute_share", "structure_share")
 TREE_KEYS = frozenset({"n_trees", "max_depth", "score", "criterion", "disjoint", *SHARES})
-
-
-@dataclass(frozen=True)
-class GrowthStep:
-    """All choices of private trees: one mechanism, whose nodes, levels and trees compose.
-
-    Attributes
-    ----------
-    measured : str
-    trees : PrivateMultinomialTrees
-        Of the step's share.
-    """
-
-    measured: str
-    trees: PrivateMultinomialTrees
-    kind: ClassVar[str] = "growth"
-    column_sum: ClassVar[int] = 1  # one record more moves a score in records by one at most
-
-    @property
-    def budget(self) -> Budget:
-        """Its share: what the choices compose to."""
-        return self.trees.rates.budget
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
-        return self.trees.neighboring
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves a score: in records, or as a share of the best one's lead."""
-        return neighboring_factor(self.neighboring)
-
-    @property
-    def choice_rate(self) -> float:
-        """By what the log probability of a cut falls for every unit of score."""
-        growth = self.trees.growth
-        units = GRID if growth.score.kind == "normalized" else 1
-        return float(growth.cut_rate.value) * units
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +166,13 @@ class Multinomial(Kind):
     """The kind: structure and labels by exponential mechanisms, and nothing measured."""
 
     name: ClassVar[str] = "multinomial"
-    estimator: ClassVar[str] = "MultinomialForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {"label_score"}
     models_noise: ClassVar[bool] = False
+
+    @property
+    def estimator(self) -> str:
+        """The class that releases it anew."""
+        return "MultinomialForestClassifier"
 
     def learn(self, plan: MultinomialPlan, curator: Curator) -> LabelledForest:
         """Choose all at once."""
@@ -246,17 +211,6 @@ class Multinomial(Kind):
 
 
 MULTINOMIAL = Multinomial()
-
-
-def with_budget(trees: PrivateMultinomialTrees, budget: Budget) -> PrivateMultinomialTrees:
-    """Return trees that spend a budget."""
-    amount: dict[str, Any] = {budget.parameter: budget.amount}
-    return replace(trees, **{"epsilon": None, "delta": 0, "rho": None} | amount)
-
-
-def words_of(trees: PrivateMultinomialTrees) -> str:
-    """Return what is chosen, in words."""
-    return f"splits of {trees.n_trees} trees of depth {trees.max_depth} by {trees.score} scores"
 
 
 def composition_of(trees: PrivateMultinomialTrees) -> tuple[str, str]:

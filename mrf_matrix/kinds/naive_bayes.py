@@ -87,7 +87,6 @@ class NaiveBayes(Kind):
     """The kind: the baseline that few, coarse counts make hard to beat at small budgets."""
 
     name: ClassVar[str] = "naive_bayes"
-    estimator: ClassVar[str] = "PrivateNaiveBayesClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"alpha"})
     models_noise: ClassVar[bool] = False
 

@@ -5,20 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError, JsonObject, part_of
-from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import Kind, Known
-from mrf_matrix.kinds.tables import TABLES, RememberingPosterior, odds_margins, tables_plan
-from mrf_matrix.labels import label_plan
+from mrf_matrix.kinds.tables import TABLES, RememberingPosterior, odds_margins
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, shared
 from mrf_matrix.posterior import PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.reports.privacy_report import STRUCTURE
-from mrf_matrix.residual import ResidualPlan, residual_plan
-from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.voting.intervals import Margins
 
 OF_TABLES = "the structure of the tables"
@@ -32,7 +29,6 @@ class Pool(Kind):
     """The kind: a tree of labels beside tables, or beside tables of residuals."""
 
     name: ClassVar[str] = "pool"
-    estimator: ClassVar[str] = "PooledForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"tree", "beside", "tables"})
 
     def learn(self, plan: PooledPlan, curator: Curator) -> PooledPosterior:
@@ -107,25 +103,3 @@ BESIDE: dict[str, Any] = {TABLES.name: TABLES, ADDITIVE.name: ADDITIVE}
 def beside_of(plan: PooledPlan) -> Any:
     """Return the kind of the tables."""
     return ADDITIVE if isinstance(plan.tables, ResidualPlan) else TABLES
-
-
-def pooled_plan(
-    domain: Domain,
-    budget: Budget,
-    random_state: Any,
-    *,
-    n_records: int | None,
-    neighboring: str,
-    residuals: bool,
-    delta: float = 0.0,
-) -> PooledPlan:
-    """Return the plan of a tree and tables, each with a structure of its own, without data.
-
-    `residuals`: whether the tables are of residuals; other parameters as `label_plan`.
-    """
-    of_tree, of_tables = shared(budget, n_records, neighboring, domain.n_classes)
-    known: Any = {"n_records": n_records, "neighboring": neighboring}
-    tree = label_plan(domain, of_tree, structure_generator(random_state), **known)
-    plan = residual_plan if residuals else tables_plan
-    tables = plan(domain, of_tables, structure_generator(random_state), **known)
-    return PooledPlan(budget, tree, tables, delta)

@@ -28,13 +28,14 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import COMMON, Kind, Known, known_of
-from mrf_matrix.kinds.pool import POOL, pooled_plan
-from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES, tables_plan
+from mrf_matrix.kinds.pool import POOL
+from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.planning.plans.plan_of import tables_plan
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity, Screening
-from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooled_plan
 from mrf_matrix.planning.private.private_plan import blocks_of
 from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
@@ -138,7 +139,6 @@ class Private(Kind):
     """The kind: the forest that is planned to serve best, after choices where they pay."""
 
     name: ClassVar[str] = "auto"
-    estimator: ClassVar[str] = "PrivateForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"balance", "screening", "forest"})
 
     def learn(self, plan: PrivateSteps, curator: Curator) -> Any:
@@ -353,7 +353,7 @@ def forest_plan(
     if measured in POOLS:
         residuals = measured in OF_RESIDUALS
         return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
-    if kept is None and measured == "residuals":
+    if kept is None and measured == "additive":
         even = plan.even_records
         return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
     if kept is None and plan.even_records is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import sqrt
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,12 @@ from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of, weighted_blocks
 from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of, plan_of_part
+from mrf_matrix.planning.plans.plan_of import plan_of_part
 from mrf_matrix.posterior import PooledPosterior, ProductPosterior, product_posterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.questions import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
-from mrf_matrix.residual.settings import Budget
 from mrf_matrix.voting.intervals import Margins
 
 MODEL = (
@@ -49,7 +47,6 @@ class Tables(Kind):
     """The kind: few trees, each a table of a block of attributes, that know their noise."""
 
     name: ClassVar[str] = "tables"
-    estimator: ClassVar[str] = "PosteriorForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"blocks", "weights"})
 
     def learn(self, plan: Plan, curator: Curator) -> ProductPosterior:
@@ -106,38 +103,11 @@ class Tables(Kind):
             n_classes=known.domain.n_classes,
             neighboring=known.neighboring,
         )
-        kind = kind_of("posterior")
+        kind = kind_of("tables")
         return plan_of_part(kind, known.domain, part, known.n_records, delta=known.delta)
 
 
 TABLES = Tables()
-
-
-def tables_plan(
-    domain: Domain,
-    budget: Budget,
-    structure: np.random.Generator,
-    *,
-    n_records: int | None,
-    neighboring: str,
-    blocks: Any = None,
-    n_blocks: int | str = "auto",
-    delta: float = 0.0,
-) -> Plan:
-    """Return the plan of tables, without data.
-
-    `structure`: shuffles attributes; `n_records`: where it is public; `blocks`, `n_blocks`: by
-    hand; `delta`: the δ that the claim is stated for.
-    """
-    return plan_of(
-        kind_of("posterior"),
-        domain,
-        BlockChoice(n_blocks, blocks),
-        Measuring(budget, neighboring, delta=delta),
-        structure,
-        n_records=n_records,
-        use="study" if budget.is_infinite else "release",
-    )
 
 
 def why_blocks(choice: BlockChoice, n_records: int | None) -> str:

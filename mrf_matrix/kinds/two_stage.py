@@ -6,8 +6,6 @@ leaves of the forest that was chosen: its decision-path matrix is the workload.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
 from itertools import combinations
 from math import comb, inf
 from typing import Any, ClassVar
@@ -21,21 +19,16 @@ from mrf_matrix.base.fields import (
     number_of,
     object_of,
 )
-from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.forests import Forest, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.growth import check_probability
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
 from mrf_matrix.kinds.model import Kind, Known, Model
 from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,
-    GrowthStep,
     Structures,
     composition_of,
     trees_from,
     trees_to_dict,
-    with_budget,
-    words_of,
 )
 from mrf_matrix.mechanisms import calibrate
 from mrf_matrix.planning.kinds.words import kind_of
@@ -44,8 +37,8 @@ from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.strategy_choice import given_matrix, one_strategy_each
+from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Budget, Deferred
 from mrf_matrix.release.questions import Cells
 from mrf_matrix.release.transcript import Announced, Transcript
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares
@@ -53,7 +46,6 @@ from strategies import Strategy
 from strategies.operator_files import decode, encode
 from strategies.operators import Marginals, RowSpaceError, fits
 
-PARTS = ("coins", "all")
 PREFIX = "strategy/"
 """Of the names of arrays in files."""
 TOGETHER = {
@@ -68,100 +60,6 @@ PUBLIC = (
 MOST_SETS = 1 << 12
 """Sets of attributes up to which all of them are asked for."""
 Sizes = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TwoStagePlan:
-    """One budget for structure and leaf counts: who sees which records, and what each spends.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-        Of both stages.
-    trees : PrivateMultinomialTrees
-        Of the structure's share.
-    parts : {"coins", "all"}
-        "coins": each record belongs to one stage, by its own coin, so the stages compose in
-        parallel: both spend the whole. "all": both see all records, and their budgets add.
-    structure_share : float
-        How likely a record goes to the structure ("coins"), or the structure's share of the budget
-        ("all").
-    voting : {"hard", "weight"}
-    delta : float
-    measuring : Measuring
-        How a strategy is chosen for the leaves; that of a file is given.
-    random_state : int, RandomState or None
-        Seeds the choice.
-    method : str or None
-        The family of a given strategy, in the words of a file.
-    followed : Plan or None
-        The plan of the leaves, once the structure is chosen.
-    """
-
-    domain: Domain
-    budget: Budget
-    trees: PrivateMultinomialTrees
-    parts: str
-    structure_share: float
-    voting: Voting
-    delta: float
-    n_records: int | None
-    measuring: Measuring
-    random_state: Any = None
-    method: str | None = None
-    followed: Plan | None = None
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
-        return self.trees.neighboring
-
-    @property
-    def partition_share(self) -> float | None:
-        """How likely a record is dealt to the structure; None where both stages see all."""
-        return self.structure_share if self.parts == "coins" else None
-
-    @property
-    def structure(self) -> Budget:
-        """What the structure spends."""
-        return self.steps[0].budget
-
-    @property
-    def counts(self) -> Budget:
-        """What the leaf counts spend."""
-        return self.steps[1].budget
-
-    @cached_property
-    def steps(self) -> tuple[GrowthStep, Deferred]:
-        """All choices, and the share for what they pick."""
-        grown, counts = GrowthStep(words_of(self.trees), self.trees), self.measuring.budget
-        return grown, Deferred("the leaf counts of these trees", counts, self.neighboring)
-
-    def __repr__(self) -> str:
-        sign = "+" if self.parts == "all" else "and, on other records,"
-        return (
-            f"TwoStagePlan({self.budget} = {self.structure} structure {sign} {self.counts} counts)"
-        )
-
-
-def shares_of(total: Budget, parts: object, structure_share: float) -> tuple[Budget, Budget]:
-    """Return what structure and counts spend of a budget.
-
-    Raises ValueError if `parts` is unknown or the share is not strictly between 0 and 1.
-    """
-    one_word("parts", parts, PARTS)
-    check_probability("structure_share", structure_share)
-    if structure_share in (0, 1):
-        raise ValueError(
-            f"structure_share={structure_share}: expected more than 0 and less than 1; both "
-            f"stages need records and budget."
-        )
-    if parts == "coins":
-        return total, total
-    share = Fraction(repr(float(structure_share)))
-    structure, counts = total.split([share, 1 - share])
-    return structure, counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +92,6 @@ class TwoStage(Kind):
     """The kind: a structure by exponential mechanisms, its leaves by the matrix mechanism."""
 
     name: ClassVar[str] = "two_stage"
-    estimator: ClassVar[str] = "MultinomialMatrixForestClassifier"
     structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {
         "parts", "share", "voting", "method", "strategy",
     }  # fmt: skip
@@ -299,41 +196,6 @@ class TwoStage(Kind):
 TWO_STAGE = TwoStage()
 
 
-def two_stage_plan(
-    domain: Domain,
-    budget: Budget,
-    trees: PrivateMultinomialTrees,
-    *,
-    parts: object,
-    structure_share: float,
-    measuring: Measuring,
-    random_state: Any,
-    voting: object,
-    delta: float,
-) -> TwoStagePlan:
-    """Return the plan of both stages, without data.
-
-    `trees`: whatever they spend, here they get their share; `measuring`: likewise.
-
-    Raises ValueError if a parameter is invalid.
-    """
-    structure, counts = shares_of(budget, parts, structure_share)
-    measuring = replace(measuring, budget=counts)
-    measuring.check()
-    return TwoStagePlan(
-        domain,
-        budget,
-        with_budget(trees, structure),
-        one_word("parts", parts, PARTS),
-        structure_share,
-        one_word("voting", voting, VOTINGS),
-        delta,
-        None,
-        measuring,
-        random_state,
-    )
-
-
 def plan_of_leaves(plan: TwoStagePlan, forest: Forest) -> Plan:
     """Return the plan of the leaves of a forest that was chosen: a public function of it.
 
@@ -341,7 +203,7 @@ def plan_of_leaves(plan: TwoStagePlan, forest: Forest) -> Plan:
     """
     domain = plan.domain
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-    kind = kind_of("training", voting=plan.voting)
+    kind = kind_of("matrix", voting=plan.voting)
     structure = structure_generator(plan.random_state)
     leaves = PublicForests(kind, domain, (whole,), structure).plan(
         plan.measuring, public_queries(domain, None), n_classes=domain.n_classes

@@ -247,7 +247,7 @@ class LabelPlan:
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON."""
         return {
-            "mode": "labels",
+            "kind": "labels",
             "voting": "posterior",
             "budget": repr(self.budget),
             "delta": self.delta,

@@ -192,8 +192,8 @@ class LeafErrorDisplay(Display):
     def _check(self) -> None:
         if not self.plan.releases_leaves:
             raise ValueError(
-                f"the plan's mode is {self.plan.mode!r}, which releases no leaves: expected "
-                f"mode='training'."
+                f"the plan is of kind {self.plan.kind.name!r}, which releases no leaves: expected "
+                f"kind='matrix'."
             )
         for name, value, most in (
             ("ensemble", self.ensemble, len(self.plan.parts)),
@@ -291,7 +291,7 @@ class ErrorCurveDisplay(Display):
     Parameters
     ----------
     plans : Plan, or mapping of str to Plan
-        One plan, or several by the name to show, of one mode and kind of budget.
+        One plan, or several by the name to show, of one kind, and of one law of budget.
     amounts : sequence of float, default=(0.1, 0.2, 0.5, 1, 2, 5)
         Values of ε or ρ.
     """
@@ -302,10 +302,10 @@ class ErrorCurveDisplay(Display):
         self, plans: Plan | Mapping[str, Plan], amounts: Sequence[float] = AMOUNTS
     ) -> None:
         self.plans = {"plan": plans} if isinstance(plans, Plan) else dict(plans)
-        kinds = {(plan.mode, type(plan.budget)) for plan in self.plans.values()}
+        kinds = {(plan.kind.name, type(plan.budget)) for plan in self.plans.values()}
         if len(kinds) != 1:
             raise ValueError(
-                "plans are of different modes or budgets: expected one mode, and either epsilon "
+                "plans are of different kinds or budgets: expected one kind, and either epsilon "
                 "or rho for all."
             )
         self.amounts = tuple(amounts)

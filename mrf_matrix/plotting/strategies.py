@@ -144,8 +144,8 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
         strategy = plan.parts[ensemble].strategy
         if strategy is None:
             raise ValueError(
-                f"the plan (mode={plan.mode!r}, allocation={plan.allocation!r}) measures its "
-                f"answers by no strategy: expected another mode than 'posterior', and "
+                f"the plan (kind={plan.kind.name!r}, allocation={plan.allocation!r}) measures its "
+                f"answers by no strategy: expected another kind than 'tables', and "
                 f"allocation='matrix'."
             )
         self.plan, self.strategy = plan, strategy

@@ -105,7 +105,7 @@ class ResidualPlan:
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON; errors are in records."""
         return {
-            "mode": "residual",
+            "kind": "additive",
             "voting": "posterior",
             "budget": repr(self.budget),
             "delta": self.delta,

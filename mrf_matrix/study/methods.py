@@ -12,6 +12,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
+    MultinomialMatrixForestClassifier,
+)
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
 from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
@@ -33,7 +36,7 @@ class Setting:
     domain: Domain  # domain of integer codes
     forest: Forest  # the split's public forest
     # chosen once for the split, by method: for the leaves ("matrix" and the levels'), and for the
-    # test records' votes ("batch_prediction", "subsample")
+    # test records' votes ("batch", "subsample")
     strategies: Mapping[str, Strategy]
     epsilon: float  # budget of the fit
     # voting, neighboring, noise: see `MatrixForestClassifier`
@@ -75,15 +78,6 @@ class Method:
         return {"key": self.key, "label": self.label, "privacy": self.privacy(noise)}
 
 
-OfRecords = (
-    PrivateForestClassifier
-    | PosteriorForestClassifier
-    | ResidualForestClassifier
-    | LabelTreeClassifier
-    | PooledForestClassifier
-)
-"""Classifiers that plan for a public number of records, and draw no trees of the study's."""
-
 SUBSAMPLES = 16
 """Trees that share the records in subsample-and-aggregate, as in the paper's Figure 4."""
 
@@ -110,7 +104,7 @@ def _matrix(setting: Setting) -> MatrixForestClassifier:
 
 
 def _batch_prediction(setting: Setting) -> BatchPredictionClassifier:
-    strategy = setting.strategies.get("batch_prediction", "auto")
+    strategy = setting.strategies.get("batch", "auto")
     return BatchPredictionClassifier(setting.domain, strategy=strategy, **_parameters(setting))
 
 
@@ -124,6 +118,11 @@ def _subsample_optimised(setting: Setting) -> SubsampleAggregateClassifier:
     return _subsample(setting, strategy=setting.strategies.get("subsample", "auto"))
 
 
+def _two_stage(setting: Setting) -> MultinomialMatrixForestClassifier:
+    given = {name: one for name, one in _parameters(setting).items() if name != "forest"}
+    return MultinomialMatrixForestClassifier(setting.domain, voting=setting.voting, **given)
+
+
 def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     names = ("epsilon", "delta", "neighboring", "noise", "noise_state")
     return PrivateNaiveBayesClassifier(
@@ -131,7 +130,8 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
-def _over_codes(kind: type[OfRecords], setting: Setting) -> OfRecords:
+def _over_codes(kind: Callable[..., ClassifierMixin], setting: Setting) -> ClassifierMixin:
+    """Return a classifier that plans for a public number of records, and draws its own trees."""
     names = ("epsilon", "delta", "n_records", "neighboring", "noise", "noise_state")
     public = {name: getattr(setting, name) for name in names}
     return kind(_domain_of_codes(setting), **public, random_state=setting.seed)
@@ -175,14 +175,20 @@ WITHOUT_NOISE: dict[str, Any] = {
     "epsilon": float("inf"), "delta": 0, "allocation": "per_tree", "noise_state": None
 }  # fmt: skip
 
+
+def _kind(word: str, build: Callable[[Setting], ClassifierMixin]) -> Method:
+    """Return a kind of private model, whose key and label are the word for it."""
+    return Method(word, word, True, build)
+
+
 METHODS = (
-    Method("private", "private forest", True, partial(_over_codes, PrivateForestClassifier)),
-    Method("matrix", "matrix mechanism", True, _matrix),
-    Method("batch_prediction", "batch prediction", True, _batch_prediction),
-    Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
+    _kind("auto", partial(_over_codes, PrivateForestClassifier)),
+    _kind("matrix", _matrix),
+    _kind("batch", _batch_prediction),
+    _kind("subsample", _subsample_optimised),
     Method("per_tree", "Laplace on every tree", True, partial(_forest, allocation="per_tree")),
-    Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
-    Method("posterior", "posterior forest", True, partial(_over_codes, PosteriorForestClassifier)),
+    _kind("naive_bayes", _naive_bayes),
+    _kind("tables", partial(_over_codes, PosteriorForestClassifier)),
     Method("disjoint", "disjoint data per tree", True, partial(_forest, allocation="disjoint")),
     Method(
         "subsample_existing",
@@ -202,34 +208,33 @@ LEVEL_METHODS = tuple(
 """The baselines of `mrf_matrix.planning.kinds.levels`."""
 
 NAMED_METHODS = (
-    Method("residual", "residual forest", True, partial(_over_codes, ResidualForestClassifier)),
-    Method("labels", "tree of labels", True, partial(_over_codes, LabelTreeClassifier)),
-    Method("pooled", "tree beside tables", True, partial(_over_codes, PooledForestClassifier)),
+    _kind("additive", partial(_over_codes, ResidualForestClassifier)),
+    _kind("labels", partial(_over_codes, LabelTreeClassifier)),
+    _kind("pool", partial(_over_codes, PooledForestClassifier)),
+    _kind("two_stage", _two_stage),
     *LEVEL_METHODS,
 )
-"""Methods that a study may name beside `METHODS`: kinds that the private forest takes where they
-suit, and the levels."""
+"""Methods that a study may name beside `METHODS`: the other kinds, and the levels."""
 
 
-def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...]:
+def checked_methods(kind: str | Method | Sequence[str | Method] | None) -> tuple[Method, ...]:
     """Return the methods that were asked for, by key or as one's own; `METHODS` by default.
 
     Raises TypeError, ValueError if there is none, one is unknown, or two have the same key.
     """
-    if methods is None:
+    if kind is None:
         return METHODS
     known = {method.key: method for method in (*METHODS, *NAMED_METHODS)}
     found = []
-    for one in [methods] if isinstance(methods, str | Method) else methods:
+    for one in [kind] if isinstance(kind, str | Method) else kind:
         if not isinstance(one, Method) and one not in known:
             raise ValueError(
-                f"methods: {one!r} is unknown: expected a Method of your own, or one of "
-                f"{', '.join(known)}."
+                f"kind={one!r}: expected a Method of your own, or one of {', '.join(known)}."
             )
         found.append(one if isinstance(one, Method) else known[one])
     keys = [method.key for method in found]
     if not keys or len(set(keys)) < len(keys):
-        raise ValueError(f"methods have the keys {keys}: expected at least one, and no key twice.")
+        raise ValueError(f"kind: keys are {keys}: expected at least one, and no key twice.")
     return tuple(found)
 
 
@@ -238,7 +243,7 @@ def strategy_of_queries(
 ) -> Strategy:
     """Return the strategy for the votes of test records, selected once for every fit.
 
-    `key`: "batch_prediction" or "subsample"; `setting`: the split's; no strategy for
+    `key`: "batch" or "subsample"; `setting`: the split's; no strategy for
     the method is in it yet; `queries`: (b, d), codes of the test records; `strategy`, `time_limit`:
     see `BatchPredictionClassifier`.
     """
@@ -247,5 +252,5 @@ def strategy_of_queries(
     return chosen
 
 
-QUERYING = {"batch_prediction": _batch_prediction, "subsample": _subsample_optimised}
+QUERYING = {"batch": _batch_prediction, "subsample": _subsample_optimised}
 """The methods whose strategies serve the test records, not the forest."""

@@ -38,7 +38,7 @@ def compare(
     *,
     domain: Domain | str | None = None,
     file_format: FileFormat = PLAIN,
-    methods: Sequence[str | Method] | None = None,
+    kind: str | Method | Sequence[str | Method] | None = None,
     trees: PathSource | None = None,
     n_trees: int = 128,
     max_depth: int = 4,
@@ -60,7 +60,7 @@ def compare(
 ) -> Comparison:
     """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
 
-    The number of training records is public here: the posterior forest is told it.
+    The number of training records is public here: private kinds are told it.
 
     Parameters
     ----------
@@ -71,9 +71,10 @@ def compare(
         The public domain of a file or a frame.
     file_format : FileFormat
         How a CSV or TSV file is written.
-    methods : sequence of str or Method, optional
-        Keys and methods of your own; by default all that are listed below. "residual", "labels",
-        "pooled", "uniform_levels", "geometric_levels" and "optimal_levels" are known besides.
+    kind : str, Method or sequence of them, optional
+        The words of `plan`, baselines by key, and methods of your own. By default all but
+        "additive", "labels", "pool", "two_stage" and the baselines "uniform_levels",
+        "geometric_levels" and "optimal_levels".
     trees : path source, optional
         The trees of every method: anything whose ``grow(domain, random_state)`` returns a public
         forest. By default `RandomTrees` with the three parameters below.
@@ -83,7 +84,7 @@ def compare(
         Pure-DP budgets; each fit spends one of them.
     delta : float, default=0
         Of an (ε, δ) claim of every private method: Gaussian noise under the largest zCDP budget
-        that implies it; private, posterior and residual forests, trees of labels and naive Bayes
+        that implies it; "auto", "tables", "additive", "labels" and "naive_bayes"
         take the better of that and Laplace noise.
     n_splits : int, default=3
         Random train/test splits; each has its own forest.
@@ -129,7 +130,7 @@ def compare(
     ...     load_dataset("monks_1"), epsilons=[1.0], strategy="identity", **settings
     ... )
     >>> [method.key for method in study.methods][:4]
-    ['private', 'matrix', 'batch_prediction', 'subsample']
+    ['auto', 'matrix', 'batch', 'subsample']
     """
     data = (
         dataset
@@ -142,7 +143,7 @@ def compare(
         "Compare over a domain of fewer attributes; a private forest is fitted over any.",
         MOST_BITS,
     )
-    compared = checked_methods(methods)
+    compared = checked_methods(kind)
     settings: dict[str, Any] = {
         "n_trees": n_trees,
         "max_depth": max_depth,

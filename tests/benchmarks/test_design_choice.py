@@ -104,7 +104,7 @@ def posterior_accuracies(made, codes, labels, seed, draws):
         posterior = product_posterior(tables, made.domain.ordered, totals)
         largest = posterior.probabilities(codes[test]).argmax(axis=1)
         scores.append(float((largest == labels[test]).mean()))
-    return {"posterior": np.mean(scores)}
+    return {"tables": np.mean(scores)}
 
 
 def posterior_space(domain):
@@ -118,7 +118,7 @@ def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, 
     The plans are those of `tune` with seed 0; a split, forest and strategy for each other seed.
     """
     codes, labels, domain = loaded(name)
-    space = {**default_space(domain, "training"), "strategy": [strategy], **(space or {})}
+    space = {**default_space(domain, "matrix"), "strategy": [strategy], **(space or {})}
     known = len(labels) - len(labels) // 5
     loss, expected, real, measured = ExpectedLoss(), {}, {}, {}
     for group in structures_of(designs_of(space)):
@@ -139,16 +139,16 @@ def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, 
         for epsilon in epsilons:
             for seed in range(splits):
                 try:
-                    made = plan(domain, "posterior", epsilon=epsilon, n_records=known,
+                    made = plan(domain, "tables", epsilon=epsilon, n_records=known,
                                 random_state=seed, **design)  # fmt: skip
                 except ValueError:  # blocks of too many cells
                     break
-                key = (epsilon, "posterior", *design.values())
+                key = (epsilon, "tables", *design.values())
                 if seed == 0:
                     expected[key] = loss(made)
                     measured[key] = made.parts[0].n_measurements
                 scores = posterior_accuracies(made, codes, labels, seed, draws)
-                real.setdefault(key, []).append(scores["posterior"])
+                real.setdefault(key, []).append(scores["tables"])
     return expected, real, measured
 
 
@@ -160,7 +160,7 @@ def distances(expected, real, draws, epsilon):
     """
     keys = [key for key in real if key[0] == epsilon]
     table = np.array([real[key] for key in keys])
-    offered = [key for key in keys if key[1:2] != ("posterior",) or key[2] == "auto"]
+    offered = [key for key in keys if key[1:2] != ("tables",) or key[2] == "auto"]
     least = min(expected[key] for key in offered)
     near = [key for key in offered if expected[key] <= least + ExpectedLoss().tolerance]
     chosen = keys.index(min(near, key=lambda key: (draws[key], expected[key])))

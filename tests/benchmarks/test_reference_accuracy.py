@@ -1,7 +1,7 @@
-"""Every mode on the papers' own forests and splits: accuracy, strategy, seconds.
+"""Every kind on the papers' own forests and splits: accuracy, strategy, seconds.
 
 Run with ``pytest tests/benchmarks/test_reference_accuracy.py --benchmark-only -s``: it prints one
-line for each data set and mode, with mean accuracy at ε = .1, .5, 1, 2 over five draws of
+line for each data set and kind, with mean accuracy at ε = .1, .5, 1, 2 over five draws of
 research noise. Strategies are searched for four seconds, once for each batch.
 """
 
@@ -27,8 +27,8 @@ DRAWS = 5
 SEARCH = {"time_limit": 4.0}
 ENSEMBLES = {"car": 1, "balance": 1, "iris": 1, "heart": 2, "mushroom": 5}
 MODES: dict[str, Any] = {
-    "training": partial(MatrixForestClassifier, **SEARCH),
-    "prediction": partial(BatchPredictionClassifier, **SEARCH),
+    "matrix": partial(MatrixForestClassifier, **SEARCH),
+    "batch": partial(BatchPredictionClassifier, **SEARCH),
     "prediction, identity": partial(BatchPredictionClassifier, strategy="identity"),
     "Laplace on every tree": partial(MatrixForestClassifier, allocation="per_tree"),
     "disjoint data": partial(MatrixForestClassifier, allocation="disjoint"),
@@ -90,16 +90,16 @@ def study(make: Any, codes: list[Any]) -> tuple[list[float], str]:
     return means, methods
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", MODES)
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_reference_accuracy(
-    benchmark: BenchmarkFixture, shared_dir: Path, lines: list[str], name: str, mode: str
+    benchmark: BenchmarkFixture, shared_dir: Path, lines: list[str], name: str, kind: str
 ) -> None:
     domain, forests, seen, codes = reference(shared_dir, name)
-    bound = MODES[mode]
+    bound = MODES[kind]
     make = partial(bound.func, domain, forest=forests, feature_subsets=seen, **bound.keywords)
     means, methods = benchmark.pedantic(study, (make, codes), rounds=1)
     seconds = benchmark.stats["mean"] if benchmark.stats else float("nan")
     figures = " ".join(f"{mean:.3f}" for mean in means)
-    lines.append(f"{name:<10}{mode:<24}{figures}{seconds:8.1f} s  {methods}")
+    lines.append(f"{name:<10}{kind:<24}{figures}{seconds:8.1f} s  {methods}")
     assert means[-1] > 0.8 / domain.n_classes

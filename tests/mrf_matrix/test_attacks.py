@@ -141,9 +141,9 @@ def test_chosen_blocks_carry_their_charge_however_they_are_passed_on(screened):
         [kept[:2]], [kept], copy.deepcopy(blocks), pickle.loads(pickle.dumps(blocks)),
     ]  # fmt: skip
     for way in ways:
-        assert charge in plan(WIDE, "posterior", epsilon=1, blocks=way).provenance.released
+        assert charge in plan(WIDE, "tables", epsilon=1, blocks=way).provenance.released
         assert charge in BlockTrees(way).grow(WIDE).provenance.released
-    by_hand = plan(WIDE, "posterior", epsilon=1, blocks=[[0, 1]]).provenance
+    by_hand = plan(WIDE, "tables", epsilon=1, blocks=[[0, 1]]).provenance
     assert (by_hand.released, "blocks" in by_hand.declared) == (frozenset(), True), "the control"
 
 
@@ -176,9 +176,7 @@ def test_a_domain_of_chosen_attributes_claims_the_choice(screened, tmp_path):
 
 
 def test_parties_pay_for_what_their_design_follows_from(screened):
-    made = plan(
-        WIDE, "posterior", epsilon=1, blocks=screened.forest_plan_.parts[0].blocks, parties=2
-    )
+    made = plan(WIDE, "tables", epsilon=1, blocks=screened.forest_plan_.parts[0].blocks, parties=2)
     half = count_cells(RECORDS, LABELS, WIDE.sizes, 2)
     ledgers, server = [PrivacyLedger(epsilon=9) for _ in range(2)], PrivacyLedger(epsilon=9)
     (design,) = made.designs
@@ -190,7 +188,7 @@ def test_parties_pay_for_what_their_design_follows_from(screened):
 
 def test_a_design_over_a_domain_read_off_the_records_is_not_private():
     domain = read_off_domain()
-    made = plan(domain, "posterior", epsilon=1, parties=2)
+    made = plan(domain, "tables", epsilon=1, parties=2)
     bare = count_cells(domain.encode(X.astype(float)), Y, domain.sizes, 2)
     assert not run_federation(made.designs[0], [bare, bare]).release.is_private
     with pytest.raises(ValueError, match="no charge would be true"):

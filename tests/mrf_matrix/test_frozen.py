@@ -54,12 +54,12 @@ QUERIES = 4
 SMALL = {"n_trees": 6, "max_depth": 2}
 
 KINDS = {
-    "private": (PrivateForestClassifier, {"n_records": True}),
+    "auto": (PrivateForestClassifier, {"n_records": True}),
     "tables": (PosteriorForestClassifier, {"n_records": True}),
     "additive": (ResidualForestClassifier, {"n_records": True}),
     "labels": (LabelTreeClassifier, {"n_records": True}),
     "pool": (PooledForestClassifier, {"n_records": True}),
-    "pool of residuals": (PooledForestClassifier, {"n_records": True, "beside": "residuals"}),
+    "pool of residuals": (PooledForestClassifier, {"n_records": True, "beside": "additive"}),
     "naive_bayes": (PrivateNaiveBayesClassifier, {}),
     "matrix": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
     "matrix, selected": (MatrixForestClassifier, SMALL | {"strategy": "common_refinement"}),
@@ -167,7 +167,7 @@ def digest_of(value):
 def of_parties(model, given, codes, labels):
     """Return a classifier of what six parties released, one of whom vanished."""
     told = {k: v for k, v in given.items() if k not in ("noise", "noise_state", "n_records")}
-    made = plan(model.domain, model._mode, parties=PARTIES, dropouts=2, **told)
+    made = plan(model.domain, model._kind.name, parties=PARTIES, dropouts=2, **told)
     owners = np.random.default_rng(0).integers(PARTIES, size=len(labels))
     tables = [
         count_cells(codes[owners == one], labels[owners == one], model.domain.sizes, 5)

@@ -62,9 +62,9 @@ def test_a_design_that_takes_twice_the_limit_is_given_up(monkeypatch: Any) -> No
     monkeypatch.setattr(design_trials, "monotonic", lambda: float(next(ticks)))
     fixed = {
         "epsilon": 1, "delta": 0.0, "rho": None, "neighboring": "add_remove", "n_records": 50,
-        "random_state": 0, "mode": "posterior",
+        "random_state": 0, "kind": "tables",
     }  # fmt: skip
-    group: list[dict[str, Any]] = [{"mode": "posterior", "n_blocks": 2}]
+    group: list[dict[str, Any]] = [{"kind": "tables", "n_blocks": 2}]
 
     def found(limit: float | None) -> list[Any]:
         clock = Stopwatch(limit, lambda: 0.0)  # which is not over when the design is begun

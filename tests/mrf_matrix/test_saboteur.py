@@ -152,13 +152,13 @@ def evaluation(ledger):
 QUICK = {
     "matrix": ours(MatrixForestClassifier, **FEW),
     "batch": batch(BatchPredictionClassifier),
-    "private": ours(PrivateForestClassifier, n_records=80),
+    "auto": ours(PrivateForestClassifier, n_records=80),
 }
 OTHERS = {
     "subsample": batch(SubsampleAggregateClassifier),
     "naive Bayes": ours(PrivateNaiveBayesClassifier),
     "tables": ours(PosteriorForestClassifier),
-    "residual": ours(ResidualForestClassifier, n_records=80),
+    "additive": ours(ResidualForestClassifier, n_records=80),
     "labels": ours(LabelTreeClassifier, n_records=80),
     "pool": ours(PooledForestClassifier, n_records=80),
     "two stages": ours(MultinomialMatrixForestClassifier, **FEW),
@@ -220,12 +220,12 @@ def test_a_build_that_keeps_nothing_is_caught(kind, noise, monkeypatch):
 
 # Commands ----------------------------------------------------------------------------------------
 
-TREES = ("--method", "matrix", "--n-trees", "2", "--max-depth", "1", "--strategy", "identity")
+TREES = ("--kind", "matrix", "--n-trees", "2", "--max-depth", "1", "--strategy", "identity")
 CHARGED = ("--ledger", "ledger.json")
 COMMANDS = {
     "fit": ("fit", "data.csv", "--domain", "domain.json", *TREES, *CHARGED, "--output", "made.mrf"),
     "fit of choices": (
-        "fit", "data.csv", "--domain", "domain.json", "--method", "residual", "--n-records", "80",
+        "fit", "data.csv", "--domain", "domain.json", "--kind", "additive", "--n-records", "80",
         *CHARGED, "--output", "made.mrf",
     ),
     "evaluate": (

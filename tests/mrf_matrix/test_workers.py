@@ -53,7 +53,7 @@ def test_every_door_bounds_its_workers(monkeypatch):
         __import__(module)
         monkeypatch.setattr(f"{module}.Parallel", counted)
     domain = Domain.from_sizes([2, 2], n_classes=2)
-    space = {"mode": ["training"], "max_depth": [1], "n_trees": [1, 2], "strategy": ["identity"]}
+    space = {"kind": ["matrix"], "max_depth": [1], "n_trees": [1, 2], "strategy": ["identity"]}
     tune(domain, epsilon=1, n_records=100, space=space, objective="error", n_jobs=100_000)
     small = {"n_trees": 1, "max_depth": 1, "strategy": "identity", "noise": "research"}
     model = MatrixForestClassifier(domain, epsilon=1, n_jobs=100_000, noise_state=0, **small)

@@ -348,7 +348,7 @@ class World(Accountant):
     @call("models")
     def learns_from_parties(self, space="spaces", one="tables", other="tables", noise=NOISE):
         def run():
-            made = mm.plan(space.value, "posterior", epsilon=1, parties=2)
+            made = mm.plan(space.value, "tables", epsilon=1, parties=2)
             found = run_federation(made.designs[0], [one.value, other.value], noise=noise)
             return PosteriorForestClassifier(space.value).fit_release(made, found.release)
 

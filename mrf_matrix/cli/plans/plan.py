@@ -3,20 +3,20 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from mrf_matrix.base.files import content_of
+from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.base.shown import cut
 from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.kinds import checked_kind, kind_option, model_options
 from mrf_matrix.cli.options import (
     FILE,
-    MODES,
     budget_options,
     comma_floats,
     delta_option,
-    mode_option,
     n_blocks_option,
     n_records_option,
     n_trees_option,
@@ -24,14 +24,13 @@ from mrf_matrix.cli.options import (
     number_text,
     party_options,
     random_state_option,
-    refuse_given,
     result_options,
     splits_option,
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.plans.plan_tables import plan_table, size_table, step_table
-from mrf_matrix.cli.plans.private_plan import show_private
+from mrf_matrix.cli.plans.plan_tables import plan_table, size_table
+from mrf_matrix.cli.plans.step_plan import show_steps
 from mrf_matrix.cli.screen import advise, console, write_results
 from mrf_matrix.mechanisms.budgets.claim import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
@@ -73,27 +72,14 @@ ALLOCATIONS = (
 )  # fmt: skip
 """As in `mrf_matrix.planning.kinds`, which is not imported for a list of words."""
 
-OF_PRIVATE = ("private", "auto")
-"""Words for what `mrf-matrix fit` takes by default: that of `compare`, and that of `fit`."""
-
-OF_FORESTS = (
-    "n_trees", "max_depth", "splits", "n_ensembles", "max_features", "n_blocks", "queries",
-    "strategy", "objective", "weights", "groups", "optimise_for", "target_rms", "budget_shares",
-    "allocation", "voting", "parties", "dropouts", "colluders", "remove_excess", "time_limit",
-)  # fmt: skip
-"""Options that say what is chosen there."""
-
 
 @click.command(name="plan")
 @click.argument("domain")
 @click.option("--domain", "domain_file", type=FILE, help="Domain file, where DOMAIN is none.")
 @budget_options()
 @delta_option()
-@mode_option(
-    "What is released. private, or auto: the kind that `mrf-matrix fit` takes, by which rule, and "
-    "each step.",
-    (*MODES, "naive_bayes", *OF_PRIVATE),
-)
+@kind_option()
+@model_options()
 @n_records_option()
 @n_trees_option("Trees of all ensembles.")
 @click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
@@ -117,7 +103,7 @@ OF_FORESTS = (
     type=click.Choice(["auto", "leaves", "votes"]),
     default="auto",
     show_default=True,
-    help="In training: whose errors are made small. auto: of votes under --rho.",
+    help="Of matrix: whose errors are made small. auto: of votes under --rho.",
 )
 @click.option(
     "--target-rms",
@@ -135,9 +121,9 @@ OF_FORESTS = (
     type=click.Choice(ALLOCATIONS),
     default="matrix",
     show_default=True,
-    help="matrix, or a baseline of training (subsample: per_query).",
+    help="matrix, or a baseline of --kind matrix (subsample: per_query).",
 )
-@click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
+@click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the kind]")
 @neighboring_option()
 @party_options(
     click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
@@ -166,9 +152,9 @@ def command(
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
     file = (output or Path("results") / label) / "plan.json"
-    if settings["mode"] in OF_PRIVATE:
-        refuse_given(OF_FORESTS, f"--mode {settings['mode']}")
-        weighed = show_private(schema, label, settings, file, as_json=as_json)
+    settings["kind"] = checked_kind(settings["kind"])
+    if KINDS[settings["kind"]].is_stepwise:
+        weighed = show_steps(schema, label, settings, file, as_json=as_json)
     else:
         advise(schema, settings["n_records"])
         weighed = show_plan(schema, label, settings, file, as_json=as_json, drawn=not no_pictures)
@@ -188,23 +174,19 @@ def show_plan(
     """Plan, print, and write the record and pictures; return what noise leaves."""
     from mrf_matrix.planning import peak_bytes, plan
     from mrf_matrix.planning.plans.verdict import verdict_of
-    from mrf_matrix.residual import ResidualPlan
 
-    made = plan(schema, settings.pop("mode"), **settings)
-    steps = isinstance(made, ResidualPlan)
-    own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)
-    figures = {"domain": label, **own}
+    asked = {name: one for name, one in settings.items() if name not in ("alpha", "beside")}
+    made = cast("Plan", plan(schema, **asked))
+    figures = {"domain": label, **made.to_dict(bound=True)}
     weighed = verdict_of(made)
     figures |= {"signal_to_noise": str(weighed), "peak_bytes": peak_bytes(made)}
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)
-    elif steps:
-        console().print(step_table(figures))
     else:
         console().print(plan_table(figures), "", size_table(figures))
         console().print("Nothing was spent and no record read: every figure is public.")
-    drawing = partial(pictures, made) if drawn and not isinstance(made, ResidualPlan) else None
+    drawing = partial(pictures, made) if drawn else None
     write_results(record, file, drawing, as_json=as_json)
     return weighed
 

@@ -41,7 +41,7 @@ def wrapped(made: Table) -> Table:
 def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     unit = "leaf" if "rms_per_leaf" in figures else "vote"
     lines = [
-        ("mode", f"{figures['mode']}, {figures['voting']} voting"),
+        ("kind", f"{figures['kind']}, {figures['voting']} voting"),
         ("budget", f"{figures['claim']}, {figures['neighboring']} neighbours"),
         ("domain", f"{figures['attributes']} attributes, {readable(figures['cells'])} cells, "
          f"{figures['classes']} classes"),
@@ -120,17 +120,6 @@ def size_table(figures: Mapping[str, Any]) -> Table:
     for size in figures["arrays"][:5]:
         made.add_row(size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")
     return made
-
-
-def step_table(figures: Mapping[str, Any]) -> Table:
-    """List the steps of a residual forest."""
-    title = f"Steps for {figures['domain']}, before any data: {figures['claim']} in all"
-    made = table(title, "measured", "budget", "sensitivity", "rms", words=2)
-    for step in figures["steps"]:
-        rms = "chosen" if step["rms"] is None else f"{step['rms']:.4g} records"
-        made.add_row(step["measured"], step["budget"], f"{step['sensitivity']:.4g}", rms)
-    made.caption = f"{figures['signal_to_noise']}. {memory_text(figures)}."
-    return wrapped(made)
 
 
 def search_table(tuning: "Tuning", label: str) -> Table:

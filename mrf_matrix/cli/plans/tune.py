@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.base.kinds import KINDS
+from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.kinds import COMMON, checked_kind, kind_option
 from mrf_matrix.cli.options import (
-    MODES,
     NEW,
     budget_options,
     delta_option,
-    mode_option,
     n_records_option,
     neighboring_option,
     random_state_option,
@@ -44,47 +44,26 @@ OF_BLOCKS = ("n_blocks",)
 """Options of a space: parameters that they give values of."""
 
 
-FIT_PARAMETERS = (
-    "epsilon", "delta", "rho", "neighboring", "n_records", "n_blocks", "n_trees", "max_depth",
-    "splits", "strategy", "voting", "n_ensembles", "max_features", "random_state", "time_limit",
-)  # fmt: skip
-"""Parameters of classifiers that options of `mrf-matrix fit` set."""
-
-EXPECTED = {
-    "blocks": "no option of random trees, but --n-blocks.",
-    "trees": "no --n-blocks.",
-    None: "no option of random trees, and no --n-blocks.",
-}
-"""What a mode of blocks, of trees or of neither may be told."""
-
-METHOD_OF = {"training": "matrix", "posterior": "posterior", "residual": "residual"}
-"""The --method of `mrf-matrix fit` that trains a mode."""
-
-
 def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[Any]]] | None:
     """Return the default spaces with what the options say of their parameters.
 
-    Where the options are all of one mode, "auto" means that mode; None where there are none, and
-    `tune` chooses the modes.
+    Where the options are all of one kind, "auto" means that kind; None where there are none, and
+    `tune` chooses the kinds.
     """
     from mrf_matrix.planning.search.search_space import default_spaces
 
-    mode = settings["mode"]
-    given = {
-        kind: {name: settings[name] for name in names if settings[name] is not None}
-        for kind, names in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
-    }
-    told = [kind for kind, values in given.items() if values]
-    if mode == "auto" and not told:
-        return None
-    if mode == "auto" and len(told) == 1:
-        mode = "posterior" if told == ["blocks"] else "training"
-    own = {"posterior": "blocks", "residual": None}.get(mode, "trees")
-    if mode != "auto" and any(kind != own for kind in told):
-        raise ValueError(f"--mode {mode}: expected {EXPECTED[own]}")
+    trees, blocks = (
+        {name: settings[name] for name in names if settings[name] is not None}
+        for names in (OF_TREES, OF_BLOCKS)
+    )
+    kind = settings["kind"]
+    if kind != "auto" or not (trees and blocks):
+        kind = checked_kind(kind, OF_TREES + OF_BLOCKS)
+        if kind == "auto":
+            return None
     return [
-        {"mode": [mode], **space, **given["blocks" if "n_blocks" in space else "trees"]}
-        for space in default_spaces(schema, mode)
+        {"kind": [kind], **space, **(blocks if "n_blocks" in space else trees)}
+        for space in default_spaces(schema, kind)
     ]
 
 
@@ -93,11 +72,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @budget_options()
 @delta_option()
 @n_records_option()
-@mode_option(
-    "auto: posterior, training and, where it suits, residual, or that of the options given.",
-    ("auto", *MODES),
-    "auto",
-)
+@kind_option("tables, matrix and, where it suits, additive, or that of the options given")
 @click.option(
     "--objective",
     type=click.Choice(["accuracy", "flip", "error", "bound"]),
@@ -114,7 +89,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @click.option("--n-ensembles", callback=comma_values, help="Numbers of ensembles to try.")
 @click.option("--max-features", callback=comma_values, help="Attributes of an ensemble to try.")
 @click.option(
-    "--n-blocks", callback=comma_values, help="Numbers of blocks of posterior to try, or auto."
+    "--n-blocks", callback=comma_values, help="Numbers of blocks of tables to try, or auto."
 )
 @neighboring_option(None)
 @random_state_option()
@@ -161,7 +136,7 @@ def command(
     else:
         console().print(search_table(found, label))
         console().print(
-            f"Best: mode {found.mode}, "
+            f"Best: kind {found.kind}, "
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
         for told in left_for_time(found):
@@ -187,23 +162,20 @@ def left_for_time(found: "Tuning") -> list[str]:
     from mrf_matrix.planning.search.design_trials import is_too_long
 
     notes = [trial.note for trial in found.trials if is_too_long(trial)]
-    words = {"max_seconds=": "--max-seconds ", "mode='residual'": "--mode residual"}
-    for python, option in words.items():
-        notes = [note.replace(python, option) for note in notes]
-    return [f"Residual forest: {note}." for note in notes]
+    return [f"Residual forest: {spoken(note)}." for note in notes]
 
 
 def fit_line(found: "Tuning", domain: str) -> str | None:
-    """Return the command that trains the best design; None where `fit` has no such mode.
+    """Return the command that trains the best design; None where `fit` has no such kind.
 
     `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
     """
-    if found.mode not in METHOD_OF:
+    if KINDS[found.kind].answers_queries:
         return None
     known = Path(domain).suffix == ""
     words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
-    words += ["--method", METHOD_OF[found.mode]]
-    for name in FIT_PARAMETERS:
+    words += ["--kind", found.kind]
+    for name in (*COMMON, *KINDS[found.kind].options):
         value = found.best_params.get(name)
         usual = value in (None, "auto") or (name == "delta" and not value)
         if not usual:  # else it is chosen where nothing is said

@@ -15,13 +15,9 @@ from mrf_matrix.estimators.shared.spending import Bill
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.multinomial import Structures, check_growth_memory
-from mrf_matrix.kinds.two_stage import (
-    TWO_STAGE,
-    TwoStagePlan,
-    check_given_strategy,
-    two_stage_plan,
-)
+from mrf_matrix.kinds.two_stage import TWO_STAGE, check_given_strategy
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, two_stage_plan
 from strategies import Strategy
 
 
@@ -99,10 +95,9 @@ class MultinomialMatrixForestClassifier(FitsByPlan):
     def _plan(self, domain: Domain) -> TwoStagePlan:
         check_structure_score(self.structure_score)
         structure_generator(self.random_state)  # refused before the structure is paid for
-        budget = self._budget
-        amount: dict[str, Any] = {"epsilon": None, "delta": 0, budget.parameter: budget.amount}
+        budget = self._budget  # of which the trees get their share
         trees = source_of(
-            self, PrivateMultinomialTrees, **{"rho": None} | amount,
+            self, PrivateMultinomialTrees, epsilon=1, delta=0, rho=None,
             score=self.structure_score, structure_share=1.0,
         )  # fmt: skip
         return two_stage_plan(

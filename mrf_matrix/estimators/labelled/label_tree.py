@@ -2,14 +2,13 @@
 
 from typing import ClassVar
 
-from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.parameters import Budget, RandomState, parameters
+from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import Kind
-from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
+from mrf_matrix.labels import LabelPlan
+from mrf_matrix.planning.private.plan_of_claim import claim_of, plan_of_claim
 
 
 @parameters
@@ -74,17 +73,6 @@ class LabelTreeClassifier(FitsByPlan):
     random_state: RandomState = None
     _kind: ClassVar[Kind] = LABELS
 
-    @property
-    def _budget(self) -> Budget:
-        """Of the law that labels at the larger rate."""
-        return max(claiming_budgets(self.epsilon, self.delta, self.rho), key=choice_epsilon)
-
     def _plan(self, domain: Domain) -> LabelPlan:
-        return label_plan(
-            domain,
-            self._budget,
-            structure_generator(self.random_state),
-            n_records=public_records(self.n_records),
-            neighboring=self.neighboring,
-            delta=float(self.delta),
-        )
+        made: LabelPlan = plan_of_claim("labels", domain, **claim_of(self))
+        return made

@@ -2,16 +2,16 @@
 
 from typing import ClassVar
 
-from mrf_matrix.base.checks import one_word, public_records
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.parameters import Budget, RandomState, parameters
+from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.model import Kind
-from mrf_matrix.kinds.pool import POOL, pooled_plan
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooling_budget
+from mrf_matrix.kinds.pool import POOL
+from mrf_matrix.planning.private.plan_of_claim import claim_of, plan_of_claim
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
 
-BESIDE = ("tables", "residuals")
+BESIDE = ("tables", "additive")
 """What may be beside a tree."""
 
 
@@ -39,7 +39,7 @@ class PooledForestClassifier(FitsByPlan):
     n_records : int
         The number of records, where it is public: the tree's depth, the tables and the
         probabilities rest on it.
-    beside : {"tables", "residuals"}
+    beside : {"tables", "additive"}
         What is beside the tree: tables of blocks of attributes, a `PosteriorForestClassifier`, or
         tables of residuals, a `ResidualForestClassifier`, which need records.
     random_state : int, RandomState or None
@@ -80,22 +80,7 @@ class PooledForestClassifier(FitsByPlan):
     random_state: RandomState = None
     _kind: ClassVar[Kind] = POOL
 
-    @property
-    def _budget(self) -> Budget:
-        """Of the zCDP law, where the claim has one: tables gain more by it than the tree loses."""
-        return pooling_budget(claiming_budgets(self.epsilon, self.delta, self.rho))
-
-    @property
-    def _beside(self) -> str:
-        return one_word("beside", self.beside, BESIDE)
-
     def _plan(self, domain: Domain) -> PooledPlan:
-        return pooled_plan(
-            domain,
-            self._budget,
-            self.random_state,
-            n_records=public_records(self.n_records),
-            neighboring=self.neighboring,
-            residuals=self._beside == "residuals",
-            delta=float(self.delta),
-        )
+        beside = one_word("beside", self.beside, BESIDE)
+        made: PooledPlan = plan_of_claim("pool", domain, beside=beside, **claim_of(self))
+        return made

@@ -43,4 +43,4 @@ class BatchPredictionClassifier(PrivatePredictionClassifier):
     """
 
     def _kind(self) -> Kind:
-        return kind_of("prediction")
+        return kind_of("batch")

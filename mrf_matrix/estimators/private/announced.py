@@ -1,15 +1,16 @@
-"""What a private forest would spend, step by step, before any data."""
+"""What a forest that is planned as steps would spend, one by one, before any data."""
 
 from dataclasses import dataclass
 from math import sqrt
 
-from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
+from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.private import forest_plan
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.plans.cost import peak_bytes
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.verdict import Verdict
+from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for
+from mrf_matrix.planning.private.plan_of_claim import ClaimPlan
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.planning.private.rules import FORESTS
 from mrf_matrix.residual import ResidualPlan
@@ -21,23 +22,14 @@ ForestPlan = Plan | ResidualPlan | LabelPlan | PooledPlan
 
 @dataclass(frozen=True)
 class AnnouncedStep:
-    """A share of the budget and what it pays for.
-
-    Attributes
-    ----------
-    measured : str
-    budget : PureDP or ZCDP
-    sensitivity : float or None
-        In records, or of a choice's scores; None where an earlier choice says what is measured.
-    rms : float or None
-        Noise of a measured number, of answers the mean of all; None of choices, and where the
-        sensitivity is.
-    is_choice : bool
-    """
+    """A share of the budget and what it pays for."""
 
     measured: str
     budget: Budget
+    # in records, or of a choice's scores; None where an earlier choice says what is measured
     sensitivity: float | None = None
+    # noise of a measured number, of answers the mean of all; None of choices, and where the
+    # sensitivity is
     rms: float | None = None
     is_choice: bool = False
 
@@ -49,26 +41,18 @@ class AnnouncedStep:
 
 @dataclass(frozen=True)
 class Announcement:
-    """The plan of a private forest, and all that its fit would spend.
+    """The plan of a forest, and all that its fit would spend."""
 
-    Attributes
-    ----------
-    plan : PrivatePlan
-    steps : tuple of AnnouncedStep
-        In their order; their budgets add up to the whole. Where a choice of how rare the rarer
-        class is comes first, what follows is that of even classes.
-    forest : Plan, ResidualPlan, LabelPlan or PooledPlan
-        Of the forest that follows, of all attributes.
-    """
-
-    plan: PrivatePlan
+    plan: ClaimPlan | Plan  # what the classifier's own `plan` gives
+    # in their order; their budgets add up to the whole. Where a choice of how rare the rarer class
+    # is comes first, what follows is that of even classes
     steps: tuple[AnnouncedStep, ...]
-    forest: ForestPlan
+    forest: ForestPlan  # of the forest that follows, of all attributes
 
     @property
     def verdict(self) -> Verdict:
         """What noise leaves of the whole."""
-        return self.plan.verdict
+        return verdict_of(self.plan)
 
     def to_dict(self) -> dict[str, object]:
         """Return plan and steps as plain values, ready for JSON."""
@@ -80,8 +64,10 @@ class Announcement:
         }
 
 
-def announced(model: PrivateForestClassifier) -> Announcement:
+def announced(model: FitsByPlan) -> Announcement:
     """Return the plan of an unfitted classifier, and every step that its fit would pay for.
+
+    `model`: a `PrivateForestClassifier`, or the classifier of one of its kinds.
 
     Nothing is read or spent. With an integer `random_state` it is what `fit` announces.
 
@@ -95,6 +81,7 @@ def announced(model: PrivateForestClassifier) -> Announcement:
     Examples
     --------
     >>> from mrf_matrix import Domain
+    >>> from mrf_matrix.estimators import PrivateForestClassifier
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
     >>> found = announced(PrivateForestClassifier(domain, epsilon=1, n_records=100_000))
     >>> for step in found.steps[:3]:
@@ -104,8 +91,10 @@ def announced(model: PrivateForestClassifier) -> Announcement:
     PureDP(epsilon=0.00495) counts of attribute 1
     """
     plan = model.plan()
+    if not isinstance(plan, PrivatePlan):
+        return Announcement(plan, tuple(_steps_of(plan)), plan)
     follows = plan if plan.balance is None else planned_for(plan, plan.n_records or 0)
-    forest = forest_plan(follows, None, model.random_state)
+    forest = forest_plan(follows, None, model.get_params()["random_state"])
     steps = (*map(_of_step, follows.choices), *_steps_of_forest(forest, follows))
     return Announcement(plan, steps, forest)
 

@@ -23,10 +23,13 @@ from mrf_matrix.planning.plans.signal import weighed
 from mrf_matrix.planning.private import planned_for, private_plan
 
 FACES: Mapping[str, type[FitsByPlan]] = {
-    "tables": PosteriorForestClassifier,
-    "additive": ResidualForestClassifier,
-    "labels": LabelTreeClassifier,
-    "pool": PooledForestClassifier,
+    one._kind.name: one
+    for one in (
+        PosteriorForestClassifier,
+        ResidualForestClassifier,
+        LabelTreeClassifier,
+        PooledForestClassifier,
+    )
 }
 """The classifier of each kind that may be named; it alone takes what only its kind can be told."""
 

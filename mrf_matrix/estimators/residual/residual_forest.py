@@ -2,13 +2,12 @@
 
 from typing import ClassVar
 
-from mrf_matrix.base.checks import public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.kinds.additive import ADDITIVE, scale_of
 from mrf_matrix.kinds.model import Kind
-from mrf_matrix.planning.plans.planner import sequence_plan
+from mrf_matrix.planning.private.plan_of_claim import claim_of, plan_of_claim
 from mrf_matrix.residual.sequence import ResidualPlan
 
 
@@ -72,15 +71,8 @@ class ResidualForestClassifier(FitsByPlan):
     _kind: ClassVar[Kind] = ADDITIVE
 
     def _plan(self, domain: Domain) -> ResidualPlan:
-        return sequence_plan(
-            domain,
-            epsilon=self.epsilon,
-            rho=self.rho,
-            delta=self.delta,
-            neighboring=self.neighboring,
-            n_records=public_records(self.n_records),
-            random_state=self.random_state,
-        )
+        made: ResidualPlan = plan_of_claim("additive", domain, **claim_of(self))
+        return made
 
     @property
     def scale_(self) -> float:

@@ -100,8 +100,6 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
     """
 
     _kind: ClassVar[Kind]
-    _mode: ClassVar[str | None] = None
-    """That of plans of several parties; None where they cannot share its noise."""
     _spent: ClassVar[str] = SPENT
     """What an error says that comes after the charge."""
 
@@ -206,7 +204,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         Parameters
         ----------
         plan : FederatedPlan
-            Of ``plan(..., parties=)``, for this classifier's mode, domain, budget and neighbours.
+            Of ``plan(..., parties=)``, for this classifier's kind, domain, budget and neighbours.
         *releases : Release
             One for each part of the plan.
 
@@ -219,7 +217,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         TypeError
             If the plan is not made for several parties.
         ValueError
-            If the plan is of another mode, domain, budget or relation than the estimator, or a
+            If the plan is of another kind, domain, budget or relation than the estimator, or a
             release is none of the plan's.
 
         Notes
@@ -233,14 +231,15 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
                 f"a release by one curator, make a classifier by from_release."
             )
         asked = {
-            "mode": self._mode,
+            "kind": self._kind.name,
             "domain": as_domain(self.domain),
             "budget": self._budget,
             "delta": float(self.delta),
             "neighboring": self.neighboring,
         }
         for name, mine in asked.items():
-            if (planned := getattr(plan, name)) != mine:
+            planned = plan.kind.name if name == "kind" else getattr(plan, name)
+            if planned != mine:
                 raise ValueError(
                     f"{name} of the plan is {planned!r}, and the estimator's {mine!r}: expected "
                     f"the same."

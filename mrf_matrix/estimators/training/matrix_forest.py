@@ -92,7 +92,6 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
     voting: str = "hard"
     shrinkage: str = "none"
     n_records: int | None = None
-    _mode = "training"
     _kind: ClassVar[Kind] = MATRIX
 
     def _plan(self, domain: Domain) -> MatrixPlan:

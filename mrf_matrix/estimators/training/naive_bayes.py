@@ -70,7 +70,6 @@ class PrivateNaiveBayesClassifier(FitsByPlan):
 
     alpha: float = 1.0
     n_records: int | None = None
-    _mode = "naive_bayes"
     _kind: ClassVar[Kind] = NAIVE_BAYES
 
     @property

@@ -9,12 +9,13 @@ from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind
-from mrf_matrix.kinds.tables import TABLES, tables_plan
+from mrf_matrix.kinds.tables import TABLES
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.planning.blocks.block_design import BlockChoice, BlockDesign
 from mrf_matrix.planning.blocks.block_part import BlockPart, only_blocks
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import tables_plan
 
 
 @parameters
@@ -86,7 +87,6 @@ class PosteriorForestClassifier(FitsByPlan):
     n_blocks: int | str = "auto"
     blocks: Sequence[Sequence[int | str]] | None = None
     random_state: RandomState = None
-    _mode = "posterior"
     _kind: ClassVar[Kind] = TABLES
 
     @property

@@ -229,7 +229,7 @@ def posterior_probabilities(
 
     The largest array is the noisy tables of all laws, leaves x (laws · k).
 
-    `plan`: in mode "posterior"; `generator`: draws research noise.
+    `plan`: of kind "tables"; `generator`: draws research noise.
     """
     part, k = only_blocks(plan.parts), imagined.n_classes
     counts = imagined.counts(imagined.codes, plan.domain.sizes)

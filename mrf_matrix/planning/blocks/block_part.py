@@ -247,7 +247,7 @@ def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
     """
     (part,) = parts
     if not isinstance(part, BlockPart):
-        raise TypeError("the plan measures no tables of blocks: expected mode='posterior'.")
+        raise TypeError("the plan measures no tables of blocks: expected kind='tables'.")
     return part
 
 

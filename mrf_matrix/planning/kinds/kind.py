@@ -1,10 +1,10 @@
-"""The protocol of a kind of plan, and the kinds of training.
+"""The protocol of a kind of plan, and the kinds of matrix forests.
 
 A kind says, of public things alone, which workload is asked of which private table, how far one
 record moves what is measured, and whether the answers are leaf values or votes. A user's words
-(mode, allocation, voting) are looked up once, in `mrf_matrix.planning.kinds.words`.
+(kind, allocation, voting) are looked up once, in `mrf_matrix.planning.kinds.words`.
 
-Training measures leaf values of public forests, by the matrix mechanism or a baseline:
+They measure leaf values of public forests, by the matrix mechanism or a baseline:
 
 ============  ==========================================  ===========  ==========================
 allocation    what is measured                            sensitivity  leaf values
@@ -80,12 +80,12 @@ OF_TREES = (
 class Kind:
     """What a plan measures, and what its answers are.
 
-    Subclasses are values without arrays, one for each mode and allocation.
+    Subclasses are values without arrays, one for each word and allocation.
     """
 
     voting: str  # how answers become votes, one of `votings`
 
-    name: ClassVar[str]  # the mode, in a user's words
+    name: ClassVar[str]  # the word of `mrf_matrix.base.kinds`
     allocation: ClassVar[str] = "matrix"  # where the noise goes, in a user's words
     votings: ClassVar[tuple[str, ...]]  # rules that the kind knows, its default first
     # those that the objective "accuracy" can judge without data
@@ -173,7 +173,7 @@ class Kind:
 class Training(Kind):
     """A strategy for the leaves of every ensemble."""
 
-    name: ClassVar[str] = "training"
+    name: ClassVar[str] = "matrix"
     votings: ClassVar[tuple[str, ...]] = NOISE_AWARE_VOTINGS
     imagined_votings: ClassVar[tuple[str, ...]] = ("hard", "weight")
     releases_leaves: ClassVar[bool] = True

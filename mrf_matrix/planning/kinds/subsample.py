@@ -31,7 +31,7 @@ from strategies.operators import Operator, Sparse
 class Prediction(Kind):
     """A strategy for the weight votes of the queries, ``Q Tᵀ T``."""
 
-    name: ClassVar[str] = "prediction"
+    name: ClassVar[str] = "batch"
     votings: ClassVar[tuple[str, ...]] = ("weight",)
     imagined_votings: ClassVar[tuple[str, ...]] = ("weight",)
     answers_queries: ClassVar[bool] = True

@@ -198,8 +198,8 @@ def peak_bytes(plan: object) -> int:
     --------
     >>> from mrf_matrix import Domain, plan
     >>> wide = Domain.from_sizes([1000, 4], n_classes=2)
-    >>> for mode in ("naive_bayes", "posterior"):
-    ...     print(f"{peak_bytes(plan(wide, mode, epsilon=1)) / 1e6:.1f} MB")
+    >>> for kind in ("naive_bayes", "tables"):
+    ...     print(f"{peak_bytes(plan(wide, kind, epsilon=1)) / 1e6:.1f} MB")
     0.2 MB
     214.6 MB
     """

@@ -115,7 +115,7 @@ Budget = PureDP | ZCDP
 AUTO = "auto"
 """What is left to the kind of plan."""
 
-LEAVES, VOTES = "leaves", "votes"  # what strategies of training are chosen for
+LEAVES, VOTES = "leaves", "votes"  # what strategies of matrix forests are chosen for
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class Measuring:
     objective: str = "total"
     weights: object = None
     groups: object = None
-    # in training: whether strategies are chosen for the leaves, ``T``, or for the weight votes of
+    # of "matrix": whether strategies are chosen for the leaves, ``T``, or for the weight votes of
     # all cells, ``TᵀT``; "auto": for votes under Gaussian noise, where the paths are the optimum
     optimise_for: str = AUTO
     # largest root mean squared error of every answer; then the worst of them, each over its target,

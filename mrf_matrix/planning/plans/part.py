@@ -43,7 +43,7 @@ class PlanPart:
     ensemble : Ensemble
         Attributes and forest.
     workload : Operator of shape (q, n)
-        What is asked of the private table: its leaves in training, votes otherwise.
+        What is asked of the private table: its leaves, or the votes of queries.
     strategy : Strategy or None
         What is measured in its place; None where the answers are measured themselves.
     mechanism : Mechanism

@@ -117,8 +117,8 @@ def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> Fede
     """
     if plan.kind.counts_votes:
         raise ValueError(
-            f"parties with voting={plan.voting!r} in mode={plan.mode!r}: hard votes of several "
-            f"parties' records do not add up. Expected voting='weight', or another mode."
+            f"parties with voting={plan.voting!r} and kind={plan.kind.name!r}: hard votes of "
+            f"several parties' records do not add up. Expected voting='weight', or another kind."
         )
     lighter = [part.lighter(FederatedDesign.largest_scale) for part in plan.parts]
     parts = (

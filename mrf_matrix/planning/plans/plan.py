@@ -164,7 +164,7 @@ class Plan(PlannedErrors):
             Compute the certified lower bound too, which may take longer than the plan.
         """
         figures: dict[str, Any] = {
-            "mode": self.mode,
+            "kind": self.kind.name,
             "allocation": self.allocation,
             "voting": self.voting,
             "budget": repr(self.budget),
@@ -220,7 +220,7 @@ class Plan(PlannedErrors):
         methods = ", ".join(sorted({part.method for part in self.parts}))
         trees = sum(part.forest.n_trees for part in self.parts)
         return (
-            f"Plan({self.mode}, {trees} trees in {len(self.parts)} ensemble"
+            f"Plan({self.kind.name}, {trees} trees in {len(self.parts)} ensemble"
             f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by {methods}, "
             f"{self.budget.claim(self.delta)} under {self.neighboring} neighbours, expected "
             f"error {rms:.4g} rms per {unit})"

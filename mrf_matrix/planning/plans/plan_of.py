@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +32,7 @@ from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_forest
 from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim
 from mrf_matrix.planning.plans.part import Budget, PlanPart
@@ -140,7 +142,7 @@ class PublicForests:
             check_cells(
                 ensemble.forest.domain.n_attributes,
                 workload.shape[1],
-                "Give a smaller max_features=, or mode='posterior', which measures tables of few "
+                "Give a smaller max_features=, or kind='tables', which measures tables of few "
                 "attributes.",
             )
         budgets = measuring.shares(len(workloads))
@@ -223,8 +225,8 @@ def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
     domain = ensemble.forest.domain
     if not (kind.releases_leaves and kind.chooses_strategies):
         raise ValueError(
-            f"optimise_for='votes' in mode={kind.name!r} with allocation={kind.allocation!r}: "
-            f"expected it where strategies are chosen for leaves, in mode='training'."
+            f"optimise_for='votes' with kind={kind.name!r}, allocation={kind.allocation!r}: "
+            f"expected it where strategies are chosen for leaves, with kind='matrix'."
         )
     if domain.size > MOST_VOTING_CELLS:
         raise ValueError(
@@ -286,6 +288,33 @@ def plan_of(
         kind, domain, part, n_records, codes, n_classes=classes, delta=measuring.delta
     )
     return replace(made, select_seconds=perf_counter() - started)
+
+
+def tables_plan(
+    domain: Domain,
+    budget: Budget,
+    structure: np.random.Generator,
+    *,
+    n_records: int | None,
+    neighboring: str,
+    blocks: Any = None,
+    n_blocks: int | str = "auto",
+    delta: float = 0.0,
+) -> Plan:
+    """Return the plan of tables, without data.
+
+    `structure`: shuffles attributes; `n_records`: where it is public; `blocks`, `n_blocks`: by
+    hand; `delta`: the δ that the claim is stated for.
+    """
+    return plan_of(
+        kind_of("tables"),
+        domain,
+        BlockChoice(n_blocks, blocks),
+        Measuring(budget, neighboring, delta=delta),
+        structure,
+        n_records=n_records,
+        use="study" if budget.is_infinite else "release",
+    )
 
 
 def plan_of_part(

@@ -25,8 +25,8 @@ from mrf_matrix.release.questions import KeptTable, KeptVotes
 class PlannedErrors:
     """What a plan measures and answers, and the errors that follow.
 
-    An *answer* is what the release gives: a leaf's value in one class ("training", "posterior"), or
-    a query's vote total in one class ("prediction", "subsample"). Errors are in records, per class.
+    An *answer* is what the release gives: a leaf's value in one class ("matrix", "tables"), or
+    a query's vote total in one class ("batch", "subsample"). Errors are in records, per class.
 
     Attributes
     ----------
@@ -62,11 +62,6 @@ class PlannedErrors:
     select_seconds: float
     aim: RowAim = field(default=RowAim(), repr=False)
     delta: float = 0.0
-
-    @property
-    def mode(self) -> str:
-        """The kind's name, in a user's words."""
-        return self.kind.name
 
     @property
     def allocation(self) -> str:
@@ -146,13 +141,13 @@ class PlannedErrors:
 
     @property
     def rms_per_leaf(self) -> float:
-        """Root-mean-square error of a leaf's value in one class ("training", "posterior").
+        """Root-mean-square error of a leaf's value in one class ("matrix", "tables").
 
         Of a posterior forest, of its blocks' leaves: the class totals are its last row.
         """
         if not self.releases_leaves:
             raise ValueError(
-                f"mode={self.mode!r} releases votes, no leaf values: expected mode='training', "
+                f"kind={self.kind.name!r} releases votes, no leaf values: expected kind='matrix', "
                 f"or rms_per_vote."
             )
         leaves = len(self.row_variances) - self.parts[-1].n_totals
@@ -165,7 +160,7 @@ class PlannedErrors:
         Raises
         ------
         ValueError
-            In mode "posterior", whose trees vote by product: such votes have no expected error.
+            Of kind "tables", whose trees vote by product: such votes have no expected error.
         """
         return vote_variances(self.kind, self.parts, self.queries)
 
@@ -264,7 +259,7 @@ class PlannedErrors:
             Instead: the margin as a share of the expected records of each answer (needs
             `n_records`).
         of : {"answer", "vote"}, default="answer"
-            "vote": of the weight votes of the queries, in training too.
+            "vote": of the weight votes of the queries, of "matrix" too.
         rivals : int, default=1
             Number of other classes, all behind by the margin; ties are broken uniformly.
         rows : sequence of int, optional
@@ -311,13 +306,13 @@ class PlannedErrors:
 def check_certified(kind: Kind, parts: Sequence[PlanPart]) -> None:
     """Refuse parts beside which no bound stands.
 
-    Raises ValueError: it names the mode and the allocation, or the law.
+    Raises ValueError: it names the kind and the allocation, or the law.
     """
     if any(part.strategy is None for part in parts):
         raise ValueError(
-            f"mode={kind.name!r} with allocation={kind.allocation!r} measures its answers "
-            f"themselves, by no strategy, so no bound stands beside it: expected another mode than "
-            f"'posterior', and allocation='matrix'."
+            f"kind={kind.name!r} with allocation={kind.allocation!r} measures its answers "
+            f"themselves, by no strategy, so no bound stands beside it: expected another kind than "
+            f"'tables', and allocation='matrix'."
         )
     for part in parts:
         if not part.mechanism.is_proved:

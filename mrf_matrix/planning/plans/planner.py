@@ -17,15 +17,19 @@ from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
-from mrf_matrix.planning.kinds.blocks import Blocks
+from mrf_matrix.planning.kinds.blocks import Blocks, TwoStage
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.parties import quorum_of, shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.residual.law import sequence_budget
-from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
+from mrf_matrix.planning.private.plan_of_claim import ClaimPlan, plan_of_claim
+from mrf_matrix.planning.private.two_stage_plan import (
+    TwoStagePlan,
+    majority_trees,
+    two_stage_plan,
+)
 
 Amount = float | Fraction | str | None
 """A budget, read exactly as it is written; "auto" where targets decide it."""
@@ -33,7 +37,7 @@ Amount = float | Fraction | str | None
 
 def plan(
     domain: Domain | Forest | str | PathLike[str],
-    mode: str = "training",
+    kind: str = "matrix",
     *,
     epsilon: Amount = None,
     rho: Amount = None,
@@ -67,24 +71,26 @@ def plan(
     colluders: int = 0,
     remove_excess: bool = False,
     random_state: object = None,
-) -> Plan | ResidualPlan:
+) -> Plan | ClaimPlan | TwoStagePlan:
     """Plan a private forest without data: what it costs in error, memory and time.
 
     Parameters
     ----------
     domain : Domain or Forest
         The public schema, or a forest grown over it without data.
-    mode : {"training", "prediction", "subsample", "posterior", "naive_bayes", "residual"}, \
-default="training"
-        As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`,
-        `PosteriorForestClassifier`, `PrivateNaiveBayesClassifier` and `ResidualForestClassifier`
-        release.
+    kind : {"auto", "tables", "additive", "labels", "pool", "matrix", "naive_bayes", "batch", \
+"subsample", "two_stage"}, default="matrix"
+        What is released. "auto" is what `PrivateForestClassifier` takes, and the next four are its
+        kinds of the same words; "matrix" is `MatrixForestClassifier`, "naive_bayes"
+        `PrivateNaiveBayesClassifier`, "batch" `BatchPredictionClassifier`, "subsample"
+        `SubsampleAggregateClassifier`, "two_stage" `MultinomialMatrixForestClassifier`.
     epsilon, rho : positive number
         At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
         With `target_rms` the least is found: neither, or "auto" for the one that is wanted.
     delta : float, default=0
         The δ of an (ε, δ) claim: Gaussian noise under the zCDP budget that implies it, and in
-        "residual" the better of that and Laplace noise. With `target_rms` the least ρ is found.
+        the kinds of steps the better of that and Laplace noise. With `target_rms` the least ρ is
+        found.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it; `budget_shares` may be "equal", "total" or "max":
@@ -92,11 +98,12 @@ default="training"
         `random_state` it is the same forest as theirs. ``n_trees="auto"`` is what the classifier
         takes.
     n_blocks, blocks
-        The design of a posterior forest, as its classifier takes it. All other parameters of the
-        design stay at their defaults in that mode.
+        The design of "tables". All other parameters of a design stay at their defaults there, and
+        all of them where the claim alone says the steps: "auto", "additive", "labels", "pool".
+        "two_stage" takes `n_trees`, `max_depth`, `strategy`, `voting` and `time_limit`.
     allocation : str, default="matrix"
         The baselines: "per_tree", "disjoint", "uniform_levels", "geometric_levels" and
-        "optimal_levels" ("training") or "per_query" ("subsample").
+        "optimal_levels" ("matrix") or "per_query" ("subsample").
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
     objective : {"total", "max"}, default="total"
@@ -106,7 +113,7 @@ default="training"
         A weight of the squared error, and for "max" an integer label, of every answer: of the
         leaves of all ensembles, or of the `queries` as they are given.
     optimise_for : {"auto", "leaves", "votes"}, default="auto"
-        In training: "votes" chooses strategies for the weight votes of all cells, ``TᵀT``.
+        Of "matrix": "votes" chooses strategies for the weight votes of all cells, ``TᵀT``.
         "auto": the paths themselves under Gaussian noise, which are the optimum of votes, and
         strategies for the leaves under Laplace noise.
     target_rms : float or array-like, optional
@@ -114,10 +121,10 @@ default="training"
         discrete noise: the plan has the least budget found that keeps it, and `Plan.budget_bound`.
     law : subclass of NoiseLaw, optional
         Noise of one's own, see `mrf_matrix.mechanisms.calibrate`: the release says "claim by
-        NAME, unverified". Not in the modes of tables, whose blocks are chosen for proved noise.
+        NAME, unverified". Of "matrix", "batch" and "subsample" alone.
     voting : str, optional
-        As in the classifiers: hard in training, weight in prediction and subsample unless told,
-        posterior and product in the modes of tables.
+        As in the classifiers: hard in "matrix" and "two_stage", weight in "batch" and "subsample"
+        unless told, posterior or product elsewhere.
     queries : int or ndarray of int, shape (b, d), optional
         Codes of public queries, or how many to draw uniformly from the domain; 128 by default.
     n_classes : int, optional
@@ -125,8 +132,8 @@ default="training"
     n_records : int, optional
         The *public* number of records: adds signal-to-noise and flip probabilities as shares.
     time_limit : float or "auto", default="auto"
-        Seconds of the search for each strategy; "auto" as the classifier, 8 in training and 1 for
-        queries.
+        Seconds of the search for each strategy; "auto" as the classifier, 8 for
+        leaves and 1 for queries.
     parties, dropouts, colluders : int, optional
         Of a release by several parties who do not trust each other: how many, how many may vanish,
         how many may collude. The plan is then a `FederatedPlan`, of the noise that they share: it
@@ -138,8 +145,10 @@ default="training"
 
     Returns
     -------
-    Plan or ResidualPlan
-        In "residual" the sequence of steps.
+    Plan
+        Of "additive" a `ResidualPlan`, of "labels" a `LabelPlan`, of "pool" a `PooledPlan`, of
+        "auto" the `PrivatePlan` that says which of these, of "two_stage" a `TwoStagePlan`: what the
+        classifier's own `plan` gives.
 
     Raises
     ------
@@ -159,78 +168,62 @@ default="training"
     ...     strategy="identity", n_records=1000, random_state=0,
     ... )
     >>> made
-    Plan(training, 8 trees in 1 ensemble, 27 answers by identity, PureDP(epsilon=1) under \
+    Plan(matrix, 8 trees in 1 ensemble, 27 answers by identity, PureDP(epsilon=1) under \
 add_remove neighbours, expected error 2.559 rms per leaf)
     >>> made.flip_probabilities(margin=10, rows=[0]).round(3)
     array([0.003])
     """
-    kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
+    what = kind_of(kind, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
-    budget: PureDP | ZCDP = PureDP(1)  # a sequence has a rule of its own
-    if not kind.is_sequence:
-        known = target_rms is None
-        asked = (epsilon, delta, rho)
-        budget = claimed_budget(*asked) if known else _sought(*asked)
-        if known and isinstance(kind, Blocks):
-            choice = BlockChoice(n_blocks, blocks) if kind.chooses_blocks else None
-            budget = blocks_budget(asked, schema, choice, n_records, neighboring)
+    claim, known = (epsilon, delta, rho), target_rms is None or what.is_sequence
+    budget = claimed_budget(*claim) if known else _sought(*claim)
+    if known and isinstance(what, Blocks):
+        choice = BlockChoice(n_blocks, blocks) if what.chooses_blocks else None
+        budget = blocks_budget(claim, schema, choice, n_records, neighboring)
     quorum = quorum_of(parties, dropouts, colluders, remove_excess)
-    if quorum is not None and kind.is_sequence:
+    if quorum is not None and what.is_sequence:
         raise ValueError(
-            f"parties={parties} in mode={kind.name!r}: expected a mode that measures once, for the "
-            f"noise of steps that follow each other is not shared."
+            f"parties={parties} with kind={what.name!r}: expected a kind that measures once, for "
+            f"the noise of steps that follow each other is not shared."
         )
     measuring = Measuring(
         budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
         groups, optimise_for, target_rms, law, float(delta),
     )  # fmt: skip
-    if not kind.is_sequence:
+    if not what.is_sequence:
         measuring.check()
-    trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
+    trees = what.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
     design = _design(
-        kind,
+        what,
         EnsembleDesign(
             n_ensembles, max_features, feature_subsets, trees, max_depth, splits, source
         ),
         BlockChoice(n_blocks, blocks),
         measuring,
     )
-    if kind.is_sequence:
+    records = public_records(n_records)
+    if what.is_sequence:
         if queries is not None or n_classes is not None:
-            raise ValueError(f"queries and n_classes in mode={kind.name!r}: leave them out.")
-        return sequence_plan(
-            schema, epsilon=epsilon, rho=rho, delta=delta, neighboring=neighboring,
-            n_records=n_records, random_state=random_state,
+            raise ValueError(f"queries and n_classes with kind={what.name!r}: leave them out.")
+        schema.required_target()
+        if isinstance(what, TwoStage):
+            grown = majority_trees(whole_number("n_trees", trees), max_depth, neighboring)
+            return two_stage_plan(
+                schema, budget, grown, measuring=measuring, random_state=random_state,
+                voting=what.voting, delta=float(delta),
+            )  # fmt: skip
+        steps: ClaimPlan = plan_of_claim(
+            what.name, schema, epsilon=epsilon, rho=rho, delta=delta, n_records=records,
+            neighboring=neighboring, random_state=random_state,
         )  # fmt: skip
+        return steps
     made = plan_of(
-        kind, schema, design, measuring, structure_generator(random_state), queries=queries,
-        n_classes=_classes(schema, n_classes),
-        n_records=public_records(n_records),
+        what, schema, design, measuring, structure_generator(random_state), queries=queries,
+        n_classes=_classes(schema, n_classes), n_records=records,
     )  # fmt: skip
     if made.target_rms is not None:
         made = made.within_targets(made.target_rms)
     return made if quorum is None else shared_plan(made, quorum, remove_excess)
-
-
-def sequence_plan(
-    domain: Domain,
-    *,
-    epsilon: Amount = None,
-    rho: Amount = None,
-    delta: float | Fraction = 0,
-    neighboring: str = "add_remove",
-    n_records: int | None = None,
-    random_state: object = None,
-    even_records: int | None = None,
-) -> ResidualPlan:
-    """Return the sequence of steps of a residual forest; parameters as `plan`, `residual_plan`."""
-    records = public_records(n_records)
-    d, k = domain.n_attributes, domain.required_target().size
-    budget = sequence_budget(epsilon, delta, rho, d, records, k)
-    return residual_plan(
-        domain, budget, structure_generator(random_state), n_records=records,
-        neighboring=neighboring, delta=float(delta), even_records=even_records,
-    )  # fmt: skip
 
 
 def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:
@@ -250,25 +243,24 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
     """Return the design that the kind has; refuse words of the other."""
     if not (blocks.is_usual or kind.chooses_blocks):
         raise ValueError(
-            f"n_blocks={shown(blocks.n_blocks)} and blocks={shown(blocks.blocks)} in "
-            f"mode={shown(kind.name)}: expected them in mode='posterior' only. Leave them out."
+            f"n_blocks={shown(blocks.n_blocks)} and blocks={shown(blocks.blocks)} with "
+            f"kind={shown(kind.name)}: expected them with kind='tables' only. Leave them out."
         )
     if kind.grows_trees:
         return trees
     given: dict[str, Any] = {**vars(trees), **vars(measuring)}
     usual: dict[str, Any] = {**vars(EnsembleDesign()), **vars(Measuring(measuring.budget))}
-    for own in ("neighboring", "time_limit", "delta"):
-        del given[own], usual[own]
     strange = [
         name
         for name, value in given.items()
-        if not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
+        if name not in ("neighboring", "time_limit", "delta", *kind.parameters)
+        and not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
     ]
     if strange:
-        takes = " It takes n_blocks or blocks." if kind.chooses_blocks else ""
+        takes = [name for name in kind.parameters if name not in ("n_records", "delta")]
         raise ValueError(
-            f"{', '.join(strange)} in mode={kind.name!r}: its tables are measured as they are, and "
-            f"no trees are grown.{takes} Leave {'it' if len(strange) == 1 else 'them'} out."
+            f"{', '.join(strange)} with kind={kind.name!r}: of a design it takes "
+            f"{', '.join(takes) or 'nothing'}. Leave {'it' if len(strange) == 1 else 'them'} out."
         )
     return blocks
 

@@ -61,8 +61,8 @@ def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Arr
     """
     if not kind.votes_add:
         raise ValueError(
-            f"mode={kind.name!r} votes by product under a model, and such votes have no expected "
-            f"error or flip probability: expected answers (leaves), or another mode."
+            f"kind={kind.name!r} votes by product under a model, and such votes have no expected "
+            f"error or flip probability: expected answers (leaves), or another kind."
             + " The objective 'accuracy' judges it."
             * bool(kind.imagined_votings)
         )

@@ -21,7 +21,6 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
-from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes
 from mrf_matrix.planning.plans.signal import WEIGHING
 
 if TYPE_CHECKING:
@@ -170,8 +169,7 @@ def _fixed(plan: Planned) -> "PlannedErrors | None":
 
     if not isinstance(plan, PlannedErrors):
         return None
-    chooses = isinstance(plan.kind, Blocks) and not isinstance(plan.kind, NaiveBayes)
-    return None if chooses else plan
+    return None if plan.kind.chooses_blocks else plan
 
 
 def _code_noise(plan: Planned, n_attributes: int) -> float:

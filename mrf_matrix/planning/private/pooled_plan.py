@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
+from typing import Any
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.labels import LabelPlan
+from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
@@ -15,7 +17,8 @@ from mrf_matrix.planning.plans.cost import (
     release_seconds,
 )
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.residual.sequence import ResidualPlan
+from mrf_matrix.planning.plans.plan_of import tables_plan
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
 
 LARGEST_SHARE, CLEAR_SIGNAL, CLEAR_OF_SEVERAL = Fraction(1, 2), 500, 2000
@@ -29,23 +32,12 @@ SMALLEST_SHARE = Fraction(1, 10)
 
 @dataclass(frozen=True, eq=False)
 class PooledPlan:
-    """What a pooled forest will release, decided without data.
+    """What a pooled forest will release, decided without data."""
 
-    Attributes
-    ----------
-    budget : PureDP or ZCDP
-        The whole.
-    tree : LabelPlan
-    tables : Plan or ResidualPlan
-        Of blocks measured at once, or of residuals.
-    delta : float
-        The δ that the claim is stated for; 0 for none.
-    """
-
-    budget: Budget
+    budget: Budget  # the whole
     tree: LabelPlan
-    tables: Plan | ResidualPlan
-    delta: float = 0.0
+    tables: Plan | ResidualPlan  # of blocks measured at once, or of residuals
+    delta: float = 0.0  # the δ that the claim is stated for; 0 for none
 
     @property
     def domain(self) -> Domain:
@@ -70,7 +62,7 @@ class PooledPlan:
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON."""
         return {
-            "mode": "pool",
+            "kind": "pool",
             "budget": repr(self.budget),
             "delta": self.delta,
             "claim": self.budget.claim(self.delta),
@@ -120,3 +112,25 @@ def shared(
     wanted = max(Fraction(round(part**power * 1000), 1000), SMALLEST_SHARE)
     share = min(LARGEST_SHARE, wanted)
     return budget * share, budget * (1 - share)
+
+
+def pooled_plan(
+    domain: Domain,
+    budget: Budget,
+    random_state: Any,
+    *,
+    n_records: int | None,
+    neighboring: str,
+    residuals: bool,
+    delta: float = 0.0,
+) -> PooledPlan:
+    """Return the plan of a tree and tables, each with a structure of its own, without data.
+
+    `residuals`: whether the tables are of residuals; other parameters as `label_plan`.
+    """
+    of_tree, of_tables = shared(budget, n_records, neighboring, domain.n_classes)
+    known: Any = {"n_records": n_records, "neighboring": neighboring}
+    tree = label_plan(domain, of_tree, structure_generator(random_state), **known)
+    plan = residual_plan if residuals else tables_plan
+    tables = plan(domain, of_tables, structure_generator(random_state), **known)
+    return PooledPlan(budget, tree, tables, delta)

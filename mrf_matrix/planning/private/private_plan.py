@@ -55,45 +55,24 @@ a class is rarer."""
 
 @dataclass(frozen=True)
 class PrivatePlan:
-    """What will be measured and why, decided without data.
+    """What will be measured and why, decided without data."""
 
-    Attributes
-    ----------
-    facts : Facts
-        The public numbers that decided.
-    row : int
-        Of the table of rules, `RULES`, from 0.
-    share : PureDP or ZCDP
-        The whole, or what the choice of how rare the rarer class is left.
-    measured : {"tables", "residuals", "labels", "pool", "residual pool"}
-        What is measured, where attributes are screened first: if all of them are kept.
-    delta : float
-        The δ that the claim is stated for, where the budget is zCDP.
-    screening : Screening or None
-        How attributes are chosen first.
-    left_out : str or None
-        What was not considered, because data that are counted as they pass cannot serve it.
-    balance : ResidualStep or None
-        The choice of how rare the rarer of two classes is, which comes first; what follows is
-        planned anew by `planned_for`.
-    announced : PrivatePlan or None
-        The plan before that choice, where it was made: it has the whole budget.
-    even_records : int or None
-        Records of even classes that tell as much, as that choice says.
-    coarser : tuple of str
-        Attributes of fewer codes here than in the domain that was given.
-    """
-
-    facts: Facts
-    row: int
-    share: Budget
-    measured: Measured
-    delta: float = 0.0
-    screening: Screening | None = None
+    facts: Facts  # the public numbers that decided
+    row: int  # of the table of rules, `RULES`, from 0
+    share: Budget  # the whole, or what the choice of how rare the rarer class is left
+    measured: Measured  # where attributes are screened first: if all of them are kept
+    delta: float = 0.0  # the δ that the claim is stated for, where the budget is zCDP
+    screening: Screening | None = None  # how attributes are chosen first
+    # what was not considered, because data that are counted as they pass cannot serve it
     left_out: str | None = None
+    # the choice of how rare the rarer of two classes is, which comes first; what follows is planned
+    # anew by `planned_for`
     balance: ResidualStep | None = None
+    # the plan before that choice, where it was made: it has the whole budget
     announced: "PrivatePlan | None" = None
+    # records of even classes that tell as much, as that choice says
     even_records: int | None = None
+    # attributes of fewer codes here than in the domain that was given
     coarser: tuple[str, ...] = ()
 
     @property
@@ -233,7 +212,7 @@ class PrivatePlan:
         """Return the plan's figures as plain values, ready for JSON."""
         below, above = self.below, self.above
         return {
-            "mode": "private",
+            "kind": "auto",
             "budget": repr(self.budget),
             "delta": self.delta,
             "claim": self.budget.claim(self.delta),
@@ -243,14 +222,14 @@ class PrivatePlan:
             "classes": self.domain.n_classes,
             "records": self.n_records,
             "coarser": list(self.coarser),
-            "kind": self.name,
+            "forest": self.name,
             "measured": self.measured,
             "screened": self.screening is not None,
             "signal": self._signal,
             "row": self.row + 1,
             "rule": self.rule.to_dict(),
-            "below": None if below is None else {"kind": below[1], "up_to": below[0]},
-            "above": None if above is None else {"kind": above[1], "from": above[0]},
+            "below": None if below is None else {"forest": below[1], "up_to": below[0]},
+            "above": None if above is None else {"forest": above[1], "from": above[0]},
             "reason": self.reason,
         }
 
@@ -340,7 +319,7 @@ def _planned(facts: Facts, delta: float) -> PrivatePlan:
         share = facts.choosing
     screening = facts.screening if rule.screened else None
     if screening is not None and screening.enough is not None and facts.suits_residuals:
-        measured = "residuals"
+        measured = "additive"
     return PrivatePlan(facts, row, share, measured, delta, screening)
 
 
@@ -395,7 +374,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
 def tables_of(plan: PrivatePlan, budget: Budget, blocks: list[Block] | None) -> Plan:
     """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
     return plan_of(
-        kind_of("posterior"),
+        kind_of("tables"),
         plan.domain,
         BlockChoice("auto", blocks),
         Measuring(budget, plan.neighboring),

@@ -42,20 +42,20 @@ from mrf_matrix.residual.settings import (
     residual_signal,
 )
 
-Measured = Literal["tables", "residuals", "labels", "pool", "residual pool"]
+Measured = Literal["tables", "additive", "labels", "pool", "additive pool"]
 """What is measured: tables at once, tables of residuals, a tree of labels, or such a tree beside
 either."""
 
-OF_RESIDUALS: tuple[Measured, ...] = ("residuals", "residual pool")
+OF_RESIDUALS: tuple[Measured, ...] = ("additive", "additive pool")
 """Kinds that need every record by itself."""
 
-POOLS: tuple[Measured, ...] = ("pool", "residual pool")
+POOLS: tuple[Measured, ...] = ("pool", "additive pool")
 
 FORESTS: dict[Measured, str] = {
     "labels": "tree of labels",
     "pool": "tree beside tables",
-    "residual pool": "tree beside residuals",
-    "residuals": "residual forest",
+    "additive pool": "tree beside residuals",
+    "additive": "residual forest",
     "tables": "posterior forest",
 }
 
@@ -88,33 +88,18 @@ same rate of choices."""
 
 @dataclass(frozen=True)
 class Facts:
-    """The public numbers that rules ask for.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-        Of the noise of tables.
-    choosing : PureDP or ZCDP
-        The law of the same claim whose choices have the largest rate.
-    n_records : int or None
-    neighboring : {"add_remove", "replace_one"}
-    records, tables : bool
-        Whether the records themselves, and tables of whatever attributes, will be there.
-    trees : bool
-        Whether trees of labels are considered.
-    times : Fraction
-        Of the budget, but for the width of tables: to see which rows are near.
-    """
+    """The public numbers that rules ask for."""
 
     domain: Domain
-    budget: Budget
-    choosing: Budget
+    budget: Budget  # of the noise of tables
+    choosing: Budget  # the law of the same claim whose choices have the largest rate
     n_records: int | None
     neighboring: str
+    # whether the records themselves, and tables of whatever attributes, will be there
     records: bool = True
     tables: bool = True
-    trees: bool = True
+    trees: bool = True  # whether trees of labels are considered
+    # of the budget, but for the width of tables: to see which rows are near
     times: Fraction = Fraction(1)
 
     @property
@@ -211,33 +196,19 @@ def _widest(
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes
-    ----------
-    name : str
-        The kind of forest.
-    measured : {"tables", "residuals", "labels", "pool", "residual pool"}
-        Of all attributes; for "tables" after a last question residuals where these suit.
-    classes, attributes, signal, where : str
-        When it holds, in words.
-    worth : str
-        Its lead over the runner-up, and on how many sets it was set.
-    holds : callable of Facts
-        Whether it holds, where no row above does.
-    screened : bool
-        Whether attributes are chosen first.
-    """
-
-    name: str
+    name: str  # the kind of forest
+    # of all attributes; for "tables" after a last question additive where that suits
     measured: Measured
+    # when it holds, in words
     classes: str
     attributes: str
     signal: str
     where: str
-    worth: str
-    holds: Callable[[Facts], bool]
-    screened: bool = False
+    worth: str  # its lead over the runner-up, and on how many sets it was set
+    holds: Callable[[Facts], bool]  # whether it holds, where no row above does
+    screened: bool = False  # whether attributes are chosen first
 
     @property
     def condition(self) -> str:
@@ -251,7 +222,7 @@ class Rule:
     def to_dict(self) -> dict[str, str]:
         """Return the row as plain values, ready for JSON."""
         words = ("classes", "attributes", "signal", "where", "worth")
-        return {"kind": self.name, **{name: getattr(self, name) for name in words}}
+        return {"forest": self.name, **{name: getattr(self, name) for name in words}}
 
 
 def labels_up_to(facts: Facts) -> float:
@@ -321,7 +292,7 @@ RULES: tuple[Rule, ...] = (
         lambda facts: facts.two and _is_pooled(facts, POOL_OF_TWO),
     ),
     Rule(
-        FORESTS["residual pool"], "residual pool", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        FORESTS["additive pool"], "additive pool", "two", "", _by_norm(LATE_POOL_OF_TWO),
         f"the row of residual forests would hold; {A_RECORD_WORDS}",
         "+.3 ± .5 to +2.6 ± 1.0, 14 sets, against residuals or screening",
         lambda facts: facts.two and facts.suits_residuals and _is_pooled(facts, LATE_POOL_OF_TWO),
@@ -346,7 +317,7 @@ RULES: tuple[Rule, ...] = (
         lambda facts: facts.asks, screened=True,
     ),
     Rule(
-        FORESTS["residuals"], "residuals", "two (Gaussian: any)", "",
+        FORESTS["additive"], "additive", "two (Gaussian: any)", "",
         f"from {RESIDUAL_SIGNAL['l1']} (Gaussian: {RESIDUAL_SIGNAL['l2']}) an attribute",
         f"no table would hold over {WIDE:g} of the attributes, or from {LEAST_BESIDE_WIDE}",
         f"+1.7 to +2.9, 12 sets of two classes; +1.5 ± .7, several; {AGAINST_TABLES}",

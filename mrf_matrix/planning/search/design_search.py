@@ -33,10 +33,11 @@ from mrf_matrix.planning.search.search_space import (
     ANY,
     AUTO,
     Space,
-    auto_modes,
+    auto_kinds,
     default_spaces,
     designs_of,
-    mode_of,
+    kind_word,
+    searchable_kind,
     structures_of,
     under_laws,
 )
@@ -61,7 +62,7 @@ def tune(
     delta: float = 0,
     rho: Amount = None,
     n_records: int | None = None,
-    mode: str = "auto",
+    kind: str = "auto",
     neighboring: str = "add_remove",
     objective: str | Objective | Callable[[Plan], float] = "accuracy",
     objective_options: Mapping[str, Any] | None = None,
@@ -94,12 +95,13 @@ def tune(
         Laplace noise of ε (its ``delta`` is 0), which makes the claim too.
     n_records : int, optional
         The *public* number of records; all objectives but "error" need it.
-    mode : {"auto", "training", "prediction", "subsample", "posterior", "residual"}, default="auto"
-        "auto" tries training (`MatrixForestClassifier`), posterior forests and, with the objective
-        "accuracy", without bounds on release time and memory or noise of one's own, residual
-        forests where `suits_residual_forest` says so: `n_records` is public, records outweigh
-        noise, and there are two classes or noise is Gaussian. In a space of your own the modes are
-        what its parameter ``"mode"`` says, training where it says nothing.
+    kind : {"auto", "tables", "additive", "matrix", "naive_bayes", "batch", "subsample"}, \
+default="auto"
+        As in `plan`, of the kinds whose designs can be compared without data. "auto" tries
+        "matrix", "tables" and, with the objective "accuracy" and without noise of one's own,
+        "additive" where `suits_residual_forest` says so: `n_records` is public, records outweigh
+        noise, and there are two classes or noise is Gaussian. In a space of your own the kinds are
+        what its parameter ``"kind"`` says, "matrix" where it says nothing.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     objective : {"accuracy", "flip", "error", "bound"} or callable, default="accuracy"
         What is minimised, see `mrf_matrix.planning.search.objectives`; a callable takes a `Plan`.
@@ -120,10 +122,10 @@ def tune(
         without any noise, which no strategy is below, is beyond the tolerance above what others
         reach by measuring cells; its figures are those of cells, and its note says so.
     law : subclass of NoiseLaw, optional
-        Noise of one's own, see `plan`; with mode "auto" random trees only.
+        Noise of one's own, see `plan`; with kind "auto" random trees only.
     max_seconds : float, optional
         Stop the search after this time by the clock: no further design is begun, and those that
-        were not tried are trials with `Trial.stopped`. A design that was begun is finished; in mode
+        were not tried are trials with `Trial.stopped`. A design that was begun is finished; of kind
         "auto" a residual forest that would take longer to judge is refused with a note. With
         ``resume`` the next call goes on from there; which designs are tried, not their values,
         depends on the machine.
@@ -165,7 +167,7 @@ def tune(
     epsilon = epsilon_or_default(epsilon, rho)
     claimed_budget(epsilon, delta, rho)
     checked_time_limit(time_limit)
-    kind = ANY if mode == ANY else kinds_named(mode)[0].name
+    kind = ANY if kind == ANY else searchable_kind(kind).name
     schema = as_domain(domain)
     if not isinstance(schema, Domain):
         raise TypeError(
@@ -175,7 +177,7 @@ def tune(
     goal = as_objective(objective, **(objective_options or {}))
     check_records_known(goal, n_records)
     fixed: dict[str, Any] = {
-        "mode": kind,
+        "kind": kind,
         "epsilon": epsilon,
         "delta": float(delta),
         "rho": rho,
@@ -190,10 +192,10 @@ def tune(
     seconds = _checked_limit("max_release_seconds", max_release_seconds)
     most = None if max_bytes is None else whole_number("max_bytes", max_bytes)
     if space is None:
-        modes: tuple[str, ...] = AUTO
+        several: tuple[str, ...] = AUTO
         if isinstance(goal, ExpectedLoss) and law is None:
-            modes = auto_modes(domain, epsilon=epsilon, delta=delta, rho=rho, n_records=n_records)
-        space = default_spaces(domain, kind, modes)
+            several = auto_kinds(domain, epsilon=epsilon, delta=delta, rho=rho, n_records=n_records)
+        space = default_spaces(domain, kind, several)
     designs = under_laws(designs_of(space), float(delta), kind)
     request = {
         "domain": domain.to_dict(),
@@ -260,11 +262,11 @@ def tune(
     return Tuning(ranked(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 
-def _may_be_ruled_out(design: Design, mode: str, goal: Objective) -> bool:
+def _may_be_ruled_out(design: Design, kind: str, goal: Objective) -> bool:
     """Tell whether a design may be ruled out before a strategy is sought for it."""
     usual = design.get("allocation", "matrix") == "matrix"
-    kinds = kinds_named(mode_of(design, mode))
-    sought = kinds[0].chooses_strategies and is_auto(design.get("strategy", "auto"))
+    what = kinds_named(kind_word(design, kind))[0]
+    sought = what.chooses_strategies and is_auto(design.get("strategy", "auto"))
     return usual and sought and getattr(goal, "has_floor", False)
 
 

@@ -15,9 +15,10 @@ from mrf_matrix.planning.accuracy.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planner import plan, sequence_plan
+from mrf_matrix.planning.plans.planner import plan
+from mrf_matrix.planning.private.plan_of_claim import plan_of_claim
 from mrf_matrix.planning.search.objectives import ExpectedLoss, Objective
-from mrf_matrix.planning.search.search_space import ANY, mode_of
+from mrf_matrix.planning.search.search_space import ANY, kind_word, searchable_kind
 from mrf_matrix.planning.search.trials import Trial
 from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
@@ -122,14 +123,15 @@ class DesignTrials:
     ) -> list[Trial]:
         seed = self.fixed["random_state"]
         trials: list[Trial] = []
-        mode = mode_of(shared, self.fixed["mode"])
+        word = kind_word(shared, self.fixed["kind"])
         plans: list[Plan] = []
         for design in group:
             if trials and self.clock.is_over:
                 return trials
             said = UNSAID if design.get("voting") is None else design["voting"]
             try:
-                kind = kind_of(mode, design.get("allocation", "matrix"), said)
+                searchable_kind(word)
+                kind = kind_of(word, design.get("allocation", "matrix"), said)
             except ValueError as impossible:
                 trials.append(_refused(design, str(impossible), self.clock.now() - started))
                 continue
@@ -137,7 +139,7 @@ class DesignTrials:
                 trials.append(self._sequence_trial(design, started))
                 continue
             if kind.voting_is_measured or not plans:
-                given = {**self.fixed, **shared, "mode": mode, "voting": kind.voting}
+                given = {**self.fixed, **shared, "kind": word, "voting": kind.voting}
                 if quick:
                     given["strategy"] = "identity"
                 plans = [
@@ -183,14 +185,14 @@ class DesignTrials:
         """Try a residual forest."""
         if not getattr(self.objective, "judges_sequences", False):
             raise ValueError(
-                f"objective {self.objective.name!r} cannot judge mode='residual': expected "
+                f"objective {self.objective.name!r} cannot judge kind='additive': expected "
                 f"'accuracy', or a function of a ResidualPlan."
             )
         words = ("epsilon", "delta", "rho", "neighboring", "n_records")
         fixed = {name: self.fixed[name] for name in words}
+        seeds = (self.fixed["random_state"] + number for number in range(self.n_forests))
         made = [
-            sequence_plan(self.domain, **fixed, random_state=self.fixed["random_state"] + number)
-            for number in range(self.n_forests)
+            plan_of_claim("additive", self.domain, **fixed, random_state=seed) for seed in seeds
         ]
         beyond = self._beyond(made[0], release_seconds(made[0]))
         if note := beyond or self._too_long(made, started):
@@ -207,16 +209,16 @@ class DesignTrials:
         )
 
     def _too_long(self, made: list[ResidualPlan], started: float) -> str:
-        """Return why a search of mode "auto" does not judge residual forests; "" if it does."""
+        """Return why a search of kind "auto" does not judge residual forests; "" if it does."""
         limit, goal = self.clock.limit, self.objective
-        if limit is None or self.fixed["mode"] != ANY or not isinstance(goal, ExpectedLoss):
+        if limit is None or self.fixed["kind"] != ANY or not isinstance(goal, ExpectedLoss):
             return ""
         seconds = len(goal.priors) * goal.n_targets * sum(map(imagined_seconds, made))
         if started - self.clock.started + seconds <= limit:
             return ""
         return (
             f"{TOO_LONG}: max_seconds={limit:g} is too short to judge it, which may take "
-            f"{seconds:.2g} s. Give more, or mode='residual'"
+            f"{seconds:.2g} s. Give more, or kind='additive'"
         )
 
     def _mean(self, plans: list[Plan]) -> float:

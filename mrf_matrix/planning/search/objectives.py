@@ -101,7 +101,7 @@ class ExpectedLoss:
             takes = f"voting={' or '.join(map(repr, able))}, or " * bool(able)
             raise ValueError(
                 f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
-                f"mode={plan.mode!r}: expected {takes}another mode or objective."
+                f"kind={plan.kind.name!r}: expected {takes}another kind or objective."
             )
         losses = []
         for number, prior in enumerate(self.priors):

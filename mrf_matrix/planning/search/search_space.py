@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.checks import public_records
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.kinds.words import kinds_named
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.words import KINDS, kinds_named
 from mrf_matrix.planning.plain_values import key_of
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.sequence import most_codes
@@ -17,43 +19,33 @@ from mrf_matrix.residual.settings import suits_residual_forest
 Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 PARAMETERS = (
-    "mode",
-    "max_depth",
-    "n_trees",
-    "n_ensembles",
-    "max_features",
-    "splits",
-    "strategy",
-    "allocation",
-    "voting",
-    "budget_shares",
-    "n_blocks",
-    "blocks",
-)
+    "kind", "max_depth", "n_trees", "n_ensembles", "max_features", "splits", "strategy",
+    "allocation", "voting", "budget_shares", "n_blocks", "blocks",
+)  # fmt: skip
 ANY = "auto"
-"""The word for a search over modes."""
+"""The word for a search over kinds."""
 
-AUTO = ("posterior", "training")
-"""Modes that a search tries where it is told none: both release a forest for any later query."""
+AUTO = ("tables", "matrix")
+"""Kinds that a search tries where it is told none: both release a forest for any later query."""
 
-SEQUENCE = "residual"
-"""The mode that it tries besides, where `auto_modes` says so."""
+SEQUENCE = "additive"
+"""The kind that it tries besides, where `auto_kinds` says so."""
 
 FEW_TREES, MANY_TREES = 16, 128
 
 
-def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
+def default_space(domain: Domain, kind: str) -> dict[str, list[Any]]:
     """Return a space that holds shallow and deep, few and many, for any domain.
 
     Parameters
     ----------
     domain : Domain
-    mode : {"training", "prediction", "subsample", "posterior", "residual"}
-        A residual forest has one design: the space is empty.
+    kind : {"tables", "additive", "matrix", "naive_bayes", "batch", "subsample"}
+        "additive" and "naive_bayes" have one design: the space is empty.
     """
-    kind = kinds_named(mode)[0]
-    if not kind.grows_trees:
-        return {"n_blocks": ["auto"]} if kind.chooses_blocks else {}
+    what = searchable_kind(kind)
+    if not what.grows_trees:
+        return {"n_blocks": ["auto"]} if what.chooses_blocks else {}
     splittable = sum(size > 1 for size in domain.sizes)
     depths = [depth for depth in (1, 2, 3, 4) if depth <= max(1, splittable)]
     return {
@@ -61,32 +53,32 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
         "n_trees": [FEW_TREES, MANY_TREES],
         "splits": ["multiway", "binary"],
         "strategy": ["auto"],
-        "voting": sorted(kind.imagined_votings),
+        "voting": sorted(what.imagined_votings),
     }
 
 
 def default_spaces(
-    domain: Domain, mode: str, modes: Sequence[str] = AUTO
+    domain: Domain, kind: str, several: Sequence[str] = AUTO
 ) -> list[dict[str, list[Any]]]:
-    """Return the default space of a mode, or of each of several for mode "auto"."""
-    if mode != ANY:
-        return [default_space(domain, mode)]
-    return [{"mode": [one], **default_space(domain, one)} for one in modes]
+    """Return the default space of a kind, or of each of several for "auto"."""
+    if kind != ANY:
+        return [default_space(domain, kind)]
+    return [{"kind": [one], **default_space(domain, one)} for one in several]
 
 
-def auto_modes(
+def auto_kinds(
     domain: Domain, *, epsilon: object, delta: object, rho: object, n_records: int | None
 ) -> tuple[str, ...]:
-    """Return the modes that a search tries where it is told none, for one claim.
+    """Return the kinds that a search tries where it is told none, for one claim.
 
     Residual forests are among them where `suits_residual_forest` says so of the noise that they
     would take, and no attribute has too many codes for one.
 
     >>> domain = Domain.from_sizes([5] * 8, n_classes=2)
-    >>> auto_modes(domain, epsilon=1, delta=0, rho=None, n_records=20_000)
-    ('posterior', 'residual', 'training')
-    >>> auto_modes(domain, epsilon=1, delta=0, rho=None, n_records=200)
-    ('posterior', 'training')
+    >>> auto_kinds(domain, epsilon=1, delta=0, rho=None, n_records=20_000)
+    ('tables', 'additive', 'matrix')
+    >>> auto_kinds(domain, epsilon=1, delta=0, rho=None, n_records=200)
+    ('tables', 'matrix')
     """
     records = public_records(n_records)
     if domain.target is None or records is None:
@@ -121,12 +113,27 @@ def designs_of(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(checked, chosen, strict=True)) for chosen in product(*checked.values())]
 
 
-def mode_of(design: Mapping[str, Any], mode: str) -> str:
-    """Return the mode of a design of a search in a mode: its own, or training where none is."""
-    return str(design.get("mode") or (AUTO[-1] if mode == ANY else mode))
+def searchable_kind(kind: object) -> type[Kind]:
+    """Return the kind of a word, whose designs can be compared without data.
+
+    Raises ValueError if there is none, or only one design of it.
+    """
+    first = kinds_named(kind)[0]
+    if first.is_sequence and not first.imagined_votings:
+        able = dict.fromkeys(repr(one.name) for one in KINDS if one.imagined_votings)
+        raise ValueError(
+            f"kind={shown(kind)}: its designs are not compared. Expected 'auto' of a whole search, "
+            f"or one of {', '.join(able)}."
+        )
+    return first
 
 
-def under_laws(designs: list[dict[str, Any]], delta: float, mode: str) -> list[dict[str, Any]]:
+def kind_word(design: Mapping[str, Any], kind: str) -> str:
+    """Return the word for a design's kind: its own, that of the search, or matrix."""
+    return str(design.get("kind") or (AUTO[-1] if kind == ANY else kind))
+
+
+def under_laws(designs: list[dict[str, Any]], delta: float, kind: str) -> list[dict[str, Any]]:
     """Return designs of an (ε, δ) claim, each with Gaussian noise of δ and with Laplace noise of ε.
 
     A residual forest compares both itself.
@@ -136,12 +143,12 @@ def under_laws(designs: list[dict[str, Any]], delta: float, mode: str) -> list[d
     return [
         design if law is None else {**design, "delta": law}
         for design in designs
-        for law in ((None,) if mode_of(design, mode) == "residual" else (delta, 0.0))
+        for law in ((None,) if kind_word(design, kind) == SEQUENCE else (delta, 0.0))
     ]
 
 
 def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Group designs that differ in training's voting only: they share a plan."""
+    """Group designs that differ in voting only: they share a plan."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for design in designs:
         shared = {name: value for name, value in design.items() if name != "voting"}

@@ -117,7 +117,7 @@ class TrialFile:
             ))  # fmt: skip
             raise ValueError(
                 f"resume={str(self.path)!r} is of another search (differs in {changed}): expected "
-                f"the same domain, budget, mode and objective, or a new name."
+                f"the same domain, budget, kind and objective, or a new name."
             )
         return rows
 

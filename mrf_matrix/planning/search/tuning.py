@@ -9,7 +9,7 @@ import numpy as np
 from mrf_matrix.base.display import Cells, Tabular
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plain_values import plain, plain_figures
-from mrf_matrix.planning.search.search_space import mode_of
+from mrf_matrix.planning.search.search_space import kind_word
 from mrf_matrix.planning.search.trials import Trial
 
 
@@ -47,7 +47,7 @@ class Tuning(Tabular):
     objective : str
         Name of what was minimised.
     request : dict
-        Domain, mode, budget and seed, as the estimators take them.
+        Domain, kind, budget and seed, as the estimators take them.
     """
 
     trials: tuple[Trial, ...]
@@ -72,25 +72,25 @@ class Tuning(Tabular):
         return tuple(trial for trial in self.trials if trial.stopped)
 
     @property
-    def mode(self) -> str:
-        """Mode of the best design: which classifier releases it."""
-        return self.mode_of(self.best)
+    def kind(self) -> str:
+        """Kind of the best design: which classifier releases it."""
+        return self.kind_of(self.best)
 
-    def mode_of(self, trial: Trial) -> str:
-        """Return the mode of a design."""
-        return mode_of(trial.design, self.request["mode"])
+    def kind_of(self, trial: Trial) -> str:
+        """Return the word for a design's kind."""
+        return kind_word(trial.design, self.request["kind"])
 
     @property
     def best_params(self) -> dict[str, Any]:
         """The best design's parameters with budget, relation and seed: a classifier's arguments.
 
-        `mrf_matrix.estimators.from_design` makes the classifier, that of `mode`.
+        `mrf_matrix.estimators.from_design` makes the classifier, that of `kind`.
         """
         return self.params_of(self.best)
 
     def params_of(self, trial: Trial) -> dict[str, Any]:
         """Return the arguments of the classifier that releases a design."""
-        used = (*kinds_named(self.mode_of(trial))[0].parameters, "delta")
+        used = (*kinds_named(self.kind_of(trial))[0].parameters, "delta")
         chosen = {
             name: value
             for name, value in trial.design.items()
@@ -145,7 +145,7 @@ class Tuning(Tabular):
                 "request": {k: v for k, v in self.request.items() if k != "domain"},
                 "best": self.best.row(),
                 "best_params": self.best_params,
-                "mode": self.mode,
+                "kind": self.kind,
                 "trials": self.rows(),
             }
         )

@@ -66,7 +66,7 @@ def test_budgets_and_lists_are_plain_numbers_too(tmp_path, text):
 
 ABSURD = {
     "ensembles": (("--n-ensembles", 10**9), "--n-ensembles 1000000000: expected at most 10000"),
-    "queries": (("--mode", "prediction", "--queries", 10**9), "--queries 1000000000: expected"),
+    "queries": (("--kind", "batch", "--queries", 10**9), "--queries 1000000000: expected"),
     "trees": (("--n-trees", 10**9), "--n-trees"),
     "features": (("--max-features", 10**9), "--max-features 1000000000: expected at most 6"),
     "target": (("--target-rms", "1e-300"), "--target-rms: expected"),
@@ -93,7 +93,7 @@ def test_thousands_of_attributes_are_refused_before_the_work(tmp_path):
     target = {"name": "y", "size": 2}
     file = tmp_path / "wide.json"
     file.write_text(json.dumps({"attributes": attributes, "target": target}))
-    code, said = run("plan", file, "--n-records", 1000, "--output", tmp_path)
+    code, said = run("plan", file, "--kind", "matrix", "--output", tmp_path)
     assert code == 1
     assert "3000 attributes of about 2^3000 cells" in said
     assert "--max-features" in said
@@ -120,7 +120,7 @@ def test_a_comparison_over_too_many_attributes_is_refused_with_a_remedy(tmp_path
 def test_families_that_a_limit_cannot_pay_for_are_left_out():
     """Rows whose components alone take longer than the limit are measured as they are."""
     domain = Domain.from_sizes([10] * 30, n_classes=2)
-    made = plan(domain, "training", epsilon=1, n_trees=2, time_limit=0.02, random_state=0)
+    made = plan(domain, "matrix", epsilon=1, n_trees=2, time_limit=0.02, random_state=0)
     (part,) = made.parts
     left_out = [one for one in part.strategy.candidates if "more than is left" in one.note]
     assert {one.family for one in left_out} >= {"marginals"}

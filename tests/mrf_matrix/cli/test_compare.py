@@ -47,7 +47,7 @@ def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
 
 
 def test_the_first_line_says_what_it_will_take(tmp_path):
-    options = ["--no-pictures", "--output", str(tmp_path), "--methods", "naive_bayes,majority"]
+    options = ["--no-pictures", "--output", str(tmp_path), "--kind", "naive_bayes,majority"]
     small = [*SMALL, "--n-splits", "2", "--n-draws", "3", "--epsilons", "1,2", *options]
     done = run("compare", "monks_1", *small)
     assert done.exit_code == 0, done.output
@@ -69,7 +69,7 @@ def test_the_first_line_says_what_it_will_take(tmp_path):
 def test_another_figure_is_shown_and_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(
-        "compare", "monks_1", *SMALL, "--methods", "naive_bayes", "--metric", "log_loss",
+        "compare", "monks_1", *SMALL, "--kind", "naive_bayes", "--metric", "log_loss",
         "--output", str(tmp_path),
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -78,14 +78,14 @@ def test_another_figure_is_shown_and_drawn(tmp_path):
 
 
 def test_methods_that_are_not_compared_by_default_are_named(tmp_path):
-    options = ["--methods", "residual,labels,pooled", "--no-pictures", "--output", str(tmp_path)]
+    options = ["--kind", "additive,labels,pool", "--no-pictures", "--output", str(tmp_path)]
     done = run("compare", "monks_1", *SMALL, *options)
     assert done.exit_code == 0, done.output
-    for label in ("residual forest", "tree of labels", "tree beside tables"):
+    for label in ("additive", "labels", "pool"):
         assert label in done.output
-    refused = run("compare", "monks_1", *SMALL, "--methods", "residuals", "--output", str(tmp_path))
+    refused = run("compare", "monks_1", *SMALL, "--kind", "residuals", "--output", str(tmp_path))
     assert refused.exit_code == 1
-    assert "residual, labels, pooled" in " ".join(refused.output.split())
+    assert "additive, labels, pool" in " ".join(refused.output.split())
 
 
 def test_json_goes_to_standard_output(tmp_path):

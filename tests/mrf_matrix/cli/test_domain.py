@@ -48,7 +48,7 @@ def folder(tmp_path):
 
 
 def fit(folder, records, *more, name="m.mrf"):
-    done = run("fit", records, "--domain", folder / "d.json", "--method", "posterior",
+    done = run("fit", records, "--domain", folder / "d.json", "--kind", "tables",
                "--output", folder / name, *more)  # fmt: skip
     assert done.exit_code == 0, done.output
     return done
@@ -215,7 +215,7 @@ def test_outputs_and_evaluations_of_another_kind_are_refused(folder):
 
 def test_strict_refuses_before_anything_is_spent(folder):
     run("ledger", folder / "l.json", "--epsilon", "2")
-    strict = ["--method", "posterior", "--strict", "--ledger", folder / "l.json", "--domain",
+    strict = ["--kind", "tables", "--strict", "--ledger", folder / "l.json", "--domain",
               folder / "d.json", "--output", folder / "s.mrf"]  # fmt: skip
     records = folder / "records.csv"
     refused = run("fit", records, *strict, "--epsilon", "0.001", "--n-records", "60")

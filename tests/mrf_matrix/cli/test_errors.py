@@ -134,7 +134,7 @@ def test_bugs_are_not_hidden(bug):
 
 def test_blocks_beyond_the_attributes_are_refused(folder):
     done = run(
-        "fit", folder / "good.csv", "--domain", folder / "domain.json", "--method", "posterior",
+        "fit", folder / "good.csv", "--domain", folder / "domain.json", "--kind", "tables",
         "--n-blocks", "99", "--output", folder / "m.mrf",
     )  # fmt: skip
     assert done.exit_code == 1

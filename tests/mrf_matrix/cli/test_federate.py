@@ -35,14 +35,14 @@ def test_a_rehearsal_reports_and_writes_its_release(tmp_path):
     assert "is there already" in again.output
 
 
-@pytest.mark.parametrize("mode", ["posterior", "naive_bayes"])
-def test_tables_of_blocks_are_released_in_the_same_rounds(tmp_path, mode):
-    told = ["federate", "simulate", "car", "--by", "doors", "--mode", mode]
+@pytest.mark.parametrize("kind", ["tables", "naive_bayes"])
+def test_tables_of_blocks_are_released_in_the_same_rounds(tmp_path, kind):
+    told = ["federate", "simulate", "car", "--by", "doors", "--kind", kind]
     done = CliRunner().invoke(main, [*told, "--output", str(tmp_path / "car.mrf")])
     assert done.exit_code == 0, done.output
     assert load_release(tmp_path / "car.mrf").is_private
     refused = CliRunner().invoke(main, [*told, "--n-trees", "4"])
-    assert "no option of --mode" in refused.output
+    assert "no option of --kind" in refused.output
 
 
 def test_forests_over_too_many_attributes_are_refused_with_what_this_command_can_do(tmp_path):
@@ -55,7 +55,7 @@ def test_forests_over_too_many_attributes_are_refused_with_what_this_command_can
     found = CliRunner().invoke(main, [*map(str, told), "--by", "a0", "--epsilon", "1"])
     assert found.exit_code == 1
     assert "1200 attributes of about 2^1200 cells" in found.output
-    assert "Give --mode posterior" in found.output
+    assert "Give --kind tables" in found.output
     assert "--max-features" not in found.output
 
 

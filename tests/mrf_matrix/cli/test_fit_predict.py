@@ -173,7 +173,7 @@ def test_by_default_the_forest_of_the_rules_is_fitted_saved_and_predicts(files, 
 
 def test_a_posterior_forest_is_fitted_saved_and_predicts(files, numbers_told):
     done = run(
-        "fit", files / "records.csv", "--domain", files / "domain.json", "--method", "posterior",
+        "fit", files / "records.csv", "--domain", files / "domain.json", "--kind", "tables",
         "--n-records", 500, "--n-blocks", 3, "--rho", "0.5", "--random-state", 0, "--output",
         files / "model.mrf",
     )  # fmt: skip
@@ -234,9 +234,9 @@ def test_the_command_line_knows_every_rule():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "matrix", "--n-blocks", "2"], "--n-blocks: no option of --method matrix"),
+        (["--kind", "matrix", "--n-blocks", "2"], "--n-blocks: no option of --kind matrix"),
         (["--max-depth", "deep"], "expected a whole number"),
-        (["--method", "posterior", "--max-depth", "2"], "--max-depth: no option of --method post"),
+        (["--kind", "tables", "--max-depth", "2"], "--max-depth: no option of --kind tab"),
         (["--voting", "loudest"], "loudest"),
     ],
 )
@@ -250,11 +250,11 @@ def test_options_that_a_method_has_no_use_for_are_refused(files, arguments, mess
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
-        (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--method", "posterior", "--n-blocks", "0"], "0"),
-        (["--method", "posterior", "--n-records", "-1"], "-1"),
-        (["--method", "magic"], "magic"),
+        (["--kind", "tables", "--n-trees", "8"], "--n-trees: no option of --kind tables"),
+        (["--kind", "tables", "--time-limit", "8"], "--time-limit"),
+        (["--kind", "tables", "--n-blocks", "0"], "0"),
+        (["--kind", "tables", "--n-records", "-1"], "-1"),
+        (["--kind", "magic"], "magic"),
     ],
 )
 def test_options_of_another_method_are_refused(files, arguments, message):
@@ -412,8 +412,8 @@ def test_help_shows_a_domain_file_that_is_one(files):
     ("method", "options"),
     [
         ("matrix", ["--n-trees", "4", "--max-depth", "1"]),
-        ("posterior", ["--n-blocks", "2"]),
-        ("residual", ["--mode", "residual"]),
+        ("tables", ["--n-blocks", "2"]),
+        ("additive", ["--kind", "additive"]),
     ],
 )
 def test_the_line_that_tune_prints_trains_its_choice(files, method, options):
@@ -422,7 +422,7 @@ def test_the_line_that_tune_prints_trains_its_choice(files, method, options):
         "--no-pictures", "--output", files,
     )  # fmt: skip
     (line,) = (row for row in found.output.splitlines() if "mrf-matrix fit" in row)
-    assert f"--method {method}" in line
+    assert f"--kind {method}" in line
     _, *words, _ = shlex.split(line)
     words[words.index("RECORDS.csv")] = files / "records.csv"
     done = run(*words, files / "model.mrf")

@@ -52,16 +52,16 @@ def test_plan_prints_tables_and_writes_record_and_pictures(tmp_path):
     assert stored["records"] == 432
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_plan_of_a_domain_file(tmp_path, mode):
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_plan_of_a_domain_file(tmp_path, kind):
     file = tmp_path / "schema.json"
     Domain.from_sizes([3, 4, 2], n_classes=2).save(file)
     done = run(
         "plan",
         str(file),
         *SMALL,
-        "--mode",
-        mode,
+        "--kind",
+        kind,
         "--rho",
         "0.5",
         "--json",
@@ -90,13 +90,13 @@ def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
     arguments = ["tune", "monks_1", "--json", "--no-pictures", "--output", str(tmp_path)]
     both = ["--max-depth", "1", "--n-trees", "4", "--splits", "multiway", "--n-blocks", "auto,3"]
     found = json.loads(run(*arguments, *both).stdout)
-    assert [trial["mode"] for trial in found["trials"]].count("posterior") == 2
+    assert [trial["kind"] for trial in found["trials"]].count("tables") == 2
     assert len(found["trials"]) == 4  # two votings of the trees
-    assert found["mode"] == "posterior"
+    assert found["kind"] == "tables"
     assert found["best_params"]["n_blocks"] in ("auto", 3)
     table = run("tune", "monks_1", *both, "--no-pictures", "--output", str(tmp_path))
     assert "n_blocks" in table.output
-    assert "Best: mode posterior" in table.output
+    assert "Best: kind tables" in table.output
     alone = json.loads(run(*arguments, "--n-blocks", "2").stdout)
     assert [trial["n_blocks"] for trial in alone["trials"]] == [2]
 
@@ -106,17 +106,17 @@ def test_tune_tries_residual_forests_where_they_suit(tmp_path, monkeypatch):
     few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
     monkeypatch.setattr(
         "mrf_matrix.planning.search.search_space.default_space",
-        lambda domain, mode: few if mode == "training" else {},
+        lambda domain, kind: few if kind == "matrix" else {},
     )
     file = tmp_path / "schema.json"
     Domain.from_sizes([3] * 8, n_classes=2).save(file)
     options = ["--n-records", "3000", "--epsilon", "1", "--no-pictures", "--output", str(tmp_path)]
     done = run("tune", str(file), *options)
     assert done.exit_code == 0, done.output
-    assert "residual" in done.output
+    assert "additive" in done.output
     found = json.loads((tmp_path / "tune.json").read_text())
-    assert {trial["mode"] for trial in found["trials"]} == {"posterior", "residual", "training"}
-    assert "--method residual" in done.output or found["mode"] != "residual"
+    assert {trial["kind"] for trial in found["trials"]} == {"tables", "additive", "matrix"}
+    assert "--kind additive" in done.output or found["kind"] != "additive"
     options[1] = "100000000"
     late = run("tune", str(file), *options)
     assert late.exit_code == 0, late.output
@@ -125,7 +125,7 @@ def test_tune_tries_residual_forests_where_they_suit(tmp_path, monkeypatch):
 
 def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
     pytest.importorskip("matplotlib")
-    arguments = ["plan", "monks_1", "--mode", "posterior", "--n-blocks", "3"]
+    arguments = ["plan", "monks_1", "--kind", "tables", "--n-blocks", "3"]
     done = run(*arguments, "--output", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert "expected rms per leaf" in done.output
@@ -145,15 +145,11 @@ def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
         (["plan", "monks_1", "--max-features", "9"], "--max-features 9"),
         (["plan", "monks_1", "--epsilon", "0"], "positive"),
         (["tune", "monks_1", "--max-features", "9"], "no design was feasible"),
-        (["tune", "monks_1", "--mode", "posterior", "--max-depth", "2"], "--n-blocks"),
-        (["tune", "monks_1", "--mode", "training", "--n-blocks", "2"], "--n-blocks"),
-        (["tune", "monks_1", "--mode", "residual", "--n-blocks", "2"], "no --n-blocks"),
-        (
-            ["tune", "monks_1", "--mode", "residual", "--max-depth", "2"],
-            "no option of random trees",
-        ),
-        (["plan", "monks_1", "--mode", "posterior", "--n-trees", "9"], "n_trees"),
-        (["plan", "monks_1", "--n-blocks", "2"], "posterior"),
+        (["tune", "monks_1", "--kind", "tables", "--max-depth", "2"], "--max-depth: no option"),
+        (["tune", "monks_1", "--kind", "matrix", "--n-blocks", "2"], "--n-blocks"),
+        (["tune", "monks_1", "--kind", "additive", "--n-blocks", "2"], "--n-blocks: no option"),
+        (["tune", "monks_1", "--kind", "labels"], "--kind labels: its designs"),
+        (["plan", "monks_1", "--kind", "tables", "--n-trees", "9"], "--n-trees: no option"),
         (["tune", "monks_1", *FEW, "--max-release-seconds", "1e-9"], "max_release_seconds"),
     ],
 )

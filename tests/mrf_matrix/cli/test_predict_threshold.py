@@ -20,7 +20,7 @@ from mrf_matrix.study import evaluate
 
 DATA = load_dataset("monks_1")
 MODELS = {
-    "posterior": lambda: PosteriorForestClassifier(DATA.domain, epsilon=2),
+    "tables": lambda: PosteriorForestClassifier(DATA.domain, epsilon=2),
     "labels": lambda: LabelTreeClassifier(DATA.domain, epsilon=2, n_records=432),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DATA.domain, epsilon=2),
     "votes": lambda: MatrixForestClassifier(

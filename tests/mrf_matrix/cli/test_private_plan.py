@@ -31,7 +31,7 @@ def words_of(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("mode", ["private", "auto"])
+@pytest.mark.parametrize("kind", [[], ["--kind", "auto"]])
 @pytest.mark.parametrize(
     ("data", "options", "claim"),
     [
@@ -44,11 +44,11 @@ def words_of(text):
         ),
     ],
 )
-def test_it_prints_what_the_classifier_plans(tmp_path, mode, data, options, claim):
+def test_it_prints_what_the_classifier_plans(tmp_path, kind, data, options, claim):
     domain, _ = public_domain(data)
     records = {"car": 1728, "monks_1": 432}[data]  # as published
     planned = PrivateForestClassifier(domain, n_records=records, **claim).plan()
-    done = run(tmp_path, data, "--mode", mode, *options)
+    done = run(tmp_path, data, *kind, *options)
     assert done.exit_code == 0, done.output
     shown = words_of(done.output)
     for near in (planned.below, planned.above):
@@ -65,24 +65,24 @@ def test_it_prints_what_the_classifier_plans(tmp_path, mode, data, options, clai
 def test_choices_and_the_rest_of_the_budget_are_steps(tmp_path):
     file = tmp_path / "schema.json"
     Domain.from_sizes([4] * 30, n_classes=2).save(file)
-    arguments = [file, "--mode", "private", "--n-records", 20_000, "--random-state", 3]
+    arguments = [file, "--kind", "auto", "--n-records", 20_000, "--random-state", 3]
     done = run(tmp_path, *arguments)
     assert done.exit_code == 0, done.output
     for text in ("how rare the rarer class is", "which attribute is kept, choice 1", "a choice",
                  "as chosen", "those of even classes"):  # fmt: skip
         assert text in words_of(done.output)
     record = json.loads(run(tmp_path, *arguments, "--json").stdout)
-    assert record["mode"] == "private"
+    assert record["kind"] == "auto"
     assert sum(step["share"] for step in record["steps"]) == pytest.approx(1)
     assert record["screened"]
-    assert record["rule"]["kind"] == record["kind"]
+    assert record["rule"]["forest"] == record["forest"]
     assert record["below"]["up_to"] < record["signal"]
 
 
 def test_without_a_number_of_records_it_says_so(tmp_path):
     file = tmp_path / "schema.json"
     Domain.from_sizes([4] * 6, n_classes=3).save(file)
-    done = run(tmp_path, file, "--mode", "private")
+    done = run(tmp_path, file, "--kind", "auto")
     assert done.exit_code == 0, done.output
     assert "need a public n_records" in words_of(done.output)
 
@@ -90,10 +90,10 @@ def test_without_a_number_of_records_it_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["car", "--n-trees", "8"], "--n-trees: no option of --mode private"),
+        (["car", "--n-trees", "8"], "--n-trees: no option of --kind auto"),
         (["car", "--n-blocks", "2", "--voting", "hard"], "--n-blocks, --voting: no option"),
-        (["car", "--target-rms", "3", "--time-limit", "1"], "--target-rms, --time-limit"),
-        (["car", "--parties", "3"], "--parties: no option of --mode private"),
+        (["car", "--target-rms", "3", "--time-limit", "1"], "--time-limit, --target-rms"),
+        (["car", "--parties", "3"], "--parties: no option of --kind auto"),
         (["car", "--epsilon", "auto"], "epsilon='auto'"),
         (["car", "--epsilon", "1", "--rho", "1"], "exactly one"),
         (["car", "--rho", "1", "--delta", "1e-6"], "delta"),
@@ -103,7 +103,7 @@ def test_without_a_number_of_records_it_says_so(tmp_path):
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path, arguments, message):
-    done = run(tmp_path, *arguments, "--mode", "private")
+    done = run(tmp_path, *arguments, "--kind", "auto")
     assert done.exit_code != 0
     assert message in words_of(done.output)
     assert "Traceback" not in done.output
@@ -112,6 +112,6 @@ def test_bad_input_is_one_clear_line(tmp_path, arguments, message):
 def test_a_domain_without_classes_is_refused(tmp_path):
     file = tmp_path / "schema.json"
     Domain.from_sizes([4] * 6).save(file)
-    done = run(tmp_path, file, "--mode", "private")
+    done = run(tmp_path, file, "--kind", "auto")
     assert done.exit_code == 1
     assert "no target" in done.output

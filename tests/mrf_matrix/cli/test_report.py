@@ -58,7 +58,7 @@ def test_a_ledger_that_never_paid_is_warned_of(folder):
 
 def test_a_fit_and_its_ledger_know_each_other(tmp_path):
     run("ledger", tmp_path / "ledger.json", "--epsilon", 2)
-    given = ["--method", "posterior", "--epsilon", 1, "--ledger", tmp_path / "ledger.json"]
+    given = ["--kind", "tables", "--epsilon", 1, "--ledger", tmp_path / "ledger.json"]
     for name in ("model.mrf", "second.mrf"):
         done = run("fit", "monks_1", *given, "--output", tmp_path / name)
         assert done.exit_code == 0, done.output

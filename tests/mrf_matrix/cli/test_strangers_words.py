@@ -63,11 +63,11 @@ def test_categories_names_and_files_are_shown_as_they_are_written(folder):
 
 def test_titles_and_notes_take_no_markup(folder):
     files = (folder / "d.csv", "--domain", folder / "[red]d.json")
-    parties = ("--by", "[bold]status", "--mode", "posterior", "--epsilon", 5)
+    parties = ("--by", "[bold]status", "--kind", "tables", "--epsilon", 5)
     done = run("federate", "simulate", *files, *parties, env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert "5 parties by [bold]status" in done.output
-    planned = run("plan", folder / "[red]d.json", "--mode", "posterior", "--epsilon", 1,
+    planned = run("plan", folder / "[red]d.json", "--kind", "tables", "--epsilon", 1,
                   "--output", folder / "out [i]", "--no-pictures")  # fmt: skip
     assert planned.exit_code == 0, planned.output
     assert "[red]d" in planned.output
@@ -146,8 +146,8 @@ def test_every_command_prints_in_every_encoding(folder, monkeypatch, encoding):
     plan = (
         "plan",
         domain,
-        "--mode",
-        "posterior",
+        "--kind",
+        "tables",
         "--epsilon",
         1,
         "--no-pictures",

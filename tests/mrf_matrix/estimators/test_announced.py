@@ -17,7 +17,7 @@ CASES = {  # sizes, k, n, what is claimed: every kind, with the choices around i
     "Gaussian residuals": ([5] * 8, 2, 20_000, {"epsilon": 1, "delta": 1e-6}),
     "labels": ([4] * 12, 2, 200, {"epsilon": 0.5}),
     "pool": ([4] * 16, 2, 2000, {"rho": 0.03}),
-    "residual pool": ([4] * 20, 2, 8000, {"epsilon": 0.5, "neighboring": "add_remove"}),
+    "additive pool": ([4] * 20, 2, 8000, {"epsilon": 0.5, "neighboring": "add_remove"}),
     "screening": ([4] * 12, 2, 4000, {"epsilon": 0.01}),
     "gated screening": ([4] * 40, 2, 20_000, {"epsilon": 1, "neighboring": "replace_one"}),
     "no noise": ([3] * 4, 2, 100, {"epsilon": float("inf")}),
@@ -43,12 +43,12 @@ def test_the_steps_add_up_to_the_whole_budget(case):
         assert found.steps[0].measured == found.plan.balance.measured
     record = found.to_dict()
     assert json.loads(json.dumps(record)) == record
-    assert (record["kind"], record["measured"]) == (found.plan.name, found.plan.measured)
+    assert (record["forest"], record["measured"]) == (found.plan.name, found.plan.measured)
     assert record["rule"]["worth"] == found.plan.rule.worth
 
 
 @pytest.mark.parametrize(
-    "case", ["table", "tables", "residuals", "labels", "pool", "residual pool"]
+    "case", ["table", "tables", "residuals", "labels", "pool", "additive pool"]
 )
 def test_a_fit_of_even_classes_takes_the_announced_steps(case):
     model = unfitted(case, noise="research", noise_state=0)

@@ -20,7 +20,7 @@ from mrf_matrix.planning import plan, tune
 from mrf_matrix.study import compare
 
 DELTA = 1e-6
-COMPARE_LAWS = ("residual", "private", "posterior", "naive_bayes", "labels")
+COMPARE_LAWS = ("additive", "auto", "tables", "naive_bayes", "labels")
 CHOICES = ("exponential",)
 LARGE = 0.1
 """At which they take Gaussian noise here; at the small one Laplace noise."""
@@ -32,20 +32,20 @@ Y = (X[:, 0] > 1).astype(int)
 
 TREES = {"n_trees": 3, "max_depth": 2, "strategy": "identity", "random_state": 0}
 MADE = {
-    "training": (estimators.MatrixForestClassifier, TREES),
+    "matrix": (estimators.MatrixForestClassifier, TREES),
     "shares": (
         estimators.MatrixForestClassifier,
         TREES | {"n_ensembles": 3, "budget_shares": [1, 2, 4]},
     ),
     "per tree": (estimators.MatrixForestClassifier, TREES | {"allocation": "per_tree"}),
-    "prediction": (estimators.BatchPredictionClassifier, TREES),
+    "batch": (estimators.BatchPredictionClassifier, TREES),
     "subsample": (estimators.SubsampleAggregateClassifier, TREES),
     "naive_bayes": (estimators.PrivateNaiveBayesClassifier, {}),
-    "posterior": (estimators.PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
-    "residual": (estimators.ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
-    "private": (estimators.PrivateForestClassifier, {"random_state": 0, "n_records": 100}),
+    "tables": (estimators.PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
+    "additive": (estimators.ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
+    "auto": (estimators.PrivateForestClassifier, {"random_state": 0, "n_records": 100}),
     "labels": (estimators.LabelTreeClassifier, {"random_state": 0, "n_records": 300}),
-    "pooled": (estimators.PooledForestClassifier, {"random_state": 0, "n_records": 300}),
+    "pool": (estimators.PooledForestClassifier, {"random_state": 0, "n_records": 300}),
 }
 BY_GAUSSIAN = {
     f"{name}, Gaussian": (MADE[name][0], MADE[name][1] | {"delta": LARGE}) for name in COMPARE_LAWS
@@ -64,7 +64,7 @@ CHOOSING = {
 }
 """Their choices are drawn by exponential mechanisms, which compose under zCDP."""
 
-PLANNED = ("training", "naive_bayes", "posterior", "residual")
+PLANNED = ("matrix", "naive_bayes", "tables", "additive")
 PLANNED += tuple(f"{name}, Gaussian" for name in PLANNED[1:])
 
 
@@ -215,7 +215,7 @@ def test_errors_are_those_of_the_gaussian_budget():
 
 
 def test_batches_claim_what_they_have_cost_so_far():
-    model = made("prediction", n_batches=2).fit(X, Y)
+    model = made("batch", n_batches=2).fit(X, Y)
     said = []
     for batch in np.unique(X, axis=0)[[[0], [-1]]]:
         model.predict(batch)
@@ -227,7 +227,7 @@ def test_batches_claim_what_they_have_cost_so_far():
 
 @pytest.mark.parametrize(
     "name",
-    ["training", "shares"]
+    ["matrix", "shares"]
     + [one for one in MADE if one.startswith(("post", "resi", "priv", "pool"))],
 )
 def test_files_keep_the_claim(name, tmp_path):
@@ -239,7 +239,7 @@ def test_files_keep_the_claim(name, tmp_path):
 
 
 def test_clones_ask_for_the_same():
-    assert clone(made("training")).get_params()["delta"] == DELTA
+    assert clone(made("matrix")).get_params()["delta"] == DELTA
 
 
 @pytest.mark.parametrize(("n_trees", "best"), [(4, 0), (24, DELTA)])
@@ -256,10 +256,10 @@ def test_searches_take_the_law_of_the_smaller_error(n_trees, best):
 
 def test_studies_compare_under_the_claim():
     settings = {"n_trees": 3, "max_depth": 1, "n_splits": 1, "n_draws": 1, "strategy": "identity"}
-    methods = ["matrix", "per_tree", "batch_prediction", "posterior", "uniform_levels", "no_noise"]
-    study = compare("monks_1", epsilons=[1.0], delta=DELTA, methods=methods, **settings)
+    methods = ["matrix", "per_tree", "batch", "tables", "uniform_levels", "no_noise"]
+    study = compare("monks_1", epsilons=[1.0], delta=DELTA, kind=methods, **settings)
     assert study.settings["delta"] == DELTA
-    pure = compare("monks_1", epsilons=[1.0], methods=["majority"], **settings)
+    pure = compare("monks_1", epsilons=[1.0], kind=["majority"], **settings)
     errors = [one.strategies[-1].rms_per_leaf[1.0] for one in (study, pure)]
     rho = float(claimed_budget(1, DELTA).rho)
     assert errors[0] ** 2 / errors[1] ** 2 == pytest.approx(1 / (4 * rho), rel=0.1)
@@ -269,12 +269,12 @@ def test_studies_compare_under_the_claim():
     "words",
     [
         ["plan", "monks_1", "--strategy", "identity", "--n-trees", "3", "--no-pictures"],
-        ["plan", "monks_1", "--mode", "residual"],
+        ["plan", "monks_1", "--kind", "additive"],
         ["tune", "monks_1", "--no-pictures", "--max-depth", "1", "--n-trees", "3",
          "--strategy", "identity"],
-        ["fit", "monks_1", "--method", "posterior"],
+        ["fit", "monks_1", "--kind", "tables"],
         ["fit", "monks_1"],
-        ["compare", "monks_1", "--no-pictures", "--methods", "naive_bayes", "--epsilons", "1",
+        ["compare", "monks_1", "--no-pictures", "--kind", "naive_bayes", "--epsilons", "1",
          "--n-splits", "1", "--n-draws", "1", "--n-trees", "3", "--max-depth", "1",
          "--strategy", "identity"],
     ],

@@ -1,4 +1,4 @@
-"""An empirical audit of every mode: what an attacker who sees the releases can prove.
+"""An empirical audit of every kind: what an attacker who sees the releases can prove.
 
 The attacker knows two neighbouring data sets and everything public, has each released many times
 with exact noise, and guesses which it was by the likelihood ratio of the noisy answers. If E is an
@@ -54,8 +54,8 @@ def answer(kind, codes, labels, *, asked=CELLS, **privacy):
 
 
 MODES = {
-    "training": train,
-    "prediction": partial(answer, BatchPredictionClassifier),
+    "matrix": train,
+    "batch": partial(answer, BatchPredictionClassifier),
     "subsample, weight": partial(answer, SubsampleAggregateClassifier),
     "subsample, hard": partial(answer, partial(SubsampleAggregateClassifier, voting="hard")),
     "subsample, one query at a time": partial(
@@ -89,12 +89,12 @@ def noisy_answers(pairs):
     return np.concatenate(found, axis=1)
 
 
-def audited(mode, relation):
+def audited(kind, relation):
     """Return a lower confidence bound on ε, and the exact ε of the neighbours audited.
 
     The attacker chooses the neighbour that moves the answers most.
     """
-    measured = partial(MODES[mode], epsilon=EPSILON, neighboring=relation)
+    measured = partial(MODES[kind], epsilon=EPSILON, neighboring=relation)
     pairs = [measured(CODES, LABELS)]
     exact = [exact_answers(pairs[0])]
     others = [measured(*data) for data in neighbours(relation)]
@@ -128,20 +128,20 @@ def coins_thrown_alike(monkeypatch):
     )
 
 
-CASES = [(mode, "add_remove") for mode in MODES] + [
-    (mode, "replace_one") for mode in ("prediction", "subsample, weight")
+CASES = [(kind, "add_remove") for kind in MODES] + [
+    (kind, "replace_one") for kind in ("batch", "subsample, weight")
 ]
 
 
-@pytest.mark.parametrize(("mode", "relation"), [*CASES, ("subsample, hard", "replace_one")])
-def test_no_more_is_learned_than_claimed(mode, relation):
-    bound, most = audited(mode, relation)
+@pytest.mark.parametrize(("kind", "relation"), [*CASES, ("subsample, hard", "replace_one")])
+def test_no_more_is_learned_than_claimed(kind, relation):
+    bound, most = audited(kind, relation)
     assert most <= EPSILON * (1 + 1e-9)  # the exact likelihood ratio of these neighbours
     assert bound < EPSILON
 
 
-@pytest.mark.parametrize(("mode", "relation"), CASES)
-def test_noise_halved_on_purpose_is_caught(mode, relation, monkeypatch):
+@pytest.mark.parametrize(("kind", "relation"), CASES)
+def test_noise_halved_on_purpose_is_caught(kind, relation, monkeypatch):
     """Negative control: with half the noise the same audit proves more than the claimed ε."""
     right = mechanism.noise_for
 
@@ -149,6 +149,6 @@ def test_noise_halved_on_purpose_is_caught(mode, relation, monkeypatch):
         return right(sensitivity, squared, budget * 2, law)
 
     monkeypatch.setattr(mechanism, "noise_for", halved)
-    bound, most = audited(mode, relation)
+    bound, most = audited(kind, relation)
     assert most > EPSILON
     assert bound > EPSILON

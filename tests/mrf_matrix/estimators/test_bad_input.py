@@ -36,14 +36,14 @@ Y = pd.Series(RNG.choice(["<=50K", ">50K"], 60))
 SMALL = {"n_trees": 2, "max_depth": 1}
 
 CLASSIFIERS = {
-    "training": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
+    "matrix": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
     "batch prediction": (BatchPredictionClassifier, SMALL | {"strategy": "identity"}),
     "subsample": (SubsampleAggregateClassifier, SMALL | {"strategy": "identity"}),
-    "posterior": (PosteriorForestClassifier, {}),
-    "residual": (ResidualForestClassifier, {}),
-    "private": (PrivateForestClassifier, {}),
+    "tables": (PosteriorForestClassifier, {}),
+    "additive": (ResidualForestClassifier, {}),
+    "auto": (PrivateForestClassifier, {}),
     "labels": (LabelTreeClassifier, {}),
-    "pooled": (PooledForestClassifier, {}),
+    "pool": (PooledForestClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
     "multinomial": (MultinomialForestClassifier, SMALL | {"epsilon": 1}),
     "two stages": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),
@@ -142,7 +142,7 @@ def test_wrong_parameters_are_named_before_anything_is_spent(ledger, name):
         made(name, ledger=ledger, noise="research", noise_state="a").fit(X, Y)
 
 
-@pytest.mark.parametrize("name", ["training", "batch prediction", "subsample", "two stages"])
+@pytest.mark.parametrize("name", ["matrix", "batch prediction", "subsample", "two stages"])
 @pytest.mark.parametrize("matrix", [np.eye(3), None, np.full((8, 8), np.nan), 7])
 def test_a_strategy_that_is_no_matrix_over_the_cells_is_named(ledger, name, matrix):
     with pytest.raises((ValueError, TypeError), match="strategy"):

@@ -111,7 +111,7 @@ def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
     announced = private_plan(many_codes, [PureDP(4)], n_records=3500)
     follows = planned_for(announced, 465)
     assert announced.name == follows.name == "residual forest"
-    assert planned_for(announced, 350).measured != "residuals"  # a signal of 117
+    assert planned_for(announced, 350).measured != "additive"  # a signal of 117
 
 
 def test_what_is_not_screened_before_the_question_is_not_after_it():
@@ -173,7 +173,7 @@ def test_a_tree_stays_beside_tables_unless_a_class_is_rarer_than_one_in_twelve(l
     pool = private_plan(DOMAIN, [PureDP(0.2)], n_records=8000)
     residuals = private_plan(DOMAIN, [PureDP(1)], n_records=8000)
     assert pool.name == "tree beside tables"
-    assert residuals.measured == "residuals"
+    assert residuals.measured == "additive"
     assert records_after(residuals, level) == even_records(8000, level)
     stays = records_after(pool, level) == 8000
     assert stays == (one_in <= 12)

@@ -44,17 +44,16 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.kinds import labels, matrix, multinomial, pool
+from mrf_matrix.kinds import labels, matrix, multinomial
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
-from mrf_matrix.planning.private import rules
+from mrf_matrix.planning.private import plan_of_claim, pooled_plan, rules
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
 from mrf_matrix.release import curator, questions
 from mrf_matrix.release.plan import PlanError
@@ -325,7 +324,7 @@ VALUES = {
     "voting": ["weight", "hard"],
     "keep_records_in_pickle": [True, False],
     "disjoint": [True, False],
-    "beside": ["tables", "residuals"],
+    "beside": ["tables", "additive"],
     "label_rule": ["count", "smooth"],
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
@@ -663,8 +662,8 @@ BUDGETS_OF_POOLS = [
     ("beside", "changes", "relation"),
     [
         *zip(repeat("tables"), BUDGETS_OF_POOLS, cycle(["add_remove", "replace_one"])),
-        *product(["residuals"], BUDGETS_OF_POOLS[1:], ["add_remove"]),
-        ("residuals", {"epsilon": 1}, "replace_one"),
+        *product(["additive"], BUDGETS_OF_POOLS[1:], ["add_remove"]),
+        ("additive", {"epsilon": 1}, "replace_one"),
     ],
     ids=str,
 )
@@ -680,8 +679,8 @@ def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
         parts[which] = budget
         return tuple(parts)
 
-    shared = pool.shared
-    monkeypatch.setattr(pool, "shared", dearer)
+    shared = pooled_plan.shared
+    monkeypatch.setattr(pooled_plan, "shared", dearer)
     check_refused(machine, PooledForestClassifier, neighboring=relation, **changes)
     monkeypatch.setattr(curator, "check_shares", lambda plan: None)
     put(machine, PooledForestClassifier, neighboring=relation, **changes)
@@ -743,7 +742,7 @@ def test_the_accountant_catches_counts_of_cells_that_are_too_dear(
         budget = plan.counts.budget
         return replace(plan, counts=replace(plan.counts, budget=budget * times))
 
-    monkeypatch.setattr(label_tree, "label_plan", dearer)
+    monkeypatch.setattr(plan_of_claim, "label_plan", dearer)
     if times == 1:
         put(machine, LabelTreeClassifier, **changes)
         machine.no_claim_is_less_than_the_loss()

@@ -119,7 +119,7 @@ CODES = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5)
 
 
 def planned_release(domain):
-    made = plan(domain, "training", epsilon=1, random_state=0, **KINDS[MatrixForestClassifier])
+    made = plan(domain, "matrix", epsilon=1, random_state=0, **KINDS[MatrixForestClassifier])
     return made.release([count_stream([(X, Y)], domain)], noise="exact")[0]
 
 

@@ -3,7 +3,7 @@
 Files are counted that are entered by a call of one of their functions, warm: not those that are
 only imported. A fit may enter 55, a predict 18, of which the layers of the spine (plan, questions,
 curator, kind, model) are eight; a posterior forest's fit also fits its posterior
-(eight files), and the predict of "prediction" is a release.
+(eight files), and the predict of "batch" is a release.
 """
 
 import sys
@@ -19,8 +19,8 @@ ROOT = Path(mrf_matrix.__file__).parent
 TREES = {"n_trees": 8, "max_depth": 2, "strategy": "identity", "random_state": 0}
 MADE = {
     "matrix": (lambda domain: MatrixForestClassifier(domain, **TREES), 55, 18),
-    "posterior": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 61, 15),
-    "prediction": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 37, 46),
+    "tables": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 61, 15),
+    "batch": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 37, 46),
 }
 """Each with the most files that its fit and its predict may enter."""
 
@@ -63,7 +63,7 @@ def test_few_files_are_entered(car, name):
 
 
 def test_answers_given_before_are_near_at_hand(car):
-    model = MADE["prediction"][0](car.domain).fit(car.X, car.y)
+    model = MADE["batch"][0](car.domain).fit(car.X, car.y)
     labels = model.predict(car.X[:50])
     found = entered(lambda: model.predict(car.X[:50]))
     assert len(found) <= 12, sorted(found)

@@ -40,7 +40,7 @@ MEASURING = {
     "matrix": MatrixForestClassifier(DOMAIN, **SMALL, **STUDY),
     "ensembles": MatrixForestClassifier(DOMAIN, n_ensembles=2, max_features=3, **SMALL, **STUDY),
     "per tree": MatrixForestClassifier(DOMAIN, allocation="per_tree", **SMALL, **STUDY),
-    "posterior": PosteriorForestClassifier(DOMAIN, random_state=0, **STUDY),
+    "tables": PosteriorForestClassifier(DOMAIN, random_state=0, **STUDY),
     "bayes": PrivateNaiveBayesClassifier(DOMAIN, **STUDY),
     "batch": BatchPredictionClassifier(DOMAIN, n_ensembles=2, max_features=4, **SMALL, **STUDY),
 }
@@ -64,13 +64,13 @@ def test_counts_and_streams_fit_as_records_do(name):
         assert fitted.n_features_in_ == DOMAIN.n_attributes
 
 
-@pytest.mark.parametrize("name", ["ensembles", "per tree", "posterior", "bayes", "matrix"])
+@pytest.mark.parametrize("name", ["ensembles", "per tree", "tables", "bayes", "matrix"])
 def test_streams_over_large_domains_count_what_is_measured(name, monkeypatch):
     model = MEASURING[name]
     expected = clone(model).fit(DATA.X, DATA.y).predict_proba(DATA.X)
     monkeypatch.setattr(given_counts, "DENSE_ENTRIES", 0)
     monkeypatch.setattr(tally, "DENSE_ENTRIES", 0)
-    if name in ("per tree", "posterior", "bayes"):  # leaves are all that they measure
+    if name in ("per tree", "tables", "bayes"):  # leaves are all that they measure
         monkeypatch.setattr(given_counts, "count_tables", None)
     fitted = clone(model).fit_stream([FRAME[:100], FRAME[100:]])
     np.testing.assert_array_equal(fitted.predict_proba(DATA.X), expected)
@@ -123,7 +123,7 @@ LEAVES = count_leaves(FRAME, RandomTrees(n_trees=1, max_depth=1).grow(DOMAIN, ra
         (LEAVES, "leaves"),
     ],
 )
-@pytest.mark.parametrize("name", ["matrix", "posterior", "bayes", "batch"])
+@pytest.mark.parametrize("name", ["matrix", "tables", "bayes", "batch"])
 def test_counts_that_do_not_fit_cost_nothing(name, counts, words):
     ledger = PrivacyLedger(epsilon=5)
     model = clone(MEASURING[name]).set_params(noise="exact", noise_state=None, ledger=ledger)

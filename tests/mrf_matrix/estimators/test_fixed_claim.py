@@ -64,15 +64,15 @@ TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
 CELLS = TREES | {"strategy": "identity"}
 GROWN = {"n_trees": 2, "random_state": 0}
 MADE = {
-    "training": lambda: MatrixForestClassifier(DOMAIN, voting="weight", **CELLS),
+    "matrix": lambda: MatrixForestClassifier(DOMAIN, voting="weight", **CELLS),
     "batch prediction": lambda: BatchPredictionClassifier(DOMAIN, n_batches=3, **CELLS),
     "subsample": lambda: SubsampleAggregateClassifier(DOMAIN, n_batches=3, **CELLS),
-    "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
-    "residual": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
-    "private": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "tables": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
+    "additive": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "auto": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
     "labels": lambda: LabelTreeClassifier(DOMAIN, n_records=50, random_state=0),
     "labels and counts": lambda: LabelTreeClassifier(DOMAIN, n_records=200, random_state=0),
-    "pooled": lambda: PooledForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "pool": lambda: PooledForestClassifier(DOMAIN, n_records=100, random_state=0),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
@@ -83,7 +83,7 @@ MADE = {
 }
 CHANGES = {
     "kind": "tables",
-    "beside": "residuals",
+    "beside": "additive",
     "n_records": 90,
     "domain": OTHER,
     "epsilon": 5,
@@ -118,7 +118,7 @@ def released(tmp_path, model):
 
 def fitted(name, tmp_path):
     if name == "released":
-        return released(tmp_path, MADE["training"]())
+        return released(tmp_path, MADE["matrix"]())
     if name.startswith("released "):
         return released(tmp_path, MADE[name.removeprefix("released ")]())
     return MADE[name]().fit(X, Y)
@@ -164,8 +164,8 @@ def test_every_classifier_is_in_the_table():
     assert classes <= tested
 
 
-RELEASED = ("released", "released posterior", "released residual", "released labels",
-            "released pooled", "released private", "released naive Bayes")  # fmt: skip
+RELEASED = ("released", "released tables", "released additive", "released labels",
+            "released pool", "released auto", "released naive Bayes")  # fmt: skip
 
 
 def changed(model, parameter):
@@ -223,7 +223,7 @@ def test_a_list_or_an_array_that_is_written_to_changes_nothing(kind):
     assert budgets()[1] == [PureDP(0.75), PureDP(0.25)]
 
 
-MEASURING = ("training", "batch prediction", "posterior", "naive Bayes", "pooled")
+MEASURING = ("matrix", "batch prediction", "tables", "naive Bayes", "pool")
 FROM_COUNTS = {
     "fit_counts": lambda model: model.fit_counts(model.partial_counts(X, Y)),
     "fit_stream": lambda model: model.fit_stream([(X[:2], Y[:2]), (X[2:], Y[2:])]),
@@ -262,7 +262,7 @@ def test_weights_of_records_are_refused_by_name_and_cost_nothing(name):
     assert not any(one.endswith("_") for one in vars(model))
 
 
-@pytest.mark.parametrize("name", ["training", "two stages"])
+@pytest.mark.parametrize("name", ["matrix", "two stages"])
 def test_other_votes_of_what_was_released_are_another_classifier(name, tmp_path):
     model = MADE[name]().fit(X, Y)
     before = said(model, tmp_path)
@@ -270,17 +270,17 @@ def test_other_votes_of_what_was_released_are_another_classifier(name, tmp_path)
         other = model.voted_by(voting)
         assert other.voted_by(model.voting).privacy_report_ == model.privacy_report_
         assert set(other.predict(X)) <= {0, 1}
-        if name == "training" and voting == "weight":
+        if name == "matrix" and voting == "weight":
             assert other.vote_intervals(X)[0].shape == (6,)
     assert said(model, tmp_path) == before
     with pytest.raises(ValueError, match="voting='loud'"):
         model.voted_by("loud")
     with pytest.raises(ValueError, match="one rule only"):
-        MADE["posterior"]().fit(X, Y).voted_by("hard")
+        MADE["tables"]().fit(X, Y).voted_by("hard")
 
 
 def test_what_was_fitted_survives_pickling_and_a_clone_has_none():
-    model = MADE["training"]().set_params(ledger=PrivacyLedger(epsilon=2)).fit(X, Y)
+    model = MADE["matrix"]().set_params(ledger=PrivacyLedger(epsilon=2)).fit(X, Y)
     again = pickle.loads(pickle.dumps(model.set_params(epsilon=5)))
     assert again.privacy_report_ == model.privacy_report_
     assert clone(again).set_params(epsilon=0.5).fit(X, Y).privacy_report_.budget == (
@@ -309,7 +309,7 @@ def test_a_changed_parameter_is_read_by_the_next_fit(name):
 
 
 def test_a_failed_fit_leaves_the_claim_that_stands():
-    model = MADE["posterior"]().fit(X, Y)
+    model = MADE["tables"]().fit(X, Y)
     with pytest.raises(ValueError, match="differ in length"):
         model.set_params(epsilon=7).fit(X, Y[:2])
     assert model.privacy_report_.budget == "PureDP(epsilon=1)"
@@ -370,7 +370,7 @@ def read_off(kind, **changes):
         (MatrixForestClassifier, CELLS),
         (PosteriorForestClassifier, {}),
     ],
-    ids=["training", "posterior"],
+    ids=["matrix", "tables"],
 )
 def test_a_domain_read_off_the_records_never_becomes_private(kind, changes, tmp_path):
     model = read_off(kind, **changes)

@@ -248,7 +248,7 @@ def test_a_fit_that_fails_after_its_noise_leaves_its_releases(tmp_path, monkeypa
     monkeypatch.setattr("mrf_matrix.kinds.tables.product_posterior", lambda *args: 1 / 0)
     run("ledger", tmp_path / "l.json", "--epsilon", "3")
     done = run(
-        "fit", "monks_1", "--method", "posterior", "--epsilon", "1", "--output",
+        "fit", "monks_1", "--kind", "tables", "--epsilon", "1", "--output",
         tmp_path / "m.mrf", "--ledger", tmp_path / "l.json",
     )  # fmt: skip
     assert done.exit_code == 1
@@ -271,7 +271,7 @@ def test_a_second_fit_of_one_name_replaces_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(PosteriorForestClassifier, "fit_stream", meanwhile)
     run("ledger", tmp_path / "l.json", "--epsilon", "3")
     done = run(
-        "fit", tmp_path / "d.csv", "--domain", tmp_path / "dom.json", "--method", "posterior",
+        "fit", tmp_path / "d.csv", "--domain", tmp_path / "dom.json", "--kind", "tables",
         "--epsilon", "1", "--output", output, "--ledger", tmp_path / "l.json",
     )  # fmt: skip
     assert done.exit_code == 1

@@ -36,11 +36,11 @@ SPENDERS = {
     "disjoint": (MatrixForestClassifier, FEW | {"allocation": "disjoint"}),
     "per tree": (MatrixForestClassifier, FEW | {"allocation": "per_tree"}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
-    "posterior": (PosteriorForestClassifier, {}),
+    "tables": (PosteriorForestClassifier, {}),
     "multinomial": (MultinomialForestClassifier, FEW),
     "two stages": (MultinomialMatrixForestClassifier, FEW | {"strategy": "identity"}),
     "tree of labels": (LabelTreeClassifier, {}),
-    "pooled": (PooledForestClassifier, {}),
+    "pool": (PooledForestClassifier, {}),
 }
 CLASSES = 400
 CAP = 20_000
@@ -176,7 +176,7 @@ def test_what_a_choice_may_lead_to_is_refused_before_the_charge():
     made = model.plan()
     assert made.screening.enough is not None
     named, said = ("joint table", "codes and scores|occupied cells"), []
-    tables = peak_bytes(plan(domain, "posterior", epsilon=1, n_records=140_000))
+    tables = peak_bytes(plan(domain, "tables", epsilon=1, n_records=140_000))
     for cap in (8 * 2 * made.screening.most_cells - 1, tables // 2):
         with memory_cap(cap), pytest.raises(MemoryCapError) as error:
             model.fit(np.zeros((4, 12), dtype=int), np.zeros(4, dtype=int))

@@ -18,12 +18,13 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.estimators.shared import asked_data, plan_fit
 from mrf_matrix.estimators.shared.spending import Bill
-from mrf_matrix.kinds import labels, pool, tables
+from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import report_of
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
+from mrf_matrix.planning.private import pooled_plan
 from mrf_matrix.posterior import PooledPosterior
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
@@ -168,8 +169,8 @@ def test_a_ledger_that_cannot_pay_refuses_before_records_are_read():
 
 
 BEFORE = {
-    "the tree's plan": (pool, "label_plan"),
-    "the tables' plan": (pool, "tables_plan"),
+    "the tree's plan": (pooled_plan, "label_plan"),
+    "the tables' plan": (pooled_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
     "the records": (asked_data, "held"),
     "the tree's counts": (labels, "joint_counts"),

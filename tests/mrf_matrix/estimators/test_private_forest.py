@@ -348,7 +348,7 @@ def test_streams_are_held_only_where_their_public_number_fits(monkeypatch):
             streamed = unheld.fit_stream(halves)
         assert streamed.plan_.left_out.startswith("residuals")
         assert "counted as they pass, without residuals" in streamed.privacy_report_.notes[0]
-        assert streamed.plan_.measured != "residuals"
+        assert streamed.plan_.measured != "additive"
 
 
 def test_screening_reads_counts_of_all_cells_as_it_reads_records(monkeypatch):

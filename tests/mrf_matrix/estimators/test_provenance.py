@@ -250,7 +250,7 @@ def test_no_way_through_counts_plans_and_parties_makes_it_private(read_off):
     assert not ledger.charges
     codes, labels = read_off.encode(X.astype(float)), read_off.encode_target(Y)
     table = count_cells(codes, labels, read_off.sizes, 2)
-    (release,) = plan(read_off, "posterior", epsilon=1).release([table], noise="exact")
+    (release,) = plan(read_off, "tables", epsilon=1).release([table], noise="exact")
     assert release.statement.startswith(DENIED)
     assert measure(Identity(n), table, PureDP(1)).is_private, "with sizes alone, declared"
 

@@ -39,7 +39,7 @@ BUDGETS = [
 
 
 def pooled(domain=DOMAIN, **changes):
-    usual = {"n_records": N, "random_state": 0, "beside": "residuals"}
+    usual = {"n_records": N, "random_state": 0, "beside": "additive"}
     return PooledForestClassifier(domain, **usual | changes)
 
 
@@ -128,7 +128,7 @@ def test_copies_predict_the_same_and_hold_no_record():
 
 
 REFUSED = [
-    ({"beside": "residual"}, "beside='residual': expected one of 'tables', 'residuals'"),
+    ({"beside": "residual"}, "beside='residual': expected one of 'tables', 'additive'"),
     ({"beside": None}, "beside=None"),
 ]
 
@@ -189,7 +189,7 @@ CLASSES = (GENERATOR.random(4000) < np.where(CODES[:, 0] + CODES[:, 1] > 2, 0.8,
 def test_the_private_forest_takes_it_and_says_why():
     common = {"epsilon": 1, "n_records": 4000, "noise": "research", "random_state": 0}
     model = PrivateForestClassifier(WIDE, noise_state=0, **common).fit(CODES, CLASSES)
-    assert model.plan_.measured == "residual pool"
+    assert model.plan_.measured == "additive pool"
     assert "tree beside residuals" in model.plan_.reason
     assert isinstance(model.forest_plan_, PooledPlan)
     assert isinstance(model.forest_plan_.tables, ResidualPlan)
@@ -201,7 +201,7 @@ def test_the_private_forest_takes_it_and_says_why():
     assert_array_equal(streamed.predict(CODES), model.predict(CODES))
 
 
-@pytest.mark.parametrize("beside", ["tables", "residuals"])
+@pytest.mark.parametrize("beside", ["tables", "additive"])
 def test_a_ledger_of_its_own_pays_for_both_parts(beside):
     """One around it, which could not, is not asked."""
     own = PrivacyLedger(epsilon=2)
@@ -211,7 +211,7 @@ def test_a_ledger_of_its_own_pays_for_both_parts(beside):
     assert not around.charges
 
 
-@pytest.mark.parametrize(("n", "measured"), [(2000, "pool"), (4000, "residual pool")])
+@pytest.mark.parametrize(("n", "measured"), [(2000, "pool"), (4000, "additive pool")])
 def test_so_does_the_ledger_of_a_private_forest(n, measured):
     wide, own = Domain.from_sizes([4] * 12, n_classes=2), PrivacyLedger(epsilon=1)
     codes, labels = GENERATOR.integers(0, 4, (n, 12)), GENERATOR.integers(0, 2, n)

@@ -77,7 +77,7 @@ ALONE = Domain(
 @pytest.mark.parametrize("epsilon", [1, INFINITE])
 @pytest.mark.parametrize(
     ("name", "changes"),
-    [*((name, {}) for name in CLASSIFIERS), ("PooledForestClassifier", {"beside": "residuals"})],
+    [*((name, {}) for name in CLASSIFIERS), ("PooledForestClassifier", {"beside": "additive"})],
 )
 @pytest.mark.filterwarnings("ignore::mrf_matrix.mechanisms.BudgetWarning")
 def test_a_domain_of_one_class_is_answered_with_it(name, changes, epsilon):

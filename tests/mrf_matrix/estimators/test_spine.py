@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrf_matrix import Domain
-from mrf_matrix.estimators.design import CLASSIFIERS
+from mrf_matrix import Domain, estimators
+from mrf_matrix.base.kinds import KINDS as WORDS
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.kinds import KINDS
 from strategies.operators import Identity
@@ -86,7 +86,9 @@ def promised(kind, given):
 
 def released(kind, given, *, fitted=True):
     """Return the plan of what the classifier measures."""
-    model = CLASSIFIERS[kind.name](DOMAIN, noise="research", noise_state=0, **given)
+    model = getattr(estimators, WORDS[kind.name].estimator)(
+        DOMAIN, noise="research", noise_state=0, **given
+    )
     if not kind.answers_queries:
         return model.fit(CODES, LABELS).plan_
     return (model.fit(CODES, LABELS) if fitted else model).plan(CODES)

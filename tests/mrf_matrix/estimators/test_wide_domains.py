@@ -99,17 +99,17 @@ def works(make):
     return ""
 
 
-@pytest.mark.parametrize("mode", ["posterior", "naive_bayes", "training", "subsample"])
+@pytest.mark.parametrize("kind", ["tables", "naive_bayes", "matrix", "subsample"])
 @pytest.mark.parametrize("seed", range(3))
-def test_whether_there_is_a_plan_does_not_depend_on_the_budget(mode, seed):
+def test_whether_there_is_a_plan_does_not_depend_on_the_budget(kind, seed):
     generator = np.random.default_rng(seed)
     sizes = generator.integers(2, [5, 40, 400][seed % 3], size=int(generator.integers(2, 9)))
     domain = Domain.from_sizes([int(size) for size in sizes], n_classes=int(2 + seed % 2 * 8))
     trees = {"n_trees": 2, "max_depth": 2, "splits": "binary", "time_limit": 0.03}
-    given = trees if mode in ("training", "subsample") else {}
+    given = trees if kind in ("matrix", "subsample") else {}
     with memory_cap(10**6):
         said = {
-            works(lambda e=e: plan(domain, mode, epsilon=e, random_state=0, **given))
+            works(lambda e=e: plan(domain, kind, epsilon=e, random_state=0, **given))
             for e in (0.01, 1, 20, 1000)
         }
     assert len(said) == 1
@@ -120,7 +120,7 @@ def test_some_plans_are_refused_at_every_budget():
     domain = Domain.from_sizes([2, 300], n_classes=10)
     with memory_cap(10**6):
         for epsilon in (0.01, 20):
-            assert "covariances" in works(lambda e=epsilon: plan(domain, "posterior", epsilon=e))
+            assert "covariances" in works(lambda e=epsilon: plan(domain, "tables", epsilon=e))
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS)
@@ -151,7 +151,9 @@ def test_a_claim_by_delta_is_refused_by_a_pure_ledger_in_the_words_of_its_reader
 def test_the_command_line_is_told_of_options_and_files(tmp_path):
     file = tmp_path / "domain.json"
     Domain.from_sizes([2000, 2], n_classes=2).save(file)
-    done = CliRunner().invoke(main, ["plan", str(file), "--output", str(tmp_path)])
+    done = CliRunner().invoke(
+        main, ["plan", str(file), "--kind", "matrix", "--output", str(tmp_path)]
+    )
     assert done.exit_code == 1
     for text in ("512,000 leaves", "memory cap", "--n-trees", "groups"):
         assert text in " ".join(done.output.split())

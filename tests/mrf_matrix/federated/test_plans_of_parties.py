@@ -23,8 +23,8 @@ FOREST = {"n_trees": 4, "max_depth": 2, "strategy": "identity", "random_state": 
 BLOCKS = {"n_blocks": 3, "random_state": 0}
 PARTIES = {"parties": 6, "dropouts": 2}
 CLASSIFIERS = {
-    "training": lambda **told: MatrixForestClassifier(CAR.domain, **FOREST, **told),
-    "posterior": lambda **told: PosteriorForestClassifier(CAR.domain, **BLOCKS, **told),
+    "matrix": lambda **told: MatrixForestClassifier(CAR.domain, **FOREST, **told),
+    "tables": lambda **told: PosteriorForestClassifier(CAR.domain, **BLOCKS, **told),
     "naive_bayes": lambda **told: PrivateNaiveBayesClassifier(CAR.domain, **told),
 }
 
@@ -33,9 +33,9 @@ class Mine(DiscreteLaplace):
     """A law of somebody else."""
 
 
-def planned(mode, *, forest=FOREST, **told):
-    design = {"posterior": BLOCKS, "naive_bayes": {}}.get(mode, forest)
-    return plan(CAR.domain, mode, **design, **told)
+def planned(kind, *, forest=FOREST, **told):
+    design = {"tables": BLOCKS, "naive_bayes": {}}.get(kind, forest)
+    return plan(CAR.domain, kind, **design, **told)
 
 
 def tables(features=tuple(range(6))):
@@ -48,10 +48,10 @@ def tables(features=tuple(range(6))):
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 0.5}], ids=["pure", "zcdp"])
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample", "posterior"])
-def test_errors_are_those_of_one_party_by_the_variance_of_the_law(mode, budget):
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample", "tables"])
+def test_errors_are_those_of_one_party_by_the_variance_of_the_law(kind, budget):
     """No excess is removed: k shares of which s make up the law."""
-    alone, shared = planned(mode, **budget), planned(mode, **budget, **PARTIES, colluders=1)
+    alone, shared = planned(kind, **budget), planned(kind, **budget, **PARTIES, colluders=1)
     assert isinstance(shared, FederatedPlan)
     (design,) = shared.designs
     assert shared.budget == alone.budget
@@ -63,19 +63,19 @@ def test_errors_are_those_of_one_party_by_the_variance_of_the_law(mode, budget):
     with pytest.raises(ValueError, match="contributors=3"):
         shared.contributed_by(3)
     doubled = {name: 2 * amount for name, amount in budget.items()}
-    expected = planned(mode, **doubled, **PARTIES, colluders=1).total
+    expected = planned(kind, **doubled, **PARTIES, colluders=1).total
     assert shared.at(**doubled).total == pytest.approx(expected)
 
 
 def test_removal_of_the_excess_is_promised():
-    alone, shared = planned("training"), planned("training", **PARTIES, remove_excess=True)
+    alone, shared = planned("matrix"), planned("matrix", **PARTIES, remove_excess=True)
     assert shared.total == pytest.approx(alone.total)
     assert len(shared.rounds) == 2
 
 
 @pytest.mark.parametrize("remove_excess", [False, True])
 def test_what_is_planned_is_what_a_run_sends_and_releases(remove_excess):
-    made = planned("training", **PARTIES, remove_excess=remove_excess)
+    made = planned("matrix", **PARTIES, remove_excess=remove_excess)
     found = run_federation(made.designs[0], tables())
     for one in made.rounds[0]:
         assert found.bytes_up[one.round] == one.to_server
@@ -88,22 +88,22 @@ def test_what_is_planned_is_what_a_run_sends_and_releases(remove_excess):
         made.release(tables()[:1], noise="exact")
 
 
-@pytest.mark.parametrize("mode", CLASSIFIERS)
-def test_without_noise_classifiers_of_parties_are_the_central_ones(mode):
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_without_noise_classifiers_of_parties_are_the_central_ones(kind):
     endless = {"epsilon": float("inf")}
-    made = planned(mode, **endless, **PARTIES)
+    made = planned(kind, **endless, **PARTIES)
     found = run_federation(made.designs[0], tables()).release
-    federated = CLASSIFIERS[mode](**endless).fit_release(made, found)
-    central = CLASSIFIERS[mode](**endless).fit(CAR.X, CAR.y)
+    federated = CLASSIFIERS[kind](**endless).fit_release(made, found)
+    central = CLASSIFIERS[kind](**endless).fit(CAR.X, CAR.y)
     assert np.array_equal(federated.predict_proba(CAR.X), central.predict_proba(CAR.X))
     assert federated.privacy_report_.noise == "none"
 
 
-@pytest.mark.parametrize("mode", CLASSIFIERS)
-def test_classifiers_know_the_law_of_those_who_stayed(mode):
-    made = planned(mode, **PARTIES)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classifiers_know_the_law_of_those_who_stayed(kind):
+    made = planned(kind, **PARTIES)
     found = run_federation(made.designs[0], tables(), network=Network({1: "masked"}))
-    model = CLASSIFIERS[mode]().fit_release(made, found.release)
+    model = CLASSIFIERS[kind]().fit_release(made, found.release)
     assert model.plan_.parts[0].mechanism.law == made.designs[0].law(5)
     assert model.privacy_report_.noise == "shares"
     assert "conditional on at least 4 parties" in model.privacy_report_.statement
@@ -112,7 +112,7 @@ def test_classifiers_know_the_law_of_those_who_stayed(mode):
 
 def test_every_ensemble_has_its_own_sum():
     several = {**FOREST, "n_ensembles": 2, "max_features": 3}
-    made = planned("training", forest=several, **PARTIES)
+    made = planned("matrix", forest=several, **PARTIES)
     found = [
         run_federation(design, tables(part.ensemble.features)).release
         for design, part in zip(made.designs, made.parts, strict=True)
@@ -135,23 +135,23 @@ def test_releases_of_other_plans_are_refused(changes, told):
         PrivateNaiveBayesClassifier(CAR.domain, **changes).fit_release(made, found)
     with pytest.raises(ValueError, match="another strategy, budget"):
         planned("naive_bayes", **changes, **PARTIES).measured([found])
-    with pytest.raises(ValueError, match="mode"):
+    with pytest.raises(ValueError, match="kind"):
         PosteriorForestClassifier(CAR.domain).fit_release(made, found)
 
 
 @pytest.mark.parametrize(
-    ("mode", "told", "expected"),
+    ("kind", "told", "expected"),
     [
-        ("training", {"dropouts": 1}, "without parties"),
-        ("training", {"parties": 3, "dropouts": 3}, "nobody's noise"),
-        ("training", {"parties": 3, "rho": 1, "remove_excess": True}, "zCDP"),
-        ("training", {"parties": 3, "law": Mine}, "law=Mine: parties share proved noise only"),
+        ("matrix", {"dropouts": 1}, "without parties"),
+        ("matrix", {"parties": 3, "dropouts": 3}, "nobody's noise"),
+        ("matrix", {"parties": 3, "rho": 1, "remove_excess": True}, "zCDP"),
+        ("matrix", {"parties": 3, "law": Mine}, "law=Mine: parties share proved noise only"),
         ("subsample", {"parties": 3, "voting": "hard"}, "do not add up"),
     ],
 )
-def test_plans_that_no_parties_can_run_are_refused(mode, told, expected):
+def test_plans_that_no_parties_can_run_are_refused(kind, told, expected):
     with pytest.raises(ValueError, match=expected):
-        planned(mode, **told)
+        planned(kind, **told)
 
 
 def test_plans_of_one_curator_are_not_fitted_from():
@@ -167,7 +167,7 @@ def test_shares_of_a_budget_too_small_for_them_are_refused():
 @pytest.mark.parametrize("epsilon", [0.5, 0.05])
 def test_tables_of_blocks_take_lighter_weights_where_shares_need_them(epsilon):
     """Weights of a thousand would need noise that no party can share; a few digits do."""
-    alone, shared = (planned("posterior", epsilon=epsilon, **told) for told in ({}, PARTIES))
+    alone, shared = (planned("tables", epsilon=epsilon, **told) for told in ({}, PARTIES))
     assert shared.designs[0].central.law.scale <= 4096 < alone.parts[0].mechanism.law.scale
     assert shared.total == pytest.approx(alone.total * 6 / 4, rel=0.05)
     assert shared.at(epsilon=0.1).total == pytest.approx(

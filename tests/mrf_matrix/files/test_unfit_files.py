@@ -38,7 +38,7 @@ def run(*arguments):
 
 
 def searched(file):
-    space = {"mode": ["posterior"], "n_blocks": [1]}
+    space = {"kind": ["tables"], "n_blocks": [1]}
     return tune(DOMAIN, epsilon=1, n_records=100, space=space, resume=file)
 
 

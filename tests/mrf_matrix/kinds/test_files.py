@@ -47,7 +47,7 @@ KINDS = {
     "tables": (PosteriorForestClassifier, {"blocks": [[0, 1], [2, 3, 4]]}),
     "labels": (LabelTreeClassifier, {}),
     "pool": (PooledForestClassifier, {}),
-    "pool of residuals": (PooledForestClassifier, {"beside": "residuals"}),
+    "pool of residuals": (PooledForestClassifier, {"beside": "additive"}),
     "auto": (PrivateForestClassifier, {}),
     "auto, screened": (PrivateForestClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),

@@ -60,7 +60,7 @@ MODELS = {
     "additive": (ResidualForestClassifier, {}, SMALL),
     "labels": (LabelTreeClassifier, {}, SMALL),
     "pool": (PooledForestClassifier, {}, SMALL),
-    "pool of residuals": (PooledForestClassifier, {"beside": "residuals"}, SMALL),
+    "pool of residuals": (PooledForestClassifier, {"beside": "additive"}, SMALL),
     "naive_bayes": (PrivateNaiveBayesClassifier, {}, SMALL),
     "matrix": (MatrixForestClassifier, FEW, SMALL),
     "matrix, levels": (MatrixForestClassifier, FEW | {"allocation": "uniform_levels"}, SMALL),

@@ -247,7 +247,7 @@ def test_its_figures_are_ready_for_json(budget, n_records):
     plan = planned(budget, n_records)
     found = plan.to_dict()
     read = json.loads(json.dumps(found))
-    assert read["mode"] == "labels"
+    assert read["kind"] == "labels"
     assert read["records"] == n_records
     assert read["budget"] == read["claim"] == repr(budget)
     assert (read["attributes"], read["classes"]) == (5, 2)

@@ -74,7 +74,7 @@ def test_plan_release_and_report_agree(strategy, budget, neighboring):
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_tables_of_a_posterior_forest_are_in_records(tmp_path, budget, neighboring):
-    made = plan(DOMAIN, "posterior", random_state=0, neighboring=neighboring, **budget)
+    made = plan(DOMAIN, "tables", random_state=0, neighboring=neighboring, **budget)
     model = PosteriorForestClassifier(
         DOMAIN, random_state=0, neighboring=neighboring, **budget
     ).fit(RECORDS, LABELS)

@@ -128,7 +128,7 @@ def test_what_is_planned_is_what_is_released(rule):
 def test_baselines_stand_in_tables_and_studies():
     monks = load_dataset("monks_1")
     quick = {"n_trees": 2, "max_depth": 2, "epsilons": [1.0], "n_splits": 1, "n_draws": 1}
-    study = compare(monks, methods=["matrix", "uniform_levels"], strategy="identity", **quick)
+    study = compare(monks, kind=["matrix", "uniform_levels"], strategy="identity", **quick)
     assert {"uniform levels", "geometric levels", "optimal levels"} <= {
         row.name for row in study.strategies
     }

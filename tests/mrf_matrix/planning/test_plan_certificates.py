@@ -61,7 +61,7 @@ def constant(budget, neighboring="add_remove"):
 def weighted(made, part):
     """Return a part's workload as an array, rows as often as they are asked."""
     rows = part.workload.to_dense()
-    if made.mode == "training":
+    if made.kind.name == "matrix":
         return rows
     return rows * np.sqrt(made.multiplicity)[:, None]
 
@@ -74,10 +74,10 @@ def expected_bounds(made, constants):
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.02}, {"rho": 0.001}], ids=str)
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_the_certified_total_is_that_of_the_workload(mode, budget):
-    asked = {} if mode == "training" else {"queries": QUERIES}
-    made = plan(DOMAIN, mode, **budget, **asked, **SMALL)
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_the_certified_total_is_that_of_the_workload(kind, budget):
+    asked = {} if kind == "matrix" else {"queries": QUERIES}
+    made = plan(DOMAIN, kind, **budget, **asked, **SMALL)
     low, high = expected_bounds(made, [constant(budget)])
     assert low <= made.lower_bound <= high
     assert made.total >= made.lower_bound
@@ -88,11 +88,11 @@ def test_the_certified_total_is_that_of_the_workload(mode, budget):
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.02}, {"rho": 0.001}], ids=str)
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_ensembles_add_up(mode, budget):
-    asked = {} if mode == "training" else {"queries": QUERIES}
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_ensembles_add_up(kind, budget):
+    asked = {} if kind == "matrix" else {"queries": QUERIES}
     made = plan(
-        DOMAIN, mode, **budget, **asked, **SMALL,
+        DOMAIN, kind, **budget, **asked, **SMALL,
         n_ensembles=2, feature_subsets=[[0, 1], [1, 2]], budget_shares=[3, 1],
     )  # fmt: skip
     ((kind, amount),) = budget.items()

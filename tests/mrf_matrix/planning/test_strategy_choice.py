@@ -120,12 +120,12 @@ CELLS = np.array(list(product(range(3), range(2), range(3))))
 def test_plans_and_estimators_choose_alike(budget, neighboring):
     queries = CELLS[[0, 3, 3, 8, 11, 17, 17, 17]]
     same = {**budget, **SMALL, "neighboring": neighboring}
-    for mode, kind, voting in (
-        ("prediction", BatchPredictionClassifier, {}),
+    for word, kind, voting in (
+        ("batch", BatchPredictionClassifier, {}),
         ("subsample", SubsampleAggregateClassifier, {"voting": "weight"}),
         ("subsample", SubsampleAggregateClassifier, {"voting": "hard"}),
     ):
-        promised = plan(DOMAIN, mode, queries=queries, **same, **voting)
+        promised = plan(DOMAIN, word, queries=queries, **same, **voting)
         released = kind(DOMAIN, **same, **voting).plan(queries)
         assert [one.strategy.method for one in released.parts] == [promised.strategy.method]
         assert released.rms_per_vote == pytest.approx(promised.rms_per_vote)

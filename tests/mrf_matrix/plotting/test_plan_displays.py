@@ -46,8 +46,8 @@ def test_leaf_errors_are_a_map_of_the_partition(made):
     assert labelled(LeafErrorDisplay.from_plan(deep).ax_)
     with pytest.raises(ValueError, match="tree"):
         LeafErrorDisplay.from_plan(made, tree=9)
-    votes = plan(DOMAIN, "prediction", epsilon=1, strategy="identity", **SMALL)
-    with pytest.raises(ValueError, match="training"):
+    votes = plan(DOMAIN, "batch", epsilon=1, strategy="identity", **SMALL)
+    with pytest.raises(ValueError, match="matrix"):
         LeafErrorDisplay.from_plan(votes)
 
 
@@ -85,7 +85,7 @@ def test_error_curves_are_the_plans_own(made):
     assert labelled(display.ax_)
     gaussian = plan(DOMAIN, rho=1, strategy="identity", **SMALL)
     assert "ρ" in ErrorCurveDisplay.from_plan(gaussian).ax_.get_xlabel()
-    with pytest.raises(ValueError, match="modes or budgets"):
+    with pytest.raises(ValueError, match="kinds or budgets"):
         ErrorCurveDisplay.from_plan({"a": made, "b": gaussian})
 
 
@@ -132,11 +132,11 @@ def test_a_best_design_without_the_figure_is_a_line():
 
     trees = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
     given = {"epsilon": 1, "n_records": 200, "objective_options": {"n_targets": 2}}
-    blocks = {"mode": ["posterior"]}
+    blocks = {"kind": ["tables"]}
     domain = Domain.from_sizes([2, 3], n_classes=2)
     found = tune(domain, space=[blocks, trees], **given)
     ax = ParetoDisplay.from_tuning(found, against="rms_per_vote").ax_
-    assert found.mode == "posterior"
+    assert found.kind == "tables"
     assert list(ax.lines[-1].get_ydata()) == [found.best.value] * 2
     with pytest.raises(ValueError, match="no design of the search"):
         ParetoDisplay.from_tuning(tune(domain, space=blocks, **given), against="rms_per_vote")

@@ -87,7 +87,7 @@ def test_tables_beside_a_tree_are_compared_by_themselves():
     X, y = records(5_000)
     domain = Domain.from_sizes(SIZES, n_classes=2)
     noise = {"noise": "research", "noise_state": 0, "random_state": 0, "n_records": 5000}
-    pool = PooledForestClassifier(domain, epsilon=2, beside="residuals", **noise).fit(X, y)
+    pool = PooledForestClassifier(domain, epsilon=2, beside="additive", **noise).fit(X, y)
     found = agreement_section(pool, pool.domain_)
     assert BESIDE in found.words
     alone = replace(pool.model_, posterior=pool.posterior_.tables.posterior)

@@ -42,16 +42,16 @@ KINDS = {
     "ensembles": lambda **by: MatrixForestClassifier(
         DOMAIN, epsilon=1, **PLAIN, n_ensembles=2, max_features=2, **by
     ),
-    "posterior": lambda **by: PosteriorForestClassifier(DOMAIN, epsilon=1, **by),
+    "tables": lambda **by: PosteriorForestClassifier(DOMAIN, epsilon=1, **by),
     "replaced": lambda **by: PosteriorForestClassifier(
         DOMAIN, epsilon=1, neighboring="replace_one", **by
     ),
     "zCDP": lambda **by: PosteriorForestClassifier(DOMAIN, rho=0.1, **by),
     "delta": lambda **by: PosteriorForestClassifier(DOMAIN, epsilon=1, delta=0.3, **by),
-    "residual": lambda **by: ResidualForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
-    "private": lambda **by: PrivateForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
+    "additive": lambda **by: ResidualForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
+    "auto": lambda **by: PrivateForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
     "labels": lambda **by: LabelTreeClassifier(DOMAIN, epsilon=1, n_records=400, **by),
-    "pooled": lambda **by: PooledForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
+    "pool": lambda **by: PooledForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
     "naive Bayes": lambda **by: PrivateNaiveBayesClassifier(DOMAIN, epsilon=1, **by),
     "no noise": lambda **by: PosteriorForestClassifier(DOMAIN, epsilon=float("inf"), **by),
 }
@@ -94,7 +94,7 @@ def test_answers_to_queries_are_charged_batch_by_batch():
 
 
 def test_a_ledger_that_never_paid_is_said_to_be_so_wherever_the_page_is_read():
-    model = KINDS["posterior"]().fit(X, Y)
+    model = KINDS["tables"]().fit(X, Y)
     page = model_report(model, ledger=PrivacyLedger(epsilon=3), model_hash=HASH)
     (said,) = page.warnings
     assert said.startswith(NO_CHARGE)
@@ -209,7 +209,7 @@ def test_private_choices_are_known_by_their_ledger_too():
 
 
 def evaluation(**more):
-    model = KINDS["posterior"]().fit(X, Y)
+    model = KINDS["tables"]().fit(X, Y)
     return model, evaluate(model, X, Y, epsilon=1, **more).to_dict()
 
 

@@ -63,11 +63,11 @@ def fitted(kind, **more):
 
 MODELS = {
     "matrix": lambda: fitted(MatrixForestClassifier, n_trees=4, max_depth=2, strategy="identity"),
-    "posterior": lambda: fitted(PosteriorForestClassifier),
-    "residual": lambda: fitted(ResidualForestClassifier, n_records=400),
-    "private": lambda: fitted(PrivateForestClassifier, n_records=400),
+    "tables": lambda: fitted(PosteriorForestClassifier),
+    "additive": lambda: fitted(ResidualForestClassifier, n_records=400),
+    "auto": lambda: fitted(PrivateForestClassifier, n_records=400),
     "labels": lambda: fitted(LabelTreeClassifier, n_records=400),
-    "pooled": lambda: fitted(PooledForestClassifier, n_records=400),
+    "pool": lambda: fitted(PooledForestClassifier, n_records=400),
     "naive Bayes": lambda: fitted(PrivateNaiveBayesClassifier),
     "multinomial": lambda: fitted(MultinomialForestClassifier, n_trees=2, max_depth=2),
     "zCDP": lambda: PosteriorForestClassifier(DOMAIN, rho=0.1).fit(X, Y),
@@ -124,7 +124,7 @@ def test_hostile_names_are_text():
         assert not [name for name, _ in found.attributes if name.startswith("on")]
 
 
-@pytest.mark.parametrize("key", ["posterior", "zCDP", "delta", "naive Bayes"])
+@pytest.mark.parametrize("key", ["tables", "zCDP", "delta", "naive Bayes"])
 def test_noise_is_said_in_records(key):
     model = MODELS[key]()
     release = model.release_ if hasattr(model, "release_") else model.releases_[0]
@@ -153,11 +153,11 @@ TELLING = {
     "matrix": lambda **n: fitted(
         MatrixForestClassifier, n_trees=2, max_depth=1, strategy="identity", **n
     ),
-    "posterior": lambda **n: fitted(PosteriorForestClassifier, **n),
-    "residual": lambda **n: fitted(ResidualForestClassifier, **n),
-    "private": lambda **n: fitted(PrivateForestClassifier, **n),
+    "tables": lambda **n: fitted(PosteriorForestClassifier, **n),
+    "additive": lambda **n: fitted(ResidualForestClassifier, **n),
+    "auto": lambda **n: fitted(PrivateForestClassifier, **n),
     "labels": lambda **n: fitted(LabelTreeClassifier, **n),
-    "pooled": lambda **n: fitted(PooledForestClassifier, **n),
+    "pool": lambda **n: fitted(PooledForestClassifier, **n),
 }
 
 
@@ -208,7 +208,7 @@ def chance_of_a_right_guess(law, one, other):
     return float(np.maximum(law(support - one), law(support - other)).sum() / 2)
 
 
-@pytest.mark.parametrize("key", ["posterior", "zCDP", "delta", "Gaussian by delta"])
+@pytest.mark.parametrize("key", ["tables", "zCDP", "delta", "Gaussian by delta"])
 def test_nobody_guesses_better_than_the_page_says(key):
     """One count of 1 more or less, and two counts, of which a record is in the one or the other."""
     report = MODELS[key]().privacy_report_
@@ -225,7 +225,7 @@ def test_nobody_guesses_better_than_the_page_says(key):
     in_one, in_other = np.outer(second, first), np.outer(first, second)
     between = float(np.maximum(in_one, in_other).sum() / 2)
     assert between <= said
-    if key == "posterior":  # the odds between two things do reach twice ε
+    if key == "tables":  # the odds between two things do reach twice ε
         assert np.max(in_one / in_other) == pytest.approx(exp(2))
 
 
@@ -242,7 +242,7 @@ def test_no_claim_is_put_into_words_where_there_is_none():
 
 
 def test_shares_of_the_budget_add_up():
-    report = MODELS["residual"]().privacy_report_
+    report = MODELS["additive"]().privacy_report_
     (bar,) = shares_section(report, facts_of(report)).pictures
     whole, *widths = [float(v) for n, v in Tags(bar).attributes if n == "width"]
     parts = [width for width in widths if width not in (12, whole - 2)]
@@ -272,7 +272,7 @@ def test_many_parts_of_a_bar_become_six():
 
 
 def test_a_file_says_whose_word_it_is(tmp_path):
-    save_model(MODELS["private"](), tmp_path / "m.mrf")
+    save_model(MODELS["auto"](), tmp_path / "m.mrf")
     page = model_report(load_model(tmp_path / "m.mrf"), model_hash="ab" * 32)
     assert "word of whoever wrote the file" in str(page)
     assert "ab" * 32 in str(page)
@@ -293,7 +293,7 @@ def test_a_page_is_shown_escaped_and_printed_plainly():
     ids=str,
 )  # fmt: skip
 def test_the_claim_of_an_evaluation_is_what_its_record_gives(asked):
-    model = MODELS["posterior"]()
+    model = MODELS["tables"]()
     record = evaluate(model, X, Y, **asked).to_dict()
     assert record["statement"] in str(model_report(model, evaluation=record))
     if record["is_private"]:

@@ -39,69 +39,69 @@ def outcome(call):
 )
 def test_what_is_planned_is_what_the_classifier_plans(budget, neighboring, n_records, seed, domain):
     words = {"neighboring": neighboring, "n_records": n_records, "random_state": seed, **budget}
-    planned = outcome(lambda: plan(domain, "residual", **words))
+    planned = outcome(lambda: plan(domain, "additive", **words))
     assert planned == outcome(lambda: ResidualForestClassifier(domain, **words).plan())
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_figures_are_plain_and_add_up(budget):
-    made = plan(DOMAIN, "residual", n_records=5000, **budget)
+    made = plan(DOMAIN, "additive", n_records=5000, **budget)
     assert isinstance(made, ResidualPlan)
     figures = json.loads(json.dumps(made.to_dict()))
     assert len(figures["steps"]) == len(made.steps)
-    assert figures["mode"] == kind_of("residual").name
+    assert figures["kind"] == kind_of("additive").name
     assert made.spent == made.budget
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"n_trees": 3}, "n_trees in mode='residual'"),
+        ({"n_trees": 3}, "n_trees with kind='additive'"),
         ({"n_blocks": 2}, "n_blocks=2"),
-        ({"objective": "max"}, "objective in mode='residual'"),
+        ({"objective": "max"}, "objective with kind='additive'"),
         ({"queries": 5}, "queries and n_classes"),
-        ({"target_rms": 5}, "target_rms in mode='residual'"),
+        ({"target_rms": 5}, "target_rms with kind='additive'"),
         ({"voting": "hard"}, "voting='hard'"),
     ],
 )
 def test_words_of_other_kinds_are_refused(words, message):
     with pytest.raises(ValueError, match=message):
-        plan(DOMAIN, "residual", **words)
+        plan(DOMAIN, "additive", **words)
 
 
 def test_a_delta_stands_beside_epsilon_only():
     with pytest.raises(BudgetError):
-        plan(DOMAIN, "residual", delta=0.1, rho=1)
+        plan(DOMAIN, "additive", delta=0.1, rho=1)
 
 
 @pytest.mark.parametrize("domain", [DOMAIN, OF_THREE])
 def test_a_search_judges_it_beside_posterior_forests(domain):
     found = tune(
-        domain, epsilon=0.2, n_records=3000, mode="auto",
-        space=[{"mode": ["residual", "posterior"]}],
+        domain, epsilon=0.2, n_records=3000, kind="auto",
+        space=[{"kind": ["additive", "tables"]}],
         objective_options={"n_targets": 4, "n_queries": 64},
     )  # fmt: skip
-    losses = {trial.design["mode"]: trial.value for trial in found.trials}
-    assert 0 < losses["residual"] < 0.9 * (1 - 1 / domain.n_classes)
-    model = from_design(found, next(t for t in found.trials if t.design["mode"] == "residual"))
+    losses = {trial.design["kind"]: trial.value for trial in found.trials}
+    assert 0 < losses["additive"] < 0.9 * (1 - 1 / domain.n_classes)
+    model = from_design(found, next(t for t in found.trials if t.design["kind"] == "additive"))
     assert isinstance(model, ResidualForestClassifier)
     assert model.n_records == 3000
-    again = from_design(plan(domain, "residual", rho=0.5, n_records=100))
+    again = from_design(plan(domain, "additive", rho=0.5, n_records=100))
     assert again.plan().budget == ZCDP(0.5)
 
 
 def test_objectives_of_strategies_refuse_it_by_name():
-    found = tune(DOMAIN, epsilon=1, n_records=100, mode="residual", space={}, objective="flip")
+    found = tune(DOMAIN, epsilon=1, n_records=100, kind="additive", space={}, objective="flip")
     (trial,) = found.trials
     assert np.isinf(trial.value)
-    assert "objective 'flip_probability' cannot judge mode='residual'" in trial.note
+    assert "objective 'flip_probability' cannot judge kind='additive'" in trial.note
 
 
 def test_the_command_prints_its_steps(tmp_path):
     file = tmp_path / "schema.json"
     DOMAIN.save(file)
-    words = ["plan", str(file), "--mode", "residual", "--output", str(tmp_path)]
+    words = ["plan", str(file), "--kind", "additive", "--output", str(tmp_path)]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert "class totals" in done.output
-    assert json.loads((tmp_path / "plan.json").read_text())["mode"] == "residual"
+    assert json.loads((tmp_path / "plan.json").read_text())["kind"] == "additive"

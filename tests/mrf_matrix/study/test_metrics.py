@@ -19,7 +19,7 @@ SILENT = Method("silent", "no probabilities", False, lambda setting: Perceptron(
 def study():
     return compare(
         load_dataset("balance_scale"), n_trees=2, max_depth=1, epsilons=[1.0], n_splits=1,
-        n_draws=2, strategy="identity", methods=["naive_bayes", "extra_trees", SILENT],
+        n_draws=2, strategy="identity", kind=["naive_bayes", "extra_trees", SILENT],
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import pytest
 from mrf_matrix import Domain, compare, load_dataset, tune
 
 STUDY = {"epsilons": [1.0], "n_trees": 2, "max_depth": 1, "n_splits": 2, "n_draws": 2,
-         "strategy": "identity", "methods": ["matrix", "naive_bayes", "majority"]}  # fmt: skip
+         "strategy": "identity", "kind": ["matrix", "naive_bayes", "majority"]}  # fmt: skip
 SEARCH = {"epsilon": 1, "n_records": 400, "time_limit": 0.2, "random_state": 0,
           "space": {"max_depth": [1, 2], "n_trees": [4, 8], "strategy": ["identity"]}}  # fmt: skip
 DOMAIN = Domain.from_sizes([3, 2, 2], n_classes=2)

@@ -107,7 +107,7 @@ def setting_of(given):
 def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
     named = Attribute("b", categories=["x", "y", "z"])
     setting = setting_of(Domain([Attribute("a", size=3), named]))
-    build = next(method.build for method in METHODS if method.key == "posterior")
+    build = next(method.build for method in METHODS if method.key == "tables")
     codes = np.array([[i, j] for i in range(3) for j in range(3)])
     labels = (codes[:, 1] == 2).astype(int)
     model = build(setting).fit(codes, labels)
@@ -127,7 +127,7 @@ def test_codes_are_measured_as_the_given_domain_would_be():
             Attribute("d", categories=["x", "y", "z"]),
         ]
     )
-    build = next(method.build for method in METHODS if method.key == "private")
+    build = next(method.build for method in METHODS if method.key == "auto")
     domain = build(setting_of(given)).domain
     codes = np.stack([np.arange(500) % size for size in given.sizes], axis=1)
     np.testing.assert_array_equal(domain.encode(codes)[:, :3], codes[:, :3])

@@ -39,12 +39,12 @@ TREES = {
     "counts of several": (LabelTreeClassifier, 4, {"epsilon": 0.3}),
     "two rounds": (LabelTreeClassifier, 2, {"epsilon": 2}),
     "Gaussian": (LabelTreeClassifier, 2, {"rho": 0.05}),
-    "private": (PrivateForestClassifier, 2, {"epsilon": 0.1}),
+    "auto": (PrivateForestClassifier, 2, {"epsilon": 0.1}),
 }
 POOLS = {
     "tables": (PooledForestClassifier, 2, {"epsilon": 1}),
     "tables of several": (PooledForestClassifier, 4, {"epsilon": 1}),
-    "residuals": (PooledForestClassifier, 2, {"epsilon": 4, "beside": "residuals"}),
+    "additive": (PooledForestClassifier, 2, {"epsilon": 4, "beside": "additive"}),
     "a pool": (PrivateForestClassifier, 2, {"epsilon": 0.5}),
 }
 
@@ -55,7 +55,7 @@ def tree(request):
     model = fitted(kind, k, **changes)
     plan = getattr(model, "forest_plan_", model.plan_)
     assert isinstance(plan, LabelPlan)
-    assert (plan.counts is None) == (request.param[:4] in ("labe", "a fa", "priv"))
+    assert (plan.counts is None) == (request.param[:4] in ("labe", "a fa", "auto"))
     assert (len(plan.rounds) > 1) == (request.param == "two rounds")
     return model
 

@@ -38,26 +38,26 @@ MODES = {
 }
 
 
-def fitted(mode, **changes):
-    make, settings = MODES[mode]
+def fitted(kind, **changes):
+    make, settings = MODES[kind]
     given = {"n_trees": 3, "max_depth": 1, "random_state": 0, "time_limit": 0.3}
     return make(DOMAIN, **(given | settings | changes)).fit(CODES, LABELS)
 
 
 @pytest.mark.parametrize(
-    ("mode", "budget"),
+    ("kind", "budget"),
     [
         *product(["cells"], [PURE, CONCENTRATED]),
         *zip(list(MODES)[1:], cycle([PURE, CONCENTRATED])),
     ],
     ids=str,
 )
-def test_intervals_cover_the_margin_without_noise(mode, budget):
+def test_intervals_cover_the_margin_without_noise(kind, budget):
     level, covered, halved = 0.9, [], []
-    without = fitted(mode, epsilon=1e6, noise="research", noise_state=0)  # and the same coins
+    without = fitted(kind, epsilon=1e6, noise="research", noise_state=0)  # and the same coins
     true = without._votes(QUERIES)
     for seed in range(12):
-        model = fitted(mode, noise="research", noise_state=seed, **budget)
+        model = fitted(kind, noise="research", noise_state=seed, **budget)
         votes = model._votes(QUERIES)
         margin, width, _ = model.vote_intervals(QUERIES, level)
         np.testing.assert_allclose(margin, np.abs(votes[:, 0] - votes[:, 1]))

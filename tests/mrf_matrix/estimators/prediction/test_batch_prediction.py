@@ -195,7 +195,7 @@ def simulated(plan, sizes):
 def test_the_plan_needs_no_records_and_reports_the_error(records, queries):
     model = small()
     plan = model.plan(queries)
-    assert "prediction" in repr(plan)
+    assert "batch" in repr(plan)
     model.fit(*records).predict(queries)
     report = model.privacy_report_
     assert report.expected_rms_per_vote == pytest.approx(plan.rms_per_vote)

@@ -25,7 +25,7 @@ BUDGETS = [
 
 
 def pooled(**changes):
-    usual = {"n_records": N, "random_state": 0, "beside": "residuals"}
+    usual = {"n_records": N, "random_state": 0, "beside": "additive"}
     return PooledForestClassifier(DOMAIN, **usual | changes)
 
 
@@ -48,7 +48,7 @@ def test_inside_of_a_private_forest_it_is_read_too(tmp_path):
     codes, classes = GENERATOR.integers(0, 4, size=(n, 12)), GENERATOR.integers(0, 2, size=n)
     model = PrivateForestClassifier(wide, epsilon=1, n_records=n, random_state=0)
     save_model(model.fit(codes, classes), tmp_path / "m")
-    assert model.plan_.measured == "residual pool"
+    assert model.plan_.measured == "additive pool"
     loaded = load_model(tmp_path / "m")
     assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
     assert loaded.privacy_report_ == model.privacy_report_

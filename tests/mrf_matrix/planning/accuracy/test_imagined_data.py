@@ -30,8 +30,8 @@ def test_queries_get_the_votes_of_their_own_law():
     assert (own[1] == answers[3:, 3:]).all()
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_the_loss_vanishes_where_a_code_tells_the_class(mode):
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_the_loss_vanishes_where_a_code_tells_the_class(kind):
     class Told:
         """Records whose first code is their class."""
 
@@ -47,9 +47,9 @@ def test_the_loss_vanishes_where_a_code_tells_the_class(mode):
             return codes.astype(np.int32), codes[:, 0].astype(np.int64)
 
     loss = ExpectedLoss(priors=(Told(),), n_targets=3, n_queries=40)
-    made = plan(DOMAIN, mode, epsilon=float("inf"), n_trees=12, max_depth=1, n_records=600,
+    made = plan(DOMAIN, kind, epsilon=float("inf"), n_trees=12, max_depth=1, n_records=600,
                 strategy="identity", voting="weight", random_state=0)  # fmt: skip
     assert loss(made) < 0.05
-    noisy = plan(DOMAIN, mode, epsilon=0.001, n_trees=12, max_depth=1, n_records=600,
+    noisy = plan(DOMAIN, kind, epsilon=0.001, n_trees=12, max_depth=1, n_records=600,
                  strategy="identity", voting="weight", random_state=0)  # fmt: skip
     assert loss(noisy) > 0.4

@@ -33,7 +33,7 @@ def test_without_delta_or_a_domain_nothing_is_compared():
 def test_plans_and_classifiers_take_the_same_law(sizes, parameter):
     domain = Domain.from_sizes(sizes, n_classes=2)
     asked = {"epsilon": 1, "delta": 1e-6, "n_records": 5000}
-    planned = plan(domain, "posterior", **asked, random_state=0)
+    planned = plan(domain, "tables", **asked, random_state=0)
     assert planned.budget.parameter == parameter
     assert PosteriorForestClassifier(domain, **asked, random_state=0)._budget == planned.budget
     assert planned.at(epsilon=2, delta=1e-6).budget.parameter == parameter

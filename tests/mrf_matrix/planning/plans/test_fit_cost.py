@@ -31,8 +31,8 @@ from strategies.operators import MemoryCapError, memory_cap
 
 TREES = {"n_trees": 16, "max_depth": 4, "strategy": "identity", "time_limit": 1e-6}
 MODES = {
-    MatrixForestClassifier: ("training", TREES),
-    PosteriorForestClassifier: ("posterior", {}),
+    MatrixForestClassifier: ("matrix", TREES),
+    PosteriorForestClassifier: ("tables", {}),
     PrivateNaiveBayesClassifier: ("naive_bayes", {}),
 }
 SHAPES = {  # sizes, classes, records: some megabytes each
@@ -56,8 +56,8 @@ def planned(kind, sizes, n_classes, n_records):
     """Return the plan of the forest that a classifier fits."""
     domain = Domain.from_sizes(sizes, n_classes)
     if kind in MODES:
-        mode, trees = MODES[kind]
-        return plan(domain, mode, epsilon=1, n_records=n_records, random_state=0, **trees)
+        word, trees = MODES[kind]
+        return plan(domain, word, epsilon=1, n_records=n_records, random_state=0, **trees)
     model = classifier(kind, domain, n_records)
     return announced(model).forest if kind is PrivateForestClassifier else model.plan()
 
@@ -144,14 +144,14 @@ def test_both_parts_of_a_pool_are_held_at_once():
 def test_what_is_no_plan_is_refused():
     for asked in (peak_bytes, cost.release_seconds):
         with pytest.raises(TypeError, match="expected a plan"):
-            asked("posterior")
+            asked("tables")
 
 
-@pytest.mark.parametrize("mode", ["posterior", "residual", "private"])
-def test_the_command_line_tells_the_memory(mode, tmp_path):
+@pytest.mark.parametrize("kind", ["tables", "additive", "auto"])
+def test_the_command_line_tells_the_memory(kind, tmp_path):
     file = tmp_path / "domain.json"
     Domain.from_sizes([4] * 5, n_classes=2).save(file)
-    asked = ["plan", str(file), "--mode", mode, "--n-records", "3000", "--output", str(tmp_path)]
+    asked = ["plan", str(file), "--kind", kind, "--n-records", "3000", "--output", str(tmp_path)]
     asked += ["--random-state", "0", "--no-pictures"]
     said = CliRunner().invoke(main, asked).output
     assert "at the peak of a fit" in " ".join(said.split())

@@ -27,7 +27,7 @@ DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)
 SMALL = {"n_trees": 6, "max_depth": 2, "random_state": 0, "time_limit": 0.05}
 BUDGETS = ({"epsilon": 0.7}, {"rho": 0.2})
 RELEASES = 2000
-MODES = ("training", "prediction", "subsample")
+MODES = ("matrix", "batch", "subsample")
 
 
 def released(part, rng, releases=RELEASES):
@@ -53,7 +53,7 @@ LAPLACE_ONLY = {"p_identity", "free_entries", "row_space"}
 ATTRIBUTES_ONLY = {"common_refinement", "marginals"}
 """Families that do not serve a table of leaves, which has no attributes."""
 SELDOM = {
-    "boxes": {("training", "epsilon"), ("training", "rho")},
+    "boxes": {("matrix", "epsilon"), ("matrix", "rho")},
     "ordered_cells": set(),
     "prefix_factorisation": set(),
     "toeplitz": set(),
@@ -63,47 +63,47 @@ SELDOM = {
     "product_marginals": set(),
     "joint_tables": set(),
     "path_optimal": set(),
-    "leaves": {("prediction", "rho")},
-    "residual_marginals": {("training", "rho"), ("prediction", "rho")},
+    "leaves": {("batch", "rho")},
+    "residual_marginals": {("matrix", "rho"), ("batch", "rho")},
 }
 """Families of few workloads: where these plans are served by them."""
 WIDE = Domain.from_sizes([9] * 9, n_classes=3)
 """Too large to enumerate: the home of the common refinement."""
 
 
-def served(method, mode, budget):
-    """Tell whether a family serves a mode and the norm of a budget."""
+def served(method, kind, budget):
+    """Tell whether a family serves a kind and the norm of a budget."""
     if method in SELDOM:
-        return (mode, *budget) in SELDOM[method]
-    laplace, leaves = "epsilon" in budget, mode == "subsample"
+        return (kind, *budget) in SELDOM[method]
+    laplace, leaves = "epsilon" in budget, kind == "subsample"
     return (laplace or method not in LAPLACE_ONLY) and not (leaves and method in ATTRIBUTES_ONLY)
 
 
 def relative_error(made):
     """Return the rms error of 2000 simulated releases over the planned one, less 1."""
     errors = released(made.parts[0], np.random.default_rng(1))
-    weights = np.ones(len(errors)) if made.mode == "training" else made.multiplicity
+    weights = np.ones(len(errors)) if made.kind.name == "matrix" else made.multiplicity
     found = np.sqrt(np.average((errors**2).mean(axis=1), weights=weights))
-    return found / (made.rms_per_leaf if made.mode == "training" else made.rms_per_vote) - 1
+    return found / (made.rms_per_leaf if made.kind.name == "matrix" else made.rms_per_vote) - 1
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", MODES)
 @pytest.mark.parametrize("method", [*strategies.families(), "auto"])
-def test_errors_agree_with_simulated_releases(method, mode, budget):
-    """Every family by name, mode and norm (by the budget), and under either relation."""
+def test_errors_agree_with_simulated_releases(method, kind, budget):
+    """Every family by name, kind and norm (by the budget), and under either relation."""
     wide = method == "common_refinement"
     settings = {**SMALL, **budget, "queries": 30, "time_limit": 0.05}
     if wide:
         settings |= {"n_trees": 4, "splits": "binary"}
     domain = WIDE if wide else DOMAIN
-    if not served(method, mode, budget):
+    if not served(method, kind, budget):
         with pytest.raises(ValueError, match="cannot serve"):
-            plan(domain, mode, strategy=method, **settings)
+            plan(domain, kind, strategy=method, **settings)
         return
-    made = plan(domain, mode, strategy=method, **settings)
-    relation = NEIGHBORING[mode == "prediction"]
-    same = plan(domain, mode, strategy=made.strategy, neighboring=relation, **settings)
+    made = plan(domain, kind, strategy=method, **settings)
+    relation = NEIGHBORING[kind == "batch"]
+    same = plan(domain, kind, strategy=made.strategy, neighboring=relation, **settings)
     assert same.neighboring == relation
     assert abs(relative_error(same)) < 0.03
 
@@ -117,10 +117,10 @@ def test_a_wrong_error_is_noticed():
 
 
 @pytest.mark.parametrize(
-    ("mode", "allocation", "voting"),
+    ("kind", "allocation", "voting"),
     [
-        ("training", "per_tree", None),
-        ("training", "disjoint", None),
+        ("matrix", "per_tree", None),
+        ("matrix", "disjoint", None),
         ("subsample", "matrix", "hard"),
         ("subsample", "per_query", "hard"),
         ("subsample", "per_query", "weight"),
@@ -128,10 +128,10 @@ def test_a_wrong_error_is_noticed():
 )
 @pytest.mark.parametrize("relation", NEIGHBORING)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_baselines_agree_with_simulated_releases(mode, allocation, voting, budget, relation):
+def test_baselines_agree_with_simulated_releases(kind, allocation, voting, budget, relation):
     made = plan(
         DOMAIN,
-        mode,
+        kind,
         neighboring=relation,
         allocation=allocation,
         voting=voting,
@@ -149,7 +149,7 @@ def test_baselines_agree_with_simulated_releases(mode, allocation, voting, budge
 def test_votes_of_several_ensembles_agree_with_simulated_releases():
     made = plan(
         DOMAIN,
-        "prediction",
+        "batch",
         epsilon=1,
         n_ensembles=2,
         max_features=2,
@@ -193,8 +193,8 @@ HUGE = Domain.from_sizes([9, 9, 16, 7, 15, 6, 5, 2, 10, 10, 10, 42, 16, 5], n_cl
 @pytest.mark.parametrize("method", ["marginals", "workload_itself", "common_refinement"])
 def test_flips_of_implicit_strategies_agree_with_simulated_releases(method, of):
     """One or two coarse draws dominate, over 3e13 cells: the normal law would be .03 off."""
-    mode = "training" if of == "answer" else "prediction"
-    made = plan(HUGE, mode, strategy=method, rho=2, n_trees=2, max_depth=1, queries=20,
+    kind = "matrix" if of == "answer" else "batch"
+    made = plan(HUGE, kind, strategy=method, rho=2, n_trees=2, max_depth=1, queries=20,
                 random_state=0, time_limit=0.2)  # fmt: skip
     assert made.parts[0].terms(np.arange(2)) is not None
     errors = released(made.parts[0], np.random.default_rng(6), releases=40_000)
@@ -206,9 +206,7 @@ def test_flips_of_implicit_strategies_agree_with_simulated_releases(method, of):
 
 def test_votes_of_a_training_plan():
     made = plan(DOMAIN, epsilon=1, strategy="identity", queries=15, **SMALL)
-    asked = plan(
-        made.forest, "prediction", epsilon=1, strategy=made.strategy, queries=15, n_classes=3
-    )
+    asked = plan(made.forest, "batch", epsilon=1, strategy=made.strategy, queries=15, n_classes=3)
     assert made.vote_variances == pytest.approx(asked.row_variances)
     assert made.flip_probabilities(margin=20, of="vote") == pytest.approx(
         asked.flip_probabilities(margin=20)
@@ -216,23 +214,23 @@ def test_votes_of_a_training_plan():
 
 
 ESTIMATORS = {
-    "training": MatrixForestClassifier,
-    "prediction": BatchPredictionClassifier,
+    "matrix": MatrixForestClassifier,
+    "batch": BatchPredictionClassifier,
     "subsample": SubsampleAggregateClassifier,
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", MODES)
 @pytest.mark.parametrize("several", [{}, {"n_ensembles": 2, "max_features": 3}])
-def test_the_classifier_releases_what_was_planned(mode, several):
+def test_the_classifier_releases_what_was_planned(kind, several):
     """Same seed, same forest, same strategy, same error: the plan is of that very release."""
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, size, 60) for size in DOMAIN.sizes], axis=1)
     y = rng.integers(0, 3, 60)
     settings = {**SMALL, **several, "epsilon": 1.5, "strategy": "identity"}
-    made = plan(DOMAIN, mode, queries=codes[:20], **settings)
-    model = ESTIMATORS[mode](DOMAIN, noise="research", noise_state=0, **settings).fit(codes, y)
-    if mode == "training":
+    made = plan(DOMAIN, kind, queries=codes[:20], **settings)
+    model = ESTIMATORS[kind](DOMAIN, noise="research", noise_state=0, **settings).fit(codes, y)
+    if kind == "matrix":
         assert made.rms_per_leaf == pytest.approx(model.privacy_report_.expected_rms_per_leaf)
         assert made.parts[0].ensemble.forest == model.ensembles_[0].forest
     else:
@@ -300,7 +298,7 @@ def test_certificates():
 def test_the_record_is_json():
     import json
 
-    made = plan(DOMAIN, "prediction", epsilon=1, n_records=100, queries=5, **SMALL)
+    made = plan(DOMAIN, "batch", epsilon=1, n_records=100, queries=5, **SMALL)
     text = json.loads(json.dumps(made.to_dict(bound=True)))
     assert text["certified_ratio"] >= 1
     sizes = [one["bytes"] for one in text["arrays"]]
@@ -330,12 +328,12 @@ PRIVATE = PrivateMultinomialTrees
     [
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": 1, "rho": 1}, "exactly one"),
-        ({"epsilon": 1, "mode": "voting"}, "mode"),
+        ({"epsilon": 1, "kind": "voting"}, "kind"),
         ({"max_depth": -1}, "max_depth"),
         ({"max_depth": -1, "forest": RandomTrees(2, 1)}, "max_depth"),
         ({"n_trees": 0, "forest": RandomTrees(2, 1)}, "n_trees"),
         ({"n_records": -1}, "n_records"),
-        ({"mode": "posterior", "n_blocks": 99}, "n_blocks"),
+        ({"kind": "tables", "n_blocks": 99}, "n_blocks"),
         ({"time_limit": None}, "time_limit"),
         ({"time_limit": -1, "strategy": "identity"}, "time_limit"),
         ({"epsilon": 1, "max_features": 9}, "max_features"),
@@ -343,7 +341,7 @@ PRIVATE = PrivateMultinomialTrees
         ({"epsilon": 1, "feature_subsets": [[0, 7]]}, "7"),
         ({"epsilon": 1, "n_ensembles": 2, "budget_shares": [1]}, "budget_shares"),
         ({"epsilon": 1, "voting": "loud"}, "voting"),
-        ({"epsilon": 1, "mode": "prediction", "voting": "hard"}, "voting"),
+        ({"epsilon": 1, "kind": "batch", "voting": "hard"}, "voting"),
         ({"epsilon": 1, "allocation": "per_query"}, "allocation"),
         ({"epsilon": 1, "strategy": "magic"}, "magic"),
         ({"epsilon": 1, "neighboring": "friends"}, "neighboring"),

@@ -33,16 +33,16 @@ class Twice(DiscreteLaplace):
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 0.5}])
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_the_worst_answer_is_the_objective_and_keeps_its_bound(mode, budget):
-    even = plan(DOMAIN, mode, objective="max", **SMALL, **budget)
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_the_worst_answer_is_the_objective_and_keeps_its_bound(kind, budget):
+    even = plan(DOMAIN, kind, objective="max", **SMALL, **budget)
     assert even.objective == "max"
     assert even.error == pytest.approx(2 * even.row_variances.max())
     assert even.lower_bound <= even.error * (1 + 1e-9)
     assert even.certified_ratio == pytest.approx(even.error / even.lower_bound)
     assert even.strategy is not None
     assert even.strategy.objective == "max"
-    total = plan(DOMAIN, mode, **SMALL, **budget)
+    total = plan(DOMAIN, kind, **SMALL, **budget)
     assert even.error <= 2 * total.row_variances.max() * (1 + 1e-6)
     assert even.lower_bound <= 2 * total.row_variances.max() * (1 + 1e-9)
 
@@ -93,16 +93,16 @@ def test_equal_queries_of_two_groups_are_refused():
     queries = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0]])
     words = {"objective": "max", "queries": queries, **SMALL}
     with pytest.raises(ValueError, match="groups tells equal queries apart"):
-        plan(DOMAIN, "prediction", epsilon=1, groups=[0, 1, 2], **words)
-    made = plan(DOMAIN, "prediction", epsilon=1, groups=[0, 1, 0], **words)
+        plan(DOMAIN, "batch", epsilon=1, groups=[0, 1, 2], **words)
+    made = plan(DOMAIN, "batch", epsilon=1, groups=[0, 1, 0], **words)
     doubled = np.array([2.0, 1.0]) * made.row_variances
     assert made.error == pytest.approx(2 * doubled.max())
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
 @pytest.mark.parametrize("budget", [{}, {"rho": "auto"}])
-def test_targets_hold_at_the_budget_and_not_below_it(mode, budget):
-    made = plan(DOMAIN, mode, target_rms=7.0, **TWO, **budget)
+def test_targets_hold_at_the_budget_and_not_below_it(kind, budget):
+    made = plan(DOMAIN, kind, target_rms=7.0, **TWO, **budget)
     assert (made.row_rms <= 7.0).all()
     spent = made.budget.exact
     less = spent - spent / 10**5
@@ -155,15 +155,15 @@ def test_the_bound_of_a_budget_is_that_of_one_cell():
         ({"optimise_for": "votes", "allocation": "per_tree"}, "where strategies are chosen"),
         ({"optimise_for": "votes", "weights": [1]}, "weights with optimise_for='votes'"),
         ({"budget_shares": "even"}, "budget_shares='even'"),
-        ({"mode": "posterior", "objective": "max"}, "objective in mode='posterior'"),
-        ({"mode": "posterior", "target_rms": 1}, "target_rms in mode='posterior'"),
-        ({"mode": "posterior", "law": Twice}, "law in mode='posterior'"),
+        ({"kind": "tables", "objective": "max"}, "objective with kind='tables'"),
+        ({"kind": "tables", "target_rms": 1}, "target_rms with kind='tables'"),
+        ({"kind": "tables", "law": Twice}, "law with kind='tables'"),
         ({"epsilon": 1, "law": int}, "law="),
         ({"rho": 1, "law": Twice}, "is for PureDP"),
     ],
 )
 def test_nonsense_is_refused_by_name(words, message):
-    trees = {} if words.get("mode") == "posterior" else {"n_trees": 2, "max_depth": 1}
+    trees = {} if words.get("kind") == "tables" else {"n_trees": 2, "max_depth": 1}
     with pytest.raises((ValueError, TypeError, BudgetError), match=message):
         plan(DOMAIN, **{**trees, **words})
 
@@ -226,10 +226,10 @@ def test_no_strategy_beats_the_paths_at_votes_under_gaussian_noise():
     assert len({made.error for made in same}) == 1
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_a_law_of_ones_own_is_followed_or_refused_by_name(mode):
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_a_law_of_ones_own_is_followed_or_refused_by_name(kind):
     words = {"epsilon": 1, "strategy": "identity", **SMALL}
-    made, usual = plan(DOMAIN, mode, law=Twice, **words), plan(DOMAIN, mode, **words)
+    made, usual = plan(DOMAIN, kind, law=Twice, **words), plan(DOMAIN, kind, **words)
     assert isinstance(made.parts[0].mechanism.law, Twice)
     assert made.noise_scale == pytest.approx(2 * usual.noise_scale)
     law = made.parts[0].mechanism.law

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, load_dataset
+from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.estimators import PosteriorForestClassifier
-from mrf_matrix.estimators.design import CLASSIFIERS, from_design
+from mrf_matrix.estimators.design import from_design
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ExpectedLoss, TargetPrior, plan, tune
 from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData, posterior_probabilities
@@ -15,12 +16,12 @@ from mrf_matrix.planning.blocks.block_part import tables_of
 
 DATA = load_dataset("monks_1")
 SIZES = [3, 2, 4, 2]
-FEW = {"mode": ["training"], "max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]}
+FEW = {"kind": ["matrix"], "max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]}
 
 
 def a_plan(domain=None, **changes):
     given = {"epsilon": 1, "n_records": 400, "random_state": 0} | changes
-    return plan(domain or Domain.from_sizes(SIZES, n_classes=3), "posterior", **given)
+    return plan(domain or Domain.from_sizes(SIZES, n_classes=3), "tables", **given)
 
 
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
@@ -28,7 +29,7 @@ def a_plan(domain=None, **changes):
 @pytest.mark.parametrize("design", [{}, {"n_blocks": 2}, {"blocks": [[0, 3], [1]]}])
 def test_the_classifier_measures_what_was_planned(neighboring, budget, design):
     settings = {"n_records": 400, "neighboring": neighboring, "random_state": 3} | budget | design
-    made = plan(DATA.domain, "posterior", **settings)
+    made = plan(DATA.domain, "tables", **settings)
     model = PosteriorForestClassifier(DATA.domain, **settings).fit(DATA.X, DATA.y)
     assert model.forest_ == made.forest
     assert model.release_.variance == made.parts[0].mechanism.law.variance
@@ -72,9 +73,9 @@ def test_flips_of_leaves_follow_the_noise_of_their_own_row():
 def test_what_has_no_expected_error_is_refused_by_name():
     made = a_plan()
     for figure in ("rms_per_vote", "vote_variances", "lower_bound", "certified_ratio"):
-        with pytest.raises(ValueError, match="posterior"):
+        with pytest.raises(ValueError, match="tables"):
             getattr(made, figure)
-    with pytest.raises(ValueError, match="posterior"):
+    with pytest.raises(ValueError, match="tables"):
         made.flip_probabilities(share=0.1, of="vote")
     assert "rms_per_vote" not in made.to_dict(bound=True)
 
@@ -82,7 +83,7 @@ def test_what_has_no_expected_error_is_refused_by_name():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_trees": 3}, "n_trees in mode='posterior'"),
+        ({"n_trees": 3}, "n_trees with kind='tables'"),
         ({"max_features": 2, "strategy": "identity"}, "max_features, strategy"),
         ({"budget_shares": [1]}, "budget_shares"),
         ({"voting": "hard"}, "voting='hard'"),
@@ -137,13 +138,13 @@ def test_the_accuracy_objective_counts_right_labels():
 def test_a_search_tries_forests_of_both_kinds():
     domain = Domain.from_sizes([2, 2, 3], n_classes=2)
     options = {"epsilon": 1, "n_records": 300, "objective_options": {"n_targets": 3}}
-    spaces = [FEW, {"mode": ["posterior"], "n_blocks": ["auto", 3]}]
+    spaces = [FEW, {"kind": ["tables"], "n_blocks": ["auto", 3]}]
     found = tune(domain, space=spaces, **options)
     assert len(found.trials) == 4
     columns = list(found.to_frame().columns)
-    assert {"mode", "max_depth", "n_blocks"} < set(columns[: columns.index("value")])
-    first = tune(domain, space=[{"mode": ["posterior"], "n_blocks": [3]}], **options)
-    assert first.mode == "posterior"
+    assert {"kind", "max_depth", "n_blocks"} < set(columns[: columns.index("value")])
+    first = tune(domain, space=[{"kind": ["tables"], "n_blocks": [3]}], **options)
+    assert first.kind == "tables"
     assert np.isnan(first.best.rms_per_vote)
     assert json.loads(json.dumps(first.to_dict()))["best_params"]["n_blocks"] == 3
     model = from_design(first, noise="research", noise_state=0)
@@ -151,18 +152,18 @@ def test_a_search_tries_forests_of_both_kinds():
     assert (model.n_blocks, model.n_records, model.epsilon) == (3, 300, 1)
     front = found.pareto("value", "rms_per_vote")
     assert front
-    assert {found.mode_of(trial) for trial in front} == {"training"}
+    assert {found.kind_of(trial) for trial in front} == {"matrix"}
     for trial in found.trials:
         made = from_design(found, trial)
-        assert type(made) is CLASSIFIERS[found.mode_of(trial)]
+        assert type(made).__name__ == KINDS[found.kind_of(trial)].estimator
         assert (
             trial.design.items()
-            >= {name: getattr(made, name) for name in trial.design if name != "mode"}.items()
+            >= {name: getattr(made, name) for name in trial.design if name != "kind"}.items()
         )
     codes = np.random.default_rng(0).integers(0, 2, size=(60, 3))
     model.fit(codes, codes[:, 0])
     seed = {"random_state": found.request["random_state"]}
-    assert model.forest_ == plan(domain, "posterior", epsilon=1, n_blocks=3, **seed).forest
+    assert model.forest_ == plan(domain, "tables", epsilon=1, n_blocks=3, **seed).forest
 
 
 def test_the_default_search_tries_forests_of_both_kinds():
@@ -170,14 +171,14 @@ def test_the_default_search_tries_forests_of_both_kinds():
     found = tune(
         domain, epsilon=1, n_records=200, objective_options={"n_targets": 2}, time_limit=0.05
     )
-    modes = [trial.design["mode"] for trial in found.trials]
-    assert modes.count("posterior") == 1
-    assert modes.count("training") > 1
+    modes = [trial.design["kind"] for trial in found.trials]
+    assert modes.count("tables") == 1
+    assert modes.count("matrix") > 1
 
 
 @pytest.mark.parametrize("objective", ["flip", "error", "bound"])
 def test_objectives_of_votes_refuse_what_multiplies(objective):
-    found = tune(DATA.domain, epsilon=1, n_records=300, objective=objective, mode="posterior")
+    found = tune(DATA.domain, epsilon=1, n_records=300, objective=objective, kind="tables")
     assert found.trials[0].value == float("inf")
     assert "votes by product" in found.trials[0].note
 
@@ -187,8 +188,6 @@ def test_a_plan_hands_its_blocks_to_the_classifier():
     model = from_design(made)
     assert model.blocks == [list(block) for block in made.parts[0].blocks]
     assert (model.neighboring, model.epsilon) == ("replace_one", 1)
-    modes = {"training", "prediction", "subsample", "posterior", "naive_bayes", "residual"}
-    assert set(CLASSIFIERS) == modes
 
 
 def test_blocks_by_name_are_those_by_position():

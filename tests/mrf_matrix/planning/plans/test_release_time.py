@@ -60,7 +60,7 @@ def test_the_posterior_takes_the_time_of_its_blocks_and_classes():
 
     def seconds(k, *blocks):
         domain = Domain.from_sizes([3] * 4, n_classes=k)
-        made = plan(domain, "posterior", epsilon=float("inf"), blocks=blocks)
+        made = plan(domain, "tables", epsilon=float("inf"), blocks=blocks)
         return release_seconds(made) - START
 
     for k in (2, 1000):

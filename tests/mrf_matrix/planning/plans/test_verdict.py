@@ -28,11 +28,11 @@ DESIGN = {"n_trees": 4, "max_depth": 2, "strategy": "identity"}
 TEN = Domain.from_sizes([2] * 10, n_classes=2)
 OWN_PLANS = {
     "labels": LabelTreeClassifier,
-    "pooled": PooledForestClassifier,
-    "private": PrivateForestClassifier,
-    "residual": ResidualForestClassifier,
+    "pool": PooledForestClassifier,
+    "auto": PrivateForestClassifier,
+    "additive": ResidualForestClassifier,
 }
-MODES = ("training", "prediction", "subsample", "posterior", "naive_bayes")
+MODES = ("matrix", "batch", "subsample", "tables", "naive_bayes")
 ORDER = ("do not deploy", "noise decides many labels", "noise is the smaller part")
 
 
@@ -90,9 +90,9 @@ def test_a_verdict_never_falls_as_budget_or_records_grow(kind):
     assert np.ptp(rank) > 0, "a verdict that never changes says nothing"
 
 
-@pytest.mark.parametrize("mode", [*MODES, "residual"])
-def test_every_kind_of_plan_has_a_verdict_that_follows_the_budget(mode):
-    few, many = (planned(mode, DOMAIN, epsilon=e, n_records=100) for e in (1e-3, 1e3))
+@pytest.mark.parametrize("kind", [*MODES, "additive"])
+def test_every_kind_of_plan_has_a_verdict_that_follows_the_budget(kind):
+    few, many = (planned(kind, DOMAIN, epsilon=e, n_records=100) for e in (1e-3, 1e3))
     assert not verdict_of(few).ok
     assert verdict_of(many).ok
     assert verdict_of(few).noise > verdict_of(many).noise
@@ -146,11 +146,11 @@ def test_plan_fit_and_report_say_the_same(kind):
     assert not any(note.startswith(NOTE) for note in untold.notes)
 
 
-@pytest.mark.parametrize("mode", ["private", "posterior", "naive_bayes", "residual"])
-def test_the_command_line_says_it_in_the_same_words(mode, tmp_path):
+@pytest.mark.parametrize("kind", ["auto", "tables", "naive_bayes", "additive"])
+def test_the_command_line_says_it_in_the_same_words(kind, tmp_path):
     file = tmp_path / "domain.json"
     TEN.save(file)
-    given = ["plan", str(file), "--mode", mode, "--epsilon", "1", "--n-records", "10", "--json"]
+    given = ["plan", str(file), "--kind", kind, "--epsilon", "1", "--n-records", "10", "--json"]
     out = ["--output", str(tmp_path)]
     done = CliRunner().invoke(main, [*given, *out, "--no-pictures"])
     said = json.loads(done.stdout)["signal_to_noise"]

@@ -74,14 +74,14 @@ DOMAIN = Domain.from_sizes((4,) * 12, n_classes=2)
 
 def test_how_rare_a_class_is_is_asked_before_a_pool_too():
     """Of rare classes a tree sees little: what follows then has none."""
-    for n, kind in ((20_000, "pool"), (50_000, "residual pool")):
+    for n, kind in ((20_000, "pool"), (50_000, "additive pool")):
         made = private_plan(DOMAIN, [PureDP(0.1)], n_records=n)
         assert made.measured == kind
         assert made.balance is not None
         assert planned_for(made, n).measured == kind
         rare = planned_for(made, n // 8)
         assert rare.is_rare
-        assert rare.measured in ("tables", "residuals")
+        assert rare.measured in ("tables", "additive")
     assert private_plan(DOMAIN, [PureDP(0.1)], n_records=9000).balance is None
 
 
@@ -123,11 +123,11 @@ def test_what_the_question_costs_takes_no_tree_away(d):
     kinds = set()
     for n in (1000, 3000, 3050, 4000, 4500, 5050, 6000):
         made = private_plan(domain, [PureDP(1)], n_records=n)
-        if made.measured not in ("pool", "residual pool"):
+        if made.measured not in ("pool", "additive pool"):
             continue
         follows = planned_for(made, n)
         kinds.add(made.measured)
         assert follows.measured == made.measured
         assert follows.rest == made.after_balance
         assert "left the tree" in follows.reason
-    assert kinds == {"pool", "residual pool"}
+    assert kinds == {"pool", "additive pool"}

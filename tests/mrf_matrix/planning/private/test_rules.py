@@ -112,7 +112,7 @@ def test_a_row_holds_up_to_its_signal(domain, n_records, budget, changes, row):
     assert made.row + 1 == row
     assert (made.screening is not None) == RULES[made.row].screened
     goes_on = made.screening is not None and made.screening.enough is not None
-    assert made.measured == RULES[made.row].measured or (goes_on and made.measured == "residuals")
+    assert made.measured == RULES[made.row].measured or (goes_on and made.measured == "additive")
     assert made.budget == budget
     if not budget.is_infinite:
         assert made.rest.exact + sum(one.budget.exact for one in made.choices) == budget.exact
@@ -210,7 +210,7 @@ def test_gaussian_noise_at_hand_asks_no_last_question():
 
 def test_several_classes_have_residuals_under_gaussian_noise_alone():
     pure, gaussian = claiming_budgets(1, 1e-6)
-    for budget, kind in ((pure, "tables"), (gaussian, "residuals")):
+    for budget, kind in ((pure, "tables"), (gaussian, "additive")):
         assert private_plan(wide(12, 5), [budget], n_records=20_000).measured == kind
 
 

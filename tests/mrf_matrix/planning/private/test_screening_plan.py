@@ -64,7 +64,7 @@ def test_two_classes_of_unknown_number_are_not_left_to_few_attributes():
 
 def test_a_thousand_classes_are_no_system_of_all_terms():
     domain = Domain.from_sizes([10] * 10, n_classes=1000)
-    made = plan(domain, "posterior", epsilon=4, n_records=20_000, random_state=0)
+    made = plan(domain, "tables", epsilon=4, n_records=20_000, random_state=0)
     assert made.seconds - made.select_seconds < 20
     shapes = [one.shape for one in made.array_sizes if "covariances" in one.name]
     assert shapes[0][1] == 1000, "so many are held at once, first"

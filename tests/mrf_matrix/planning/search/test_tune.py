@@ -103,11 +103,11 @@ def test_expected_loss_falls_with_the_budget():
     assert values == sorted(values, reverse=True)
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
-def test_the_estimator_is_ready_to_fit(mode):
-    voting = {} if mode == "prediction" else {"voting": ["weight"]}
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_the_estimator_is_ready_to_fit(kind):
+    voting = {} if kind == "batch" else {"voting": ["weight"]}
     space = {"max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"], **voting}
-    tuned = tune(DOMAIN, epsilon=2, n_records=60, mode=mode, space=space)
+    tuned = tune(DOMAIN, epsilon=2, n_records=60, kind=kind, space=space)
     model = from_design(tuned, noise="research", noise_state=0)
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, size, 60) for size in DOMAIN.sizes], axis=1)
@@ -271,11 +271,11 @@ def test_every_strategy_of_a_space_is_tried():
     assert {id(trial.design["strategy"]) for trial in found.trials} == set(map(id, given))
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction", "subsample", "posterior"])
-def test_a_voting_that_a_mode_has_not_refuses_its_design_only(mode):
-    right = {"prediction": "weight", "posterior": "posterior"}.get(mode, "hard")
-    space = {"mode": [mode], "voting": ["bogus", right]}
-    if mode != "posterior":
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample", "tables"])
+def test_a_voting_that_a_kind_has_not_refuses_its_design_only(kind):
+    right = {"batch": "weight", "tables": "posterior"}.get(kind, "hard")
+    space = {"kind": [kind], "voting": ["bogus", right]}
+    if kind != "tables":
         space |= {"max_depth": [1], "n_trees": [3], "strategy": ["identity"]}
     found = tune(DOMAIN, epsilon=1, n_records=100, space=space, objective_options={"n_targets": 2})
     good, bad = found.trials
@@ -320,12 +320,12 @@ def test_another_search_does_not_resume(tmp_path, changes):
 
 
 def test_a_space_of_several_modes_gives_classifiers_their_own_parameters():
-    space = {"mode": ["training", "posterior"], "max_depth": [4], "n_trees": [128]}
+    space = {"kind": ["matrix", "tables"], "max_depth": [4], "n_trees": [128]}
     given = {"epsilon": 1, "n_records": 100, "objective_options": {"n_targets": 2}}
     found = tune(DOMAIN, space={**space, "strategy": ["auto"]}, time_limit=0.05, **given)
     for trial in found.trials:
         from_design(found, trial)
-    both = tune(DOMAIN, space={"mode": ["posterior"], "n_blocks": ["auto", 2]}, **given)
+    both = tune(DOMAIN, space={"kind": ["tables"], "n_blocks": ["auto", 2]}, **given)
     for native in filter(find_spec, FRAMES):
         assert len(both.to_frame(native)) == 2
     json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -352,10 +352,10 @@ SEARCHED = {
     "n_records": 400,
     "objective_options": {"n_targets": 6, "n_queries": 32},
     "space": [
-        {"mode": ["posterior"]},
+        {"kind": ["tables"]},
         {"max_depth": [1, 3], "n_trees": [4], "voting": ["hard", "weight"]},
     ],
-    "mode": "auto",
+    "kind": "auto",
     "time_limit": 0.02,
 }
 

@@ -1,4 +1,4 @@
-"""`mrf-matrix plan --mode private`: which kind of forest `fit` would take, why, and each step."""
+"""`mrf-matrix plan`: which kind of forest `fit` would take by itself, why, and each step."""
 
 import json
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from mrf_matrix.cli.kinds import classifier
 from mrf_matrix.cli.plans.plan_tables import memory_text
 from mrf_matrix.cli.screen import advise, console, table, write_results
 
@@ -15,33 +16,32 @@ if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
     from mrf_matrix.planning.plans.verdict import Verdict
 
-PARAMETERS = ("epsilon", "delta", "rho", "n_records", "neighboring", "random_state")
-"""Options that the classifier takes."""
-
 EVEN = (
     "The first choice says how rare the rarer class is. The steps after it are those of even "
     "classes; of uneven ones others share the same rest."
 )
 
 
-def show_private(
+def show_steps(
     schema: "Domain", label: str, settings: Mapping[str, Any], file: Path, *, as_json: bool
 ) -> "Verdict":
     """Plan the forest, print, and write the record; return what noise leaves."""
-    from mrf_matrix.estimators import PrivateForestClassifier
     from mrf_matrix.estimators.private.announced import announced
+    from mrf_matrix.planning import PrivatePlan
 
-    advise(schema.coarser(), settings["n_records"])
-    model = PrivateForestClassifier(schema, **{name: settings[name] for name in PARAMETERS})
-    made = announced(model)
+    is_auto = settings["kind"] == "auto"
+    advise(schema.coarser() if is_auto else schema, settings["n_records"])
+    made = announced(classifier(settings).set_params(domain=schema))
     figures = {"domain": label, **made.to_dict()}
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)
     else:
         screen = console()
-        screen.print(kind_table(figures), figures["reason"], "", share_table(figures), sep="\n")
-        if made.plan.balance is not None:
+        if is_auto:
+            screen.print(kind_table(figures), figures["reason"], "", sep="\n")
+        screen.print(share_table(figures))
+        if isinstance(made.plan, PrivatePlan) and made.plan.balance is not None:
             screen.print(EVEN)
         screen.print(f"Signal and noise: {made.verdict}.")
         screen.print(f"Memory: {memory_text(figures)}.")
@@ -55,11 +55,11 @@ def kind_table(figures: Mapping[str, Any]) -> Table:
     made = table(f"Kinds of forest for {figures['domain']}, before any data", "kind", "signal", "")
     below, above = figures["below"], figures["above"]
     if below is not None:
-        made.add_row(below["kind"], f"up to {below['up_to']:,.0f}", "")
+        made.add_row(below["forest"], f"up to {below['up_to']:,.0f}", "")
     signal = figures["signal"]
-    made.add_row(figures["kind"], "" if signal is None else f"{signal:,.0f}", "taken")
+    made.add_row(figures["forest"], "" if signal is None else f"{signal:,.0f}", "taken")
     if above is not None:
-        made.add_row(above["kind"], f"from {above['from']:,.0f}", "")
+        made.add_row(above["forest"], f"from {above['from']:,.0f}", "")
     made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
     return made
 

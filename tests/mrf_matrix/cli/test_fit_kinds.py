@@ -15,10 +15,10 @@ from mrf_matrix.cli.main import main
 DATA = load_dataset("monks_1")
 TARGET = DATA.domain.target.name
 LINE_OF = {  # options, the class of what is read again, and words of its report
-    "residual": ([], "ResidualForestClassifier", "pass 1: residuals"),
+    "additive": ([], "ResidualForestClassifier", "pass 1: residuals"),
     "labels": ([], "LabelTreeClassifier", "a tree of 8 cells and their labels"),
-    "pooled": ([], "PooledForestClassifier", "tables of"),
-    "pooled residuals": (["--beside", "residuals"], "PooledForestClassifier", "pass 1"),
+    "pool": ([], "PooledForestClassifier", "tables of"),
+    "pool beside additive": (["--beside", "additive"], "PooledForestClassifier", "pass 1"),
     "naive_bayes": (["--alpha", "0.5"], "PrivateNaiveBayesClassifier", "every leaf"),
 }
 
@@ -51,7 +51,7 @@ def fit(files, output, *more, data="records.csv"):
 def test_a_named_method_is_fitted_saved_and_predicts(files, tmp_path, numbers_told, name, data):
     options, kind, words = LINE_OF[name]
     seed = [] if name == "naive_bayes" else ["--random-state", 0]
-    claim = ["--method", name.split()[0], "--epsilon", "1", "--n-records", 500, *options, *seed]
+    claim = ["--kind", name.split()[0], "--epsilon", "1", "--n-records", 500, *options, *seed]
     done = fit(files, tmp_path / "m", *claim, data=data)
     assert done.exit_code == 0, done.output
     assert words in " ".join(done.output.split())
@@ -76,7 +76,7 @@ def test_other_budgets_and_the_report_as_json(tmp_path, name):
     options, _, _ = LINE_OF[name]
     run("ledger", tmp_path / "ledger.json", "--rho", "1")
     done = run(
-        "fit", "monks_1", "--method", name.split()[0], *options, "--rho", "1/5", "--neighboring",
+        "fit", "monks_1", "--kind", name.split()[0], *options, "--rho", "1/5", "--neighboring",
         "replace_one", "--output", tmp_path / "m", "--json",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -99,20 +99,20 @@ def test_an_option_of_one_method_asks_for_it(tmp_path, options, method):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "residual", "--n-trees", "8"], "--n-trees: no option of --method residual"),
-        (["--method", "residual", "--beside", "tables"], "--beside: no option"),
-        (["--method", "labels", "--n-blocks", "2"], "--n-blocks: no option of --method labels"),
-        (["--method", "labels", "--alpha", "2"], "--alpha: no option of --method labels"),
-        (["--method", "pooled", "--strategy", "auto"], "--strategy: no option"),
-        (["--method", "pooled", "--beside", "trees"], "trees"),
-        (["--method", "naive_bayes", "--random-state", "1"], "--random-state: no option"),
-        (["--method", "naive_bayes", "--alpha", "0"], "alpha=0"),
-        (["--method", "naive_bayes", "--voting", "hard"], "--voting: no option"),
-        (["--method", "posterior", "--beside", "residuals"], "--beside: no option"),
-        (["--method", "auto", "--alpha", "1"], "--alpha: no option of --method auto"),
-        (["--method", "residual", "--epsilon", "0.001", "--strict"], "do not deploy"),
-        (["--method", "labels", "--epsilon", "0.001", "--strict"], "do not deploy"),
-        (["--method", "naive_bayes", "--epsilon", "0.001", "--strict"], "do not deploy"),
+        (["--kind", "additive", "--n-trees", "8"], "--n-trees: no option of --kind additive"),
+        (["--kind", "additive", "--beside", "tables"], "--beside: no option"),
+        (["--kind", "labels", "--n-blocks", "2"], "--n-blocks: no option of --kind labels"),
+        (["--kind", "labels", "--alpha", "2"], "--alpha: no option of --kind labels"),
+        (["--kind", "pool", "--strategy", "auto"], "--strategy: no option"),
+        (["--kind", "pool", "--beside", "trees"], "trees"),
+        (["--kind", "naive_bayes", "--random-state", "1"], "--random-state: no option"),
+        (["--kind", "naive_bayes", "--alpha", "0"], "alpha=0"),
+        (["--kind", "naive_bayes", "--voting", "hard"], "--voting: no option"),
+        (["--kind", "tables", "--beside", "additive"], "--beside: no option"),
+        (["--kind", "auto", "--alpha", "1"], "--alpha: no option of --kind auto"),
+        (["--kind", "additive", "--epsilon", "0.001", "--strict"], "do not deploy"),
+        (["--kind", "labels", "--epsilon", "0.001", "--strict"], "do not deploy"),
+        (["--kind", "naive_bayes", "--epsilon", "0.001", "--strict"], "do not deploy"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_spends_nothing(tmp_path, arguments, message):
@@ -131,7 +131,7 @@ def test_bad_input_is_one_clear_line_and_spends_nothing(tmp_path, arguments, mes
 def test_an_overdraft_is_refused_before_the_records_are_read(files, tmp_path, name, delta):
     options, _, _ = LINE_OF[name]
     run("ledger", tmp_path / "ledger.json", "--epsilon", "1", *delta)
-    asked = ["--method", name.split()[0], *options, "--epsilon", "2", *delta]
+    asked = ["--kind", name.split()[0], *options, "--epsilon", "2", *delta]
     ledger = ["--ledger", tmp_path / "ledger.json"]
     done = fit(files, tmp_path / "m", *asked, *ledger, data="not_there.csv")
     assert done.exit_code == 1
@@ -141,6 +141,6 @@ def test_an_overdraft_is_refused_before_the_records_are_read(files, tmp_path, na
 
 def test_a_folder_of_no_records_is_named(files, tmp_path):
     (tmp_path / "empty").mkdir()
-    done = fit(files, tmp_path / "m", "--method", "residual", data=tmp_path / "empty")
+    done = fit(files, tmp_path / "m", "--kind", "additive", data=tmp_path / "empty")
     assert done.exit_code == 1
     assert "found none" in done.output

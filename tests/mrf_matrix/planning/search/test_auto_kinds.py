@@ -10,7 +10,7 @@ from mrf_matrix.estimators import ResidualForestClassifier
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.mechanisms.noise.discrete import DiscreteLaplace
 from mrf_matrix.planning import default_space, tune
-from mrf_matrix.planning.search.search_space import AUTO, auto_modes
+from mrf_matrix.planning.search.search_space import AUTO, auto_kinds
 from mrf_matrix.residual.settings import RESIDUAL_SIGNAL
 
 
@@ -28,7 +28,7 @@ ENOUGH = RESIDUAL_SIGNAL["l1"] * DOMAIN.n_attributes  # records at ε = 1
 def modes(sizes, n_classes, n_records, **claim):
     domain = Domain.from_sizes(sizes, n_classes=n_classes)
     asked = {"epsilon": None, "delta": 0, "rho": None} | claim
-    return auto_modes(domain, n_records=n_records, **asked)
+    return auto_kinds(domain, n_records=n_records, **asked)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def modes(sizes, n_classes, n_records, **claim):
 )
 def test_residual_forests_are_tried_where_they_suit(sizes, n_classes, n_records, claim, residual):
     found = modes(sizes, n_classes, n_records, **claim)
-    assert ("residual" in found) == residual
+    assert ("additive" in found) == residual
     assert set(AUTO) <= set(found)
 
 
@@ -55,7 +55,7 @@ def tried(**changes):
     """Return the modes that a search tries, without the time to judge random trees."""
     asked = {"epsilon": 1, "n_records": 3000, **QUICK} | changes
     found = tune(DOMAIN, **asked)
-    return {trial.design["mode"] for trial in found.trials}, found
+    return {trial.design["kind"] for trial in found.trials}, found
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def few_trees():
         place = "mrf_matrix.planning.search.search_space.default_space"
         few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
         patch.setattr(
-            place, lambda domain, mode: few if mode == "training" else default_space(domain, mode)
+            place, lambda domain, kind: few if kind == "matrix" else default_space(domain, kind)
         )
         yield
 
@@ -73,17 +73,17 @@ def few_trees():
 @pytest.mark.usefixtures("few_trees")
 def test_auto_tries_them_beside_the_others_and_makes_the_best():
     kinds, found = tried()
-    assert kinds == {"posterior", "residual", "training"}
-    losses = {trial.design["mode"]: trial.value for trial in found.trials}
-    alone = tune(DOMAIN, epsilon=1, n_records=3000, mode="residual", **QUICK)
-    assert losses["residual"] == alone.best.value
-    (residual,) = (t for t in found.trials if t.design["mode"] == "residual")
+    assert kinds == {"tables", "additive", "matrix"}
+    losses = {trial.design["kind"]: trial.value for trial in found.trials}
+    alone = tune(DOMAIN, epsilon=1, n_records=3000, kind="additive", **QUICK)
+    assert losses["additive"] == alone.best.value
+    (residual,) = (t for t in found.trials if t.design["kind"] == "additive")
     model = from_design(found, residual)
     assert isinstance(model, ResidualForestClassifier)
     assert model.n_records == 3000
     both, of_laws = tried(delta=1e-6)
     assert both == kinds  # one design of it, for it compares the laws itself
-    assert sum(trial.design["mode"] == "residual" for trial in of_laws.trials) == 1
+    assert sum(trial.design["kind"] == "additive" for trial in of_laws.trials) == 1
 
 
 @pytest.mark.usefixtures("few_trees")
@@ -106,8 +106,8 @@ def test_auto_leaves_them_out_where_they_cannot_be_judged(changes):
 def test_bounds_on_memory_and_time_are_asked_of_them_too(bound):
     for limit, refused in ((10**9, False), (10**-9 if "seconds" in bound else 1000, True)):
         kinds, found = tried(**{bound: limit})
-        (trial,) = (t for t in found.trials if t.design["mode"] == "residual")
-        assert "residual" in kinds
+        (trial,) = (t for t in found.trials if t.design["kind"] == "additive")
+        assert "additive" in kinds
         assert (f"above {bound}" in trial.note) == refused == np.isinf(trial.value)
 
 
@@ -115,12 +115,12 @@ def test_bounds_on_memory_and_time_are_asked_of_them_too(bound):
 def test_one_that_takes_longer_than_there_is_time_is_refused_with_a_note(tmp_path):
     given = {"n_records": 10**9, "resume": tmp_path / "trials.json"}
     _, found = tried(max_seconds=1000, **given)
-    (trial,) = (t for t in found.trials if t.design["mode"] == "residual")
+    (trial,) = (t for t in found.trials if t.design["kind"] == "additive")
     assert np.isinf(trial.value)
     assert "max_seconds=1000 is too short to judge it" in trial.note
-    assert "mode='residual'" in trial.note
+    assert "kind='additive'" in trial.note
     assert not found.stopped
-    assert found.mode != "residual"
+    assert found.kind != "additive"
 
 
 @pytest.mark.usefixtures("few_trees")
@@ -133,5 +133,5 @@ def test_more_time_judges_one_that_was_refused_for_time(tmp_path):
         _, first = tried(max_seconds=1000, resume=file)
     _, again = tried(max_seconds=1000, resume=file)
     for found, judged in ((first, False), (again, True)):
-        (trial,) = (t for t in found.trials if t.design["mode"] == "residual")
+        (trial,) = (t for t in found.trials if t.design["kind"] == "additive")
         assert np.isfinite(trial.value) == judged
