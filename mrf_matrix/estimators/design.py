@@ -80,8 +80,8 @@ PosteriorForestClassifier
         return ResidualForestClassifier(design.domain, **{**_sequence_settings(design), **changes})
     if not isinstance(design, Plan):
         raise TypeError(
-            f"design is of type {type(design).__name__}: expected a Tuning (from tune) or a Plan "
-            f"(from plan)."
+            f"design is of type {type(design).__name__}: expected a Tuning (from tune), a Plan or "
+            f"a ResidualPlan (from plan)."
         )
     mechanism = design.parts[0].mechanism
     _check_law(None if mechanism.is_proved else type(mechanism.law))
