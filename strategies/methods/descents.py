@@ -147,7 +147,8 @@ class ErrorNorm:
         if self.groups is None:
             total = float(errors.sum())
             return float(np.log(total)), np.full(len(errors), 1.0 / total)
-        value, slopes = log_norm(np.bincount(self.groups, weights=errors).astype(float), self.power)
+        sums = np.bincount(self.groups, weights=errors).astype(np.float64, copy=False)
+        value, slopes = log_norm(sums, self.power)
         return value, slopes[self.groups]
 
     def value(self, errors: Array) -> float:
