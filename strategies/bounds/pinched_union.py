@@ -325,7 +325,7 @@ def problem_union(problem: Problem) -> TableUnion | None:
     known = problem.energies
     if known is not None and known.is_invariant:
         return None
-    union = table_union(problem.workload)
+    union = table_union(problem.workload, problem.is_total)
     several = union is not None and len(union.tables) > 1 and union.count > 1
     return union if several else None
 
