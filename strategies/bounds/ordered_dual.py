@@ -51,6 +51,7 @@ from strategies.problem.objective import PrefixRows
 from strategies.problem.problem import Problem
 
 NODES = 36  # systems of three diagonals a step: the diagonal is then exact to nine digits and more
+MOST_NODES = 64  # the same for a bound: exact to rounding, whatever K
 COARSEST = 256  # cells of the coarsest problem that the weights are climbed on first
 MOST_SPECTRUM = 8192  # cells up to which a bound takes the whole spectrum
 STEP_SECONDS = 3e-6  # seconds of one step per cell on the reference machine
@@ -75,10 +76,10 @@ def assess_ordered(gram: OrderedGram, weights: Array) -> Dual:
     return Dual(weights, float(weights @ ratios), ratios)
 
 
-def root_diagonal(diagonal: Array, side: Array) -> Array:
+def root_diagonal(diagonal: Array, side: Array, terms: int = NODES) -> Array:
     """Return the diagonal of ``K^(-1/2)`` for a positive definite K of three diagonals."""
     found = np.zeros(len(diagonal))
-    for shift, share in zip(*root_nodes(diagonal, side), strict=True):
+    for shift, share in zip(*root_nodes(diagonal, side, terms), strict=True):
         found += share * shifted_inverse(diagonal + shift, side)[0]
     return found
 
@@ -163,12 +164,11 @@ def certified_root(diagonal: Array, side: Array) -> float:
     """Return ``(tr K^(-1/2))²``, rounded down, K of three diagonals.
 
     By one spectrum without vectors, every eigenvalue raised by the error of its solver; of many
-    cells by the shifted inverses, whose pivots lose at most the cells' square of the rounding.
+    cells by the shifted inverses, the diagonal raised by more than the error of elimination.
     """
-    n = len(diagonal)
-    if n > MOST_SPECTRUM:
-        root = float(root_diagonal(diagonal, side).sum())
-        return root**2 * (1.0 - MARGIN - 2.0 * np.finfo(float).eps * n**2)
+    if len(diagonal) > MOST_SPECTRUM:
+        raised = diagonal * (1.0 + 16.0 * np.finfo(float).eps)
+        return float(root_diagonal(raised, side, MOST_NODES).sum()) ** 2 * (1.0 - MARGIN)
     values = linalg.eigvalsh_tridiagonal(diagonal, side)
     error = 8.0 * np.finfo(float).eps * values[-1]
     root = float(np.sum(1.0 / np.sqrt(np.maximum(values, 0.0) + error)))

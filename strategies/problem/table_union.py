@@ -23,7 +23,7 @@ EVEN = 1e-13  # relative spread of equal entries
 class Kind:
     """One way in which tables restrict an attribute."""
 
-    number: int  # kinds of equal Grams have one number
+    number: int  # kinds of equal Grams have one number; of equal rows, for the largest error
     gram: Array  # (n, n), of mean diagonal 1
     rows: Operator  # the factor with that Gram, up to its scale
     scale: float  # of the rows: the Gram is theirs over its square
@@ -120,8 +120,10 @@ class TableUnion:
         return tuple(twin)
 
 
-def table_union(workload: Operator) -> TableUnion | None:
+def table_union(workload: Operator, is_total: bool = True) -> TableUnion | None:
     """Read a workload as a union of tables, None where it is none or too large.
+
+    For the largest error the longest counts of rows that are multiples of the total.
 
     >>> from strategies.operators import Identity, Kronecker, PrefixSums, Stack
     >>> one, two = PrefixSums(3), Identity(2)
@@ -137,7 +139,7 @@ def table_union(workload: Operator) -> TableUnion | None:
     if len(widths) > 1 or max(sizes) > LARGEST:
         return None
     factors = {id(factor): factor for _, block in blocks for factor in block.factors}
-    kinds = distinct_kinds(list(factors.values()))
+    kinds = distinct_kinds(list(factors.values()), is_total)
     by_factor = dict(zip(factors, kinds, strict=True))
     tables, weights, chosen = [], [], []
     for weight, block in blocks:
@@ -169,9 +171,12 @@ def _numbered(
     return TableUnion(sizes, tuple(attributes), tuple(kinds), renumbered, kind, weights)
 
 
-def distinct_kinds(factors: Sequence[Operator]) -> list[Kind]:
-    """Return the kind of every factor: number -1 for multiples of the total, else by its Gram."""
-    numbers: dict[tuple[int, bytes], int] = {}
+def distinct_kinds(factors: Sequence[Operator], is_total: bool) -> list[Kind]:
+    """Return the kind of every factor: number -1 for multiples of the total, else by its Gram.
+
+    Totals depend on Grams alone. For the largest error equal rows are told by a random sum of each.
+    """
+    numbers: dict[tuple[bytes, ...], int] = {}
     result = []
     for factor in factors:
         gram = factor.gram_dense().astype(np.float64)
@@ -180,8 +185,12 @@ def distinct_kinds(factors: Sequence[Operator]) -> list[Kind]:
         gram = gram / scale**2
         number = -1
         if np.ptp(gram) > EVEN * n:
-            key = n, (gram.round(DIGITS) + 0.0).tobytes()
+            probe = np.random.default_rng(0).normal(size=n) / scale
+            told = [gram] if is_total else [gram, factor.matmat(probe)]
+            key = tuple((one.round(DIGITS) + 0.0).tobytes() for one in told)
             number = numbers.setdefault(key, len(numbers))
+        elif not is_total:
+            scale = float(np.sqrt(factor.row_squares().max() / n))
         result.append(Kind(number, gram, factor, scale))
     return result
 
@@ -195,6 +204,6 @@ def problem_union(problem: Problem) -> TableUnion | None:
     known = problem.energies
     if known is not None and known.is_invariant:
         return None
-    union = table_union(problem.workload)
+    union = table_union(problem.workload, problem.is_total)
     several = union is not None and len(union.tables) > 1 and union.count > 1
     return union if several else None

@@ -34,7 +34,7 @@ from strategies.bounds.lower_bound import (
     total_bound,
     worst_bound,
 )
-from strategies.bounds.ordered_dual import interpolated_weights, root_diagonal
+from strategies.bounds.ordered_dual import interpolated_weights, ordered_bound, root_diagonal
 from strategies.operators import (
     Dense,
     Gram,
@@ -45,6 +45,7 @@ from strategies.operators import (
     RowKronecker,
     RowScaled,
 )
+from strategies.operators.ordered_sums import OrderedGram
 from strategies.problem.objective import Aim, distinct_rows, factor_of_gram, factor_of_rows
 from strategies.problem.problem import Problem
 
@@ -322,6 +323,18 @@ def test_the_diagonal_of_an_inverse_root_is_that_of_the_spectrum() -> None:
     values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(side, 1) + np.diag(side, -1))
     expected = (vectors**2 / np.sqrt(values)).sum(axis=1)
     np.testing.assert_allclose(root_diagonal(diagonal, side), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("most", [0, 8192])
+def test_cells_hard_to_tell_apart_prove_no_more(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two cells, ``(tr M^½)² = tr M + 2 √det M``: both without a difference that rounds."""
+    monkeypatch.setattr("strategies.bounds.ordered_dual.MOST_SPECTRUM", most)
+    random = np.random.default_rng(0)
+    for step in 2.0 ** random.integers(-29, 1, 200):
+        high, weights = random.uniform(0.5, 1.0, 2), random.dirichlet((9.0, 9.0))
+        gram = OrderedGram(high * (1.0, 1.0 + step), high)
+        exact = gram.diagonal @ weights + 2.0 * high.prod() * np.sqrt(weights.prod() * step)
+        assert exact * 0.9999 <= ordered_bound(gram, weights) <= exact
 
 
 def test_negative_zero_is_zero() -> None:

@@ -336,6 +336,14 @@ EDGES = {
         Kronecker([PrefixSums(5), Dense([[1, -1, 0, 0]])]),
         Kronecker([Dense([[1, 0, -1, 0, 0], [1, -1, 0, 0, 0]]), PrefixSums(4)]),
     ],
+    "a total asked for often": [
+        Kronecker([Dense(np.ones((6, 3))), PrefixSums(4)]),
+        Kronecker([PrefixSums(3), total(4)]),
+    ],
+    "rows of one Gram": [
+        Kronecker([Dense(np.repeat(0.3 * np.eye(4), 4, axis=0)), total(3)]),
+        Kronecker([Identity(4), Identity(3)]),
+    ],
 }
 
 
