@@ -3,19 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+from typing import Any, Generic, SupportsFloat, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation
+from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, check_allocation
 from strategies.operators.base.validation import densified, plain_array
 
-if TYPE_CHECKING:
-    from strategies.operators.base.operator import Operator
-
 Places: TypeAlias = "int | slice | Sequence[int] | Integers"
+Matrix = TypeVar("Matrix", bound="MatrixFace[Any]")
 
 WHOLE_ROWS, WHOLE_COLUMNS = 16, 24  # up to which a matrix is printed whole
 CORNER_ROWS, CORNER_COLUMNS = 4, 5  # of each corner of a larger one
@@ -24,8 +22,8 @@ MOST_CELLS = 2**62  # or rows, of which a corner is looked up by number
 DIGITS = 4
 
 
-class MatrixFace(ABC):
-    """The manners of a matrix, all of them by its shape, its action and its explicit forms."""
+class MatrixFace(ABC, Generic[Matrix]):
+    """The manners of a matrix, by its shape, its action and its explicit forms."""
 
     ndim = 2
     dtype = np.dtype(np.float64)
@@ -35,38 +33,78 @@ class MatrixFace(ABC):
     def shape(self) -> tuple[int, int]:
         """Rows and columns as exact Python integers (columns may exceed 2**63)."""
 
+    @property
+    @abstractmethod
+    def prefers_sparse(self) -> bool:
+        """Whether the CSR form is the cheaper explicit form."""
+
+    @abstractmethod
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+
+    @abstractmethod
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+
+    @abstractmethod
+    def compact(self) -> Any:
+        """Return the cheaper explicit form."""
+
+    @abstractmethod
+    def columns(self, cells: Integers) -> sparse.csr_array:
+        """Return the columns at the given cells."""
+
+    @abstractmethod
+    def take_rows(self, rows: Longs) -> Matrix:
+        """Return the rows of some numbers."""
+
+    @abstractmethod
+    def scaled_by(self, number: SupportsFloat) -> Matrix:
+        """Return the matrix times a number; an integer keeps integers exact."""
+
+    @abstractmethod
+    def matmat(self, right: Numbers) -> Array:
+        """Return ``A @ right`` for an (n,) vector or an (n, j) array."""
+
+    @abstractmethod
+    def rmatmat(self, left: Numbers) -> Array:
+        """Return ``A.T @ left`` for an (m,) vector or an (m, j) array."""
+
+    @abstractmethod
+    def _explicit(self, form: Form) -> Matrix: ...
+
     def __len__(self) -> int:
         return self.shape[0]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
         """Return the entries, refused above the memory cap."""
-        return np.array(self._own.to_dense(), dtype=dtype, copy=copy or None)
+        return np.array(self.to_dense(), dtype=dtype, copy=copy or None)
 
     def toarray(self) -> Array:
         """Return the entries as an ndarray, as SciPy's sparse arrays do: `to_dense`."""
-        return self._own.to_dense()
+        return self.to_dense()
 
     def tocsr(self) -> sparse.csr_array:
         """Return the entries in CSR form: `to_sparse`."""
-        return self._own.to_sparse()
+        return self.to_sparse()
 
     @property
     def nnz(self) -> int:
         """Entries that are not 0, counted over an explicit form below the memory cap."""
-        form: Any = self._own.compact()
+        form: Any = self.compact()
         return int(np.count_nonzero(form) if isinstance(form, np.ndarray) else form.count_nonzero())
 
     def matvec(self, right: ArrayLike) -> Array:
         """Return ``A @ right`` for a vector, as `scipy.sparse.linalg.aslinearoperator` asks."""
-        return self._own.matmat(np.asarray(right).reshape(-1))
+        return self.matmat(np.asarray(right).reshape(-1))
 
     def rmatvec(self, left: ArrayLike) -> Array:
         """Return ``A.T @ left`` for a vector."""
-        return self._own.rmatmat(np.asarray(left).reshape(-1))
+        return self.rmatmat(np.asarray(left).reshape(-1))
 
     # Parts ----------------------------------------------------------------------------------
 
-    def __getitem__(self, key: "Places | tuple[Places, Places]") -> "Operator | Array | float":
+    def __getitem__(self, key: "Places | tuple[Places, Places]") -> Matrix | Array | float:
         """Return rows, columns or entries.
 
         ``A[i]`` is row i as an ndarray, below the memory cap. ``A[[i, j]]``, ``A[2:5]`` and a mask
@@ -80,11 +118,7 @@ class MatrixFace(ABC):
         if len(key) != 2:
             raise IndexError(f"{len(key)} indices: expected one for rows and one for cells.")
         rows, cells = key
-        taken = (
-            self._own
-            if _is_everything(rows)
-            else self._own.take_rows(*_one_or_more(rows, self.shape[0]))
-        )
+        taken = self if _is_everything(rows) else self.take_rows(*_one_or_more(rows, self.shape[0]))
         if _is_everything(cells):
             return self._rows_at(rows)
         places = _places(cells, self.shape[1], "cell")
@@ -101,56 +135,56 @@ class MatrixFace(ABC):
         for row in range(len(self)):
             yield self._row(row)
 
-    def _rows_at(self, key: Places) -> "Operator | Array":
+    def _rows_at(self, key: Places) -> Matrix | Array:
         places = _places(key, self.shape[0], "row")
-        return self._row(int(places)) if places.ndim == 0 else self._own.take_rows(places)
+        return self._row(int(places)) if places.ndim == 0 else self.take_rows(places)
 
     def _row(self, row: int) -> Array:
         check_allocation(f"row {row} (A[[{row}]] keeps its structure)", (self.shape[1],))
-        entries: Array = self._own.take_rows(np.array([row])).to_dense()[0]
+        entries: Array = self.take_rows(np.array([row])).to_dense()[0]
         return entries
 
     # Arithmetic -----------------------------------------------------------------------------
 
-    def __mul__(self, number: SupportsFloat) -> "Operator":
+    def __mul__(self, number: SupportsFloat) -> Matrix:
         """Return the matrix times a number; ``@`` is the product of matrices."""
         if np.ndim(number) or isinstance(number, MatrixFace):  # type: ignore[arg-type]
             return NotImplemented
-        return self._own.scaled_by(number)
+        return self.scaled_by(number)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, number: SupportsFloat) -> "Operator":
+    def __truediv__(self, number: SupportsFloat) -> Matrix:
         if np.ndim(number) or isinstance(number, MatrixFace):  # type: ignore[arg-type]
             return NotImplemented
-        return self._own.scaled_by(1.0 / float(number))
+        return self.scaled_by(1.0 / float(number))
 
-    def __neg__(self) -> "Operator":
-        return self._own.scaled_by(-1)
+    def __neg__(self) -> Matrix:
+        return self.scaled_by(-1)
 
-    def __add__(self, other: "Operator | ArrayLike | sparse.sparray") -> "Operator":
+    def __add__(self, other: "Matrix | ArrayLike | sparse.sparray") -> Matrix:
         """Return the sum: twice itself by a weight, others entry by entry below the memory cap."""
-        return self._own.scaled_by(2) if other is self else self._sum(other, 1.0)
+        return self.scaled_by(2) if other is self else self._sum(1.0, other, 1.0)
 
-    def __radd__(self, other: "ArrayLike | sparse.sparray") -> "Operator":
-        return self._sum(other, 1.0)
+    def __radd__(self, other: "ArrayLike | sparse.sparray") -> Matrix:
+        return self._sum(1.0, other, 1.0)
 
-    def __sub__(self, other: "Operator | ArrayLike | sparse.sparray") -> "Operator":
-        return self._sum(other, -1.0)
+    def __sub__(self, other: "Matrix | ArrayLike | sparse.sparray") -> Matrix:
+        return self._sum(1.0, other, -1.0)
 
-    def __rsub__(self, other: "ArrayLike | sparse.sparray") -> "Operator":
-        return self._own.scaled_by(-1)._sum(other, 1.0)
+    def __rsub__(self, other: "ArrayLike | sparse.sparray") -> Matrix:
+        return self._sum(-1.0, other, 1.0)
 
-    def _sum(self, other: Any, sign: float) -> "Operator":
-        theirs = other.compact() if isinstance(other, MatrixFace) else other  # type: ignore[attr-defined]
+    def _sum(self, weight: float, other: Any, sign: float) -> Matrix:
+        theirs = other.compact() if isinstance(other, MatrixFace) else other
         if not sparse.issparse(theirs):
             theirs = plain_array("other", theirs)
         if theirs.shape != self.shape:
             raise ValueError(f"other has shape {theirs.shape}: expected {self.shape}.")
-        both = sparse.issparse(theirs) and self._own.prefers_sparse
+        both = sparse.issparse(theirs) and self.prefers_sparse
         check_allocation("a sum of matrices", (1,) if both else self.shape)
-        mine = self._own.compact() if both else self._own.to_dense()
-        return self._explicit(mine + sign * (theirs if both else densified(theirs)))
+        mine = self.compact() if both else self.to_dense()
+        return self._explicit(weight * mine + sign * (theirs if both else densified(theirs)))
 
     # Print ----------------------------------------------------------------------------------
 
@@ -179,9 +213,7 @@ class MatrixFace(ABC):
         if m >= MOST_CELLS:
             return []
         rows, cells = _shown(m, WHOLE_ROWS, CORNER_ROWS), _shown(n, WHOLE_COLUMNS, CORNER_COLUMNS)
-        part = self._own.take_rows(
-            np.array([row for row in rows if row is not None], dtype=np.int64)
-        )
+        part = self.take_rows(np.array([row for row in rows if row is not None], dtype=np.int64))
         words = part.row_words()
         kept = np.array([cell for cell in cells if cell is not None], dtype=np.int64)
         entries = densified(part.columns(kept)) if n < MOST_CELLS else np.zeros((len(words), 0))
@@ -200,13 +232,6 @@ class MatrixFace(ABC):
     def row_words(self) -> list[str]:
         """Return what every row asks in words, "" where nobody said."""
         return [""] * len(self)
-
-    @property
-    def _own(self) -> "Operator":
-        return self  # type: ignore[return-value]
-
-    def _explicit(self, form: Any) -> "Operator":
-        raise NotImplementedError
 
 
 def _is_everything(key: object) -> bool:

@@ -61,7 +61,7 @@ def cached_per_value(
     return found
 
 
-class Operator(MatrixFace):
+class Operator(MatrixFace["Operator"]):
     """A real matrix known by its action.
 
     Subclasses are frozen dataclasses. Columns are the cells of a domain; when the domain is a
