@@ -43,14 +43,14 @@ from strategies.search.select import SmallestBudget, select, smallest_budget
 if TYPE_CHECKING:
     from strategies.allocation.allocate import Allocation as Allocation
     from strategies.allocation.allocate import allocate as allocate
-    from strategies.operator_files.matrix_files import load as load
-    from strategies.operator_files.matrix_files import save as save
+    from strategies.problem.matrix_files import load as load
+    from strategies.problem.matrix_files import save as save
 
 LATER = {
     "Allocation": "strategies.allocation.allocate",
     "allocate": "strategies.allocation.allocate",
-    "load": "strategies.operator_files.matrix_files",
-    "save": "strategies.operator_files.matrix_files",
+    "load": "strategies.problem.matrix_files",
+    "save": "strategies.problem.matrix_files",
 }
 """Names whose rooms are loaded when they are first used."""
 
