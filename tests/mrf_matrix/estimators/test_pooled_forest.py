@@ -19,7 +19,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.shared import asked_data, plan_fit
 from mrf_matrix.estimators.shared.spending import Bill
 from mrf_matrix.kinds import labels, tables
-from mrf_matrix.kinds.model import report_of
+from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
@@ -326,7 +326,7 @@ def test_the_report_is_that_of_both_parts():
     model = pooled().fit(X, Y)
     report, told, plan = model.privacy_report_, model.transcript_, model.plan_
     of_tree, of_tables = (
-        report_of(kind, part, replace(told, outcomes=outcomes))
+        Model(kind, part, replace(told, outcomes=outcomes), None).report
         for kind, part, outcomes in (
             (labels.LABELS, plan.tree, told.outcomes[:2]),
             (tables.TABLES, plan.tables, told.outcomes[2:]),

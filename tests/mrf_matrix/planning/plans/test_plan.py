@@ -62,6 +62,7 @@ SELDOM = {
     "oblique_residuals": set(),
     "product_marginals": set(),
     "joint_tables": set(),
+    "weighted_kronecker": set(),
     "path_optimal": set(),
     "leaves": {("batch", "rho")},
     "residual_marginals": {("matrix", "rho"), ("batch", "rho")},
