@@ -63,7 +63,7 @@ def reached_beside_ones(grams: Sequence[Array]) -> Array | None:
         return None
     inner = vectors[:, kept] - vectors[:, kept].mean(axis=0)
     left, lengths, _ = linalg.svd(inner, full_matrices=False)
-    return np.asarray(left[:, lengths > 0.5])
+    return np.asarray(left[:, : max(1, np.count_nonzero(lengths > 0.5))])
 
 
 def residual_basis(weights: Array, reached: Array | None) -> Array:

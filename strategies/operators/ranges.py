@@ -8,7 +8,7 @@ from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import Array, Longs, Real, check_allocation
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.recovery import Factors
+from strategies.operators.base.recovery import Factors, factored_trace
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered_sums import PrefixSums
@@ -225,7 +225,7 @@ def sums_from_cells(cuts: Array) -> Array:
 def ranges_error(factors: Factors, ranges: Ranges) -> float:
     """Return ``tr(G (AᵀA)⁺)`` by the inverse of one triangle: sums of squares of differences."""
     if factors.basis is not None or factors.triangle.ndim == 1 or factors.is_lower:
-        return factors.gram_trace(ranges.gram_dense())
+        return factored_trace(ranges, factors, ranges.gram_dense())
     inverse, info = linalg.lapack.dtrtri(factors.triangle.T, lower=1)  # as it lies in memory
     if info != 0:
         raise linalg.LinAlgError("a triangle is singular: expected a strategy of full rank.")

@@ -71,6 +71,14 @@ class Factors:
     basis: Array | None = None  # (n, r): V; None for the identity, when A has full column rank
     is_lower: bool = False  # whether R is a lower triangle
 
+    @property
+    def keeps_digits(self) -> bool:
+        """Whether A has full column rank, and a condition whose square leaves a Gram its digits."""
+        if self.basis is not None:
+            return False
+        upper = self.triangle.T if self.is_lower else self.triangle
+        return bool(linalg.lapack.dtrcon(upper)[0] ** 2 > WELL_CONDITIONED)
+
     def row_errors(self, rows: Array) -> Array:
         """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""
         solved = self.coordinates(rows)
@@ -229,8 +237,11 @@ def general_error_trace(workload: Operator, matrix: Operator) -> float:
 
 
 def factored_trace(workload: Operator, factors: Factors, gram: Array) -> float:
-    """Return ``||W A⁺||_F²`` from a Gram; from rows where some may lie outside the row space."""
-    if factors.basis is None or not (workload.prefers_sparse or fits(workload.shape)):
+    """Return ``||W A⁺||_F²`` from a Gram where it keeps its digits, and all rows have an answer.
+
+    From the rows elsewhere, unless they do not fit.
+    """
+    if factors.keeps_digits or not (workload.prefers_sparse or fits(workload.shape)):
         return factors.gram_trace(gram)
     return float(explicit_row_errors(workload, factors).sum())
 

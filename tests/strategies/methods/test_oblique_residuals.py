@@ -362,6 +362,13 @@ def test_odd_unions_are_served_as_the_dense_matrix_says(name: str, objective: st
         assert 0 < found.lower_bound <= found.loss
 
 
+def test_rows_next_to_a_total_have_a_bound() -> None:
+    rows = Dense([[1e6, 1e6, 1e6], [0.0, 0.0, 2.0]])
+    workload = Stack([Kronecker([rows, PrefixSums(4)]), Kronecker([total(3), Identity(4)])])
+    found = select(workload, "l2", "gaussian_optimal", random_state=0)
+    assert 0.99 * found.loss <= found.lower_bound <= found.loss
+
+
 def test_sensitivities_of_large_integers_are_exact() -> None:
     """Squares beyond 64 bits are summed as Python integers, at the worst code of each attribute."""
     large = 2**40 + 1
