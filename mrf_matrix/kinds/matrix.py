@@ -358,7 +358,7 @@ def model_of_release(
 
     Raises RowSpaceError if the release does not determine some leaf.
     """
-    kind, rounded = kind_of("training", voting=voting), release.mechanism.rounded
+    kind, rounded = kind_of("matrix", voting=voting), release.mechanism.rounded
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     queries, often, _ = distinct_queries([whole], public_queries(domain, 1))
     workload = kind.workload(whole, queries)

@@ -76,6 +76,10 @@ class MatrixFace(ABC, Generic[Matrix]):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __bool__(self) -> bool:
+        """Return True: what is asked of a value is whether there is one."""
+        return True
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
         """Return the entries, refused above the memory cap."""
         return np.array(self.to_dense(), dtype=dtype, copy=copy or None)
