@@ -316,7 +316,7 @@ def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) ->
 def table_design(problem: Problem, work: float) -> Design | None:
     """Return the frames that some seconds of the reference machine find, None without tables."""
     union = problem_union(problem)
-    if union is None or not (problem.is_total or rows_fit(problem, union)):
+    if union is None or not rows_fit(problem, union):
         return None
     if problem not in _CLIMBS:
         _CLIMBS[problem] = TotalClimb(union) if problem.is_total else LargestClimb(union)
@@ -328,9 +328,10 @@ def table_design(problem: Problem, work: float) -> Design | None:
 
 
 def rows_fit(problem: Problem, union: TableUnion) -> bool:
-    """Tell whether the largest error is one of single rows that are few enough to list."""
+    """Tell whether the error is a total, or of single rows that are few enough to list."""
     rows = sum(kind.rows.shape[0] for kinds in union.kinds for kind in kinds)
-    return problem.aim.groups is None and fits((rows, max(union.sizes)), 64)
+    single = problem.aim.groups is None and fits((rows, max(union.sizes)), 64)
+    return problem.is_total or single
 
 
 def tables_bound(problem: Problem, work: float) -> float:

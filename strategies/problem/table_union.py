@@ -123,8 +123,6 @@ class TableUnion:
 def table_union(workload: Operator, is_total: bool = True) -> TableUnion | None:
     """Read a workload as a union of tables, None where it is none or too large.
 
-    For the largest error the longest counts of rows that are multiples of the total.
-
     >>> from strategies.operators import Identity, Kronecker, PrefixSums, Stack
     >>> one, two = PrefixSums(3), Identity(2)
     >>> union = table_union(Stack([Kronecker([one, two]), Kronecker([PrefixSums(3), two])]))
@@ -174,7 +172,7 @@ def _numbered(
 def distinct_kinds(factors: Sequence[Operator], is_total: bool) -> list[Kind]:
     """Return the kind of every factor: number -1 for multiples of the total, else by its Gram.
 
-    Totals depend on Grams alone. For the largest error equal rows are told by a random sum of each.
+    For the largest error by its rows too, told by a random sum of each; of multiples the longest.
     """
     numbers: dict[tuple[bytes, ...], int] = {}
     result = []

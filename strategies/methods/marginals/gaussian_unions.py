@@ -51,9 +51,7 @@ def frame_rows(frame: Frame, is_moving: bool) -> Dense:
 def frames_apply(problem: Problem) -> bool:
     """Tell whether the workload is a union of products that are not all plain tables."""
     union = problem_union(problem)
-    if union is None or not frames_fit(union):
-        return False
-    return problem.is_total or rows_fit(problem, union)
+    return union is not None and frames_fit(union) and rows_fit(problem, union)
 
 
 @factory

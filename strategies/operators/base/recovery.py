@@ -74,10 +74,8 @@ class Factors:
     @property
     def keeps_digits(self) -> bool:
         """Whether A has full column rank, and a condition whose square leaves a Gram its digits."""
-        if self.basis is not None:
-            return False
         upper = self.triangle.T if self.is_lower else self.triangle
-        return bool(linalg.lapack.dtrcon(upper)[0] ** 2 > WELL_CONDITIONED)
+        return self.basis is None and bool(linalg.lapack.dtrcon(upper)[0] ** 2 > WELL_CONDITIONED)
 
     def row_errors(self, rows: Array) -> Array:
         """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""
@@ -111,12 +109,9 @@ class Factors:
     def gram_trace(self, gram: Array) -> float:
         """Return ``tr(G (AᵀA)⁺)`` for a workload's Gram G (n, n), containment checked."""
         inner = gram if self.basis is None else self.basis.T @ gram @ self.basis
-        self._check(float(np.trace(gram)), float(np.trace(inner)))
+        total = float(np.trace(gram))
+        check_contained(max(total - float(np.trace(inner)), 0.0), total)
         return float(np.trace(self._solve(self._solve(inner).T)))
-
-    def _check(self, total: float, inside: float) -> None:
-        if self.basis is not None:
-            check_contained(max(total - inside, 0.0), total)
 
     def _solve(self, right: Array) -> Array:
         """Return ``R^-T right``."""
