@@ -39,8 +39,8 @@ def plan_of_claim(
 
     Raises ValueError if a parameter is invalid, or the domain does not suit the kind.
     """
-    k, records = domain.required_target().size, public_records(n_records)
     budgets = claiming_budgets(epsilon, delta, rho)
+    k, records = domain.required_target().size, public_records(n_records)
     known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
     if kind == "auto":
         return private_plan(domain, list(budgets), **known)
