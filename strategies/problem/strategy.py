@@ -178,7 +178,7 @@ class Strategy:
         >>> abs(back).round(6)
         array([[1. , 0. ],
                [0.5, 0.5]])
-        >>> float((back**2).sum().round(9)), found.error
+        >>> round(float((back**2).sum()), 9), round(found.error, 9)
         (1.5, 1.5)
         """
         asked = as_operator(workload, "workload")

@@ -190,7 +190,7 @@ def test_copies_say_the_same_and_clones_are_unfitted(kind):
     assert not hasattr(clone(model), "privacy_report_")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_a_parameter_changed_after_the_fit_changes_nothing(kind, tmp_path):
     model, codes, _ = fitted(kind)
     before = said(model, codes), model.privacy_report_

@@ -31,7 +31,7 @@ SEARCH = {
     "space": {"max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]},
 }
 STUDY = {
-    "methods": ["matrix", "naive_bayes"],
+    "kind": ["matrix", "naive_bayes"],
     "n_trees": 4,
     "max_depth": 2,
     "epsilons": [1.0],
