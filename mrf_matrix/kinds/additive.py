@@ -50,6 +50,7 @@ class Additive(Kind):
 
     name: ClassVar[str] = "additive"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"orders", "even_records"})
+    models_noise: ClassVar[bool] = True
 
     def learn(self, plan: ResidualPlan, curator: Curator) -> AnyPosterior:
         """Take every step; a later one asks for what earlier ones leave unexplained."""

@@ -73,6 +73,7 @@ class Labels(Kind):
 
     name: ClassVar[str] = "labels"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"cuts"})
+    models_noise: ClassVar[bool] = True
 
     def learn(self, plan: LabelPlan, curator: Curator) -> LabelPosterior:
         """Draw a tree in its rounds, count its cells, and say what labels and counts imply."""

@@ -159,7 +159,6 @@ class Matrix(Kind):
     structure_keys: ClassVar[frozenset[str]] = frozenset(
         {"allocation", "voting", "shrinkage", "ensembles"}
     )
-    models_noise: ClassVar[bool] = False
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""

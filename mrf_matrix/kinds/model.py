@@ -59,7 +59,7 @@ class Kind(ABC):
     name: ClassVar[str]
     structure_keys: ClassVar[frozenset[str]]
     settings: ClassVar[int] = 1
-    models_noise: ClassVar[bool] = True
+    models_noise: ClassVar[bool] = False
 
     @property
     def estimator(self) -> str:

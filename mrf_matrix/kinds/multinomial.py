@@ -167,7 +167,6 @@ class Multinomial(Kind):
 
     name: ClassVar[str] = "multinomial"
     structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {"label_score"}
-    models_noise: ClassVar[bool] = False
 
     @property
     def estimator(self) -> str:

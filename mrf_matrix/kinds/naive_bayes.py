@@ -88,7 +88,6 @@ class NaiveBayes(Kind):
 
     name: ClassVar[str] = "naive_bayes"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"alpha"})
-    models_noise: ClassVar[bool] = False
 
     def learn(self, plan: NaiveBayesPlan, curator: Curator) -> NaiveBayesPosterior:
         """Measure, and take the counts as they are."""

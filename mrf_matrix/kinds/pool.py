@@ -30,6 +30,7 @@ class Pool(Kind):
 
     name: ClassVar[str] = "pool"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"tree", "beside", "tables"})
+    models_noise: ClassVar[bool] = True
 
     def learn(self, plan: PooledPlan, curator: Curator) -> PooledPosterior:
         """Learn both, one after the other, and pool what they imply."""

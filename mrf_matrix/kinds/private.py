@@ -140,6 +140,7 @@ class Private(Kind):
 
     name: ClassVar[str] = "auto"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"balance", "screening", "forest"})
+    models_noise: ClassVar[bool] = True
 
     def learn(self, plan: PrivateSteps, curator: Curator) -> Any:
         """Make the choices, and learn the forest that they pick."""

@@ -48,6 +48,7 @@ class Tables(Kind):
 
     name: ClassVar[str] = "tables"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"blocks", "weights"})
+    models_noise: ClassVar[bool] = True
 
     def learn(self, plan: Plan, curator: Curator) -> ProductPosterior:
         """Measure, and fit what the tables imply."""

@@ -95,7 +95,6 @@ class TwoStage(Kind):
     structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {
         "parts", "share", "voting", "method", "strategy",
     }  # fmt: skip
-    models_noise: ClassVar[bool] = False
 
     def learn(self, plan: TwoStagePlan, curator: Curator) -> TwoStagePosterior:
         """Choose the structure, measure its leaves, and answer them from the release."""

@@ -149,9 +149,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
     """Return strengths of the strongest terms, and the effects of the strongest attributes."""
     posterior = getattr(model, "posterior_", None)
     if posterior is None:
-        return Section(
-            STRENGTH_TITLE, ("This kind of model votes by trees: it has no effect a attribute.",)
-        )
+        return Section(STRENGTH_TITLE, ("This kind of model does not add effects of attributes.",))
     classes: list[Hashable] = model.classes_.tolist()
     if isinstance(posterior, LabelPosterior):
         tree: Any = posterior.partition

@@ -149,7 +149,7 @@ class Strategy:
                [ 0.5, -0.5]])
         """
         m, n = self.matrix.shape
-        check_allocation("the pseudo-inverse of matrix", (n, m))
+        check_allocation("the pseudo-inverse of matrix", (max(n, m), m))
         return Dense(self.matrix.least_squares(np.eye(m)))
 
     def reconstruction(self, workload: object) -> Operator:
@@ -183,7 +183,7 @@ class Strategy:
         """
         asked = as_operator(workload, "workload")
         m = self.matrix.shape[0]
-        check_allocation("W A⁺", (asked.shape[0], m))
+        check_allocation("W A⁺", (max(asked.shape[0], m), m))
         errors_of_rows(asked, self.matrix)  # refuses rows that it does not determine
         return Dense(estimate(asked, self.matrix, np.eye(m)))
 
@@ -339,8 +339,9 @@ def _(matrix: Weighted) -> tuple[Operator, int]:
     if not (own or power):
         return matrix, 0
     weights = over(matrix.row_weights, own)
-    scaled = Scaled(weights.item(), inner) if len(weights) == 1 else RowScaled(weights, inner)
-    return scaled, own + power
+    if isinstance(matrix, RowScaled):  # a structure made of one keeps its rules
+        return replace(matrix, weights=weights, inner=inner), own + power
+    return Scaled(weights.item(), inner), own + power
 
 
 @in_unit.register

@@ -21,7 +21,10 @@ def asked_data(plan: Any, given: PrivateData) -> Any:
 
     Raises TypeError, ValueError if the data cannot serve it.
     """
-    raise TypeError(f"plan is of type {type(plan).__name__}: expected a plan of one forest.")
+    raise TypeError(
+        f"plan is of type {type(plan).__name__}: expected a plan of ours, or one that "
+        f"mrf_matrix.estimators.shared.asked_data.asked_data is registered for."
+    )
 
 
 @asked_data.register

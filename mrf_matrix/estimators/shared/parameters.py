@@ -135,12 +135,6 @@ class ReleaseParameters:
 
     Attributes
     ----------
-    domain_ : Domain
-        The domain in use.
-    classes_ : ndarray of shape (k,)
-        The public classes, sorted.
-    n_features_in_ : int
-        Number of features seen by `fit`.
     privacy_report_ : PrivacyReport
         What is claimed, under which relation, with which noise.
     """

@@ -74,7 +74,8 @@ def release_seconds(plan: object) -> float:
     Raises TypeError if it is no plan.
     """
     raise TypeError(
-        f"plan is of type {type(plan).__name__}: expected a plan, of a forest or of its tables."
+        f"plan is of type {type(plan).__name__}: expected a plan of ours, or one that array_sizes "
+        f"and release_seconds of mrf_matrix.planning.plans.cost are registered for."
     )
 
 
@@ -180,7 +181,8 @@ def array_sizes(plan: object) -> Sizes:
     Raises TypeError if it is no plan.
     """
     raise TypeError(
-        f"plan is of type {type(plan).__name__}: expected a plan, of a forest or of its tables."
+        f"plan is of type {type(plan).__name__}: expected a plan of ours, or one that array_sizes "
+        f"and release_seconds of mrf_matrix.planning.plans.cost are registered for."
     )
 
 

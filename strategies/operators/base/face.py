@@ -18,7 +18,8 @@ Matrix = TypeVar("Matrix", bound="MatrixFace[Any]")
 WHOLE_ROWS, WHOLE_COLUMNS = 16, 24  # up to which a matrix is printed whole
 CORNER_ROWS, CORNER_COLUMNS = 4, 5  # of each corner of a larger one
 GAP = "…"
-MOST_CELLS = 2**62  # or rows, of which a corner is looked up by number
+MOST_HELD = 2**24  # numbers that are made to look at a corner
+MOST_CELLS = 2**62  # that have numbers
 DIGITS = 4
 
 
@@ -212,26 +213,39 @@ class MatrixFace(ABC, Generic[Matrix]):
         return f"<table><caption>{escape(repr(self))}</caption>{body}</table>"
 
     def shown_rows(self) -> list[list[str]]:
-        """Return what is printed: numbers of rows, entries, and the rows in words."""
+        """Return what is printed: numbers of rows, entries, and the rows in words.
+
+        Nothing where entries cannot be looked up one by one.
+        """
         m, n = self.shape
-        if m >= MOST_CELLS:
-            return []
         rows, cells = _shown(m, WHOLE_ROWS, CORNER_ROWS), _shown(n, WHOLE_COLUMNS, CORNER_COLUMNS)
-        part = self.take_rows(np.array([row for row in rows if row is not None], dtype=np.int64))
-        words = part.row_words()
-        kept = np.array([cell for cell in cells if cell is not None], dtype=np.int64)
-        entries = densified(part.columns(kept)) if n < MOST_CELLS else np.zeros((len(words), 0))
-        cells = cells if n < MOST_CELLS else [None]
-        lines, at = [], 0
+        kept = [row for row in rows if row is not None]
+        entries = self._corner(kept, [cell for cell in cells if cell is not None])
+        if entries is None:
+            return []
+        told = iter(zip(entries.tolist(), self.take_rows(np.array(kept)).row_words(), strict=True))
+        lines = []
         for row in rows:
             if row is None:
                 lines.append([GAP, *(GAP for _ in cells), ""])
                 continue
-            values = iter(entries[at].tolist())
+            numbers, words = next(told)
+            values = iter(numbers)
             shown = [GAP if cell is None else f"{next(values):.{DIGITS}g}" for cell in cells]
-            lines.append([str(row), *shown, words[at]])
-            at += 1
+            lines.append([str(row), *shown, words])
         return lines
+
+    def _corner(self, rows: list[int], cells: list[int]) -> Array | None:
+        """Return some entries: by a product where that is small, else by columns; or None."""
+        m, n = self.shape
+        if max(m, n) * len(rows) <= MOST_HELD:
+            single = np.zeros((m, len(rows)))
+            single[rows, np.arange(len(rows))] = 1.0
+            return self.rmatmat(single)[cells].T + 0.0  # no -0
+        if m > MOST_HELD or n > MOST_CELLS or not self.prefers_sparse:
+            return None
+        part = self.take_rows(np.array(rows)).columns(np.array(cells))
+        return np.asarray(densified(part), dtype=np.float64)
 
     def row_words(self) -> list[str]:
         """Return what every row asks in words, "" where nobody said."""

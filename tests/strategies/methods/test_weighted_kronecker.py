@@ -127,3 +127,12 @@ def test_what_cannot_be_taken_back_is_refused(weights, factors, told):
 def test_other_workloads_are_refused(workload):
     with pytest.raises(ValueError, match="cannot serve"):
         select(workload, "l2", method="weighted_kronecker")
+
+
+def test_a_loss_is_that_of_every_multiple():
+    workload = SMALL["unlike sizes"]
+    found = select(workload, "l2", method="weighted_kronecker", time_limit=0.1, random_state=0)
+    weights = found.matrix.weights
+    for power in (-400, 400):
+        scaled = WeightedKronecker(np.ldexp(weights, power), found.matrix.inner)
+        assert strategies.evaluate(workload, scaled, "l2").loss == pytest.approx(found.loss)

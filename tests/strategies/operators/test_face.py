@@ -111,6 +111,24 @@ def test_beyond_memory_rows_and_corners_still_show() -> None:
     assert ops.Identity(2**100)  # a value is there, whatever its length
 
 
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        ops.PrefixSums(10**6),
+        ops.AllRanges(10**5),
+        ops.Identity(10**9),
+        ops.Marginals((10,) * 20, [(0, 1), (3,)], [1, 2]),
+        ops.Kronecker([ops.PrefixSums(1000)] * 3).T,
+        ops.Stack([ops.Identity(10**7), ops.PrefixSums(10**7)]),
+        ops.PrefixSums(10**6)[[5]],
+    ],
+    ids=repr,
+)
+def test_what_is_too_large_to_look_at_is_still_named(matrix: ops.Operator) -> None:
+    assert str(matrix).splitlines()[0] == repr(matrix)
+    assert "-0" not in str(-ops.Identity(3))
+
+
 def test_sums_below_a_cap_are_of_sparse_entries() -> None:
     with memory_cap(10**5):
         both = ops.Identity(2000) + sparse.eye_array(2000)
