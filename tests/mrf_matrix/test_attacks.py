@@ -39,9 +39,8 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
 )
 from mrf_matrix.federated import run_federation
-from mrf_matrix.forests import Forest
+from mrf_matrix.forests import BlockTrees, Forest
 from mrf_matrix.forests.nodes import ARRAYS
-from mrf_matrix.forests.sources.block_trees import BlockTrees
 from mrf_matrix.mechanisms import ApproximateDP, Quorum, calibrate, count_cells
 from mrf_matrix.reports import model_report
 from mrf_matrix.streams import count_leaves

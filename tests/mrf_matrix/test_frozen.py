@@ -33,12 +33,12 @@ from mrf_matrix import (
     MultinomialForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    Provenance,
     SubsampleAggregateClassifier,
     load_dataset,
     plan,
 )
 from mrf_matrix.base.kept import kept_draws
-from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,

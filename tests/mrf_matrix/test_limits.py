@@ -10,9 +10,9 @@ import pytest
 import strategies
 from mrf_matrix import ZCDP, Domain, PureDP, RandomTrees, path_matrix, plan
 from mrf_matrix.mechanisms import calibrate
+from mrf_matrix.planning import ExpectedLoss
 from mrf_matrix.planning.search import design_trials
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
-from mrf_matrix.planning.search.objectives import ExpectedLoss
 from mrf_matrix.study import compare, reliability
 
 SMALL = Domain.from_sizes([2, 3, 2], n_classes=2)

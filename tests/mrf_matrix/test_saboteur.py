@@ -35,10 +35,13 @@ from mrf_matrix.base import kept as kept_in
 from mrf_matrix.base.kept import Choice
 from mrf_matrix.cli import paid_release
 from mrf_matrix.cli.main import main
-from mrf_matrix.estimators import MultinomialMatrixForestClassifier, PosteriorForestClassifier
-from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
-from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
+from mrf_matrix.estimators import (
+    LabelTreeClassifier,
+    MultinomialMatrixForestClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.ledger.file import FileStore
 from mrf_matrix.mechanisms.ledger.store import MemoryStore

@@ -18,11 +18,10 @@ from mrf_matrix.domain import domain as domains
 from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.federated import runner
 from mrf_matrix.kinds import matrix as matrix_kind
-from mrf_matrix.mechanisms import CellCounts, Release
+from mrf_matrix.mechanisms import CellCounts, NoNoise, Release
 from mrf_matrix.mechanisms.ledger import ledger as ledgers
 from mrf_matrix.mechanisms.measurement import measure as measuring
 from mrf_matrix.mechanisms.measurement import mechanism as calibration
-from mrf_matrix.mechanisms.noise.law import NoNoise
 from mrf_matrix.mechanisms.statement import Claim
 
 

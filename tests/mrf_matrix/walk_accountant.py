@@ -15,11 +15,16 @@ import numpy as np
 from mrf_matrix import PrivacyLedger, Provenance, PureDP
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.mechanisms import CellCounts, LeafCounts
+from mrf_matrix.mechanisms import (
+    CellCounts,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    LeafCounts,
+    NoNoise,
+    SharedDiscreteLaplace,
+)
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
-from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace, SampledLaw
-from mrf_matrix.mechanisms.noise.law import NoNoise
-from mrf_matrix.mechanisms.noise.shared import SharedDiscreteLaplace
+from mrf_matrix.mechanisms.noise.discrete import SampledLaw
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.study import PrivateEvaluation
 

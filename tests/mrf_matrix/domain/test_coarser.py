@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain
+from mrf_matrix.domain import DomainError
 from mrf_matrix.domain.attribute import MOST_BINS, coarser_codes
-from mrf_matrix.domain.errors import DomainError
 
 
 def of_kind(kind, n, missing):

@@ -7,7 +7,8 @@ from math import inf, nan, sqrt
 import numpy as np
 import pytest
 
-from mrf_matrix.error import direct_error, expected_error
+from mrf_matrix import expected_error
+from mrf_matrix.error import direct_error
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     BudgetError,

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mrf_matrix.error import expected_error, smallest_release_budget
+from mrf_matrix import expected_error
+from mrf_matrix.error import smallest_release_budget
 from mrf_matrix.error.expected_error import rounded_up
 from strategies import smallest_budget
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
-from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
-from mrf_matrix.mechanisms.measurement.mechanism import calibrate
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
 
 LEAVES, CLASSES, RECORDS = 2, 3, 4
 PLACES = list(product(range(LEAVES), range(CLASSES)))

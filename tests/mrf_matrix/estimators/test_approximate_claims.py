@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from sklearn.base import clone
 
 import strategies
-from mrf_matrix import Domain, PrivacyLedger, estimators, load_model, save_model
+from mrf_matrix import Domain, PrivacyLedger, estimators, expected_error, load_model, save_model
 from mrf_matrix.cli.main import main
-from mrf_matrix.error import direct_error, expected_error
-from mrf_matrix.estimators.design import from_design
+from mrf_matrix.error import direct_error
+from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning import plan, tune

@@ -41,11 +41,11 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    ReleasedClassifier,
     ResidualForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators.prediction import private_prediction
-from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, matrix, multinomial

@@ -13,9 +13,9 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.domain.attribute import MOST_BINS
-from mrf_matrix.forests.sources.block_trees import BlockTrees
+from mrf_matrix.forests import BlockTrees
 from mrf_matrix.streams import count_leaves, partial_counts
-from mrf_matrix.study.effects import effect
+from mrf_matrix.study import effect
 from strategies.operators import memory_cap
 
 N = 600

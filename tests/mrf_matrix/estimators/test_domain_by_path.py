@@ -28,7 +28,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.federated import federate, run_federation
-from mrf_matrix.federated.systems.private_growing import grow_privately
+from mrf_matrix.federated.systems import grow_privately
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees
 from mrf_matrix.study import evaluate

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, Provenance, RandomTrees
-from mrf_matrix.forests.forest import LearnedStructureError
+from mrf_matrix.forests import LearnedStructureError
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.voting.voting import forest_votes, leaf_votes

@@ -8,7 +8,7 @@ from mrf_matrix import Domain, PrivacyLeakWarning, PrivateForestClassifier, load
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.forests.learned import label_tree
 from mrf_matrix.planning.private.pooled_plan import CLEAR_OF_SEVERAL
-from mrf_matrix.study.effects import effect, explained, importance
+from mrf_matrix.study import effect, explained, importance
 
 D, K, N = 11, 6, 900
 DOMAIN = Domain.from_sizes([4] * D, n_classes=K)

@@ -32,7 +32,7 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import LedgerError, count_cells
 from mrf_matrix.mechanisms.ledger.file import FileStore
 from mrf_matrix.mechanisms.ledger.together import charge_together
-from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning import PlanPart
 from strategies.operators import Identity, memory_cap
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)

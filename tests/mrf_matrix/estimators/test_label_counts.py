@@ -16,7 +16,7 @@ from mrf_matrix.kinds.labels import tree_text
 from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.model_sections import labels_section
-from mrf_matrix.study.effects import effect, explained, importance
+from mrf_matrix.study import effect, explained, importance
 
 INFINITE = float("inf")
 SIZES = (4, 3, 5, 2)

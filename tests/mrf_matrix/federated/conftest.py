@@ -7,9 +7,9 @@ pytest.importorskip("cryptography")
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from mrf_matrix.federated import Session
 from mrf_matrix.federated.sums.party import PartyState, party_step, supplied
 from mrf_matrix.federated.sums.server import ServerState, server_next, server_receive
-from mrf_matrix.federated.sums.session import Session
 
 
 class Play:

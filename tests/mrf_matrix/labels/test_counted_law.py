@@ -14,8 +14,7 @@ from scipy.special import softmax
 
 from mrf_matrix.labels.plan import MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_DRAWN, counted_evidence
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
-from mrf_matrix.mechanisms.noise.law import NoNoise
+from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 
 LAWS = {
     "Laplace": DiscreteLaplace(Fraction(8)),

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS
-from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 
 sys.path.insert(0, str(Path(__file__).parent))
 from every_tree import (

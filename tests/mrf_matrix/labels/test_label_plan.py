@@ -27,8 +27,7 @@ from mrf_matrix.labels.plan import (
     most_cuts,
     why_no_labels,
 )
-from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 

@@ -17,8 +17,7 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.labels.plan import label_plan
-from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 
 sys.path.insert(0, str(Path(__file__).parent))
 from every_tree import SIZES, cells, exponential, law, types, with_marks, with_one_more

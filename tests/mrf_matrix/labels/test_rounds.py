@@ -20,8 +20,7 @@ from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import Round
-from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.selection.bits import Bits
 
 sys.path.insert(0, str(Path(__file__).parent))

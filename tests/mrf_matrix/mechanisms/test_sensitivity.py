@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MatrixForestClassifier, load_model, save_model
-from mrf_matrix.error import expected_error
+from mrf_matrix import Domain, MatrixForestClassifier, expected_error, load_model, save_model
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms import NEIGHBORING, as_budget, calibrate, count_cells, measure
 from mrf_matrix.planning import plan
-from mrf_matrix.reports.privacy_report import Measurement
+from mrf_matrix.reports import Measurement
 
 BUDGETS = ({"epsilon": 0.5, "rho": None}, {"epsilon": None, "rho": 0.5})
 MATRIX = np.array([[1.0, 0.3, 0.0], [0.5, 0.7, 1.1], [0.0, 0.25, 1 / 3]])

@@ -14,10 +14,10 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     SubsampleAggregateClassifier,
+    expected_error,
     load_dataset,
 )
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
-from mrf_matrix.error import expected_error
 from mrf_matrix.forests import RandomTrees
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
 from mrf_matrix.planning import plan

@@ -13,8 +13,7 @@ from mrf_matrix.labels.posterior import label_evidence
 from mrf_matrix.posterior import CellShares, LabelPosterior
 from mrf_matrix.posterior import whole_effects as averages
 from mrf_matrix.posterior.whole_effects import averaged
-from strategies.operators import memory_cap
-from strategies.operators.base.arrays import MemoryCapError
+from strategies.operators import MemoryCapError, memory_cap
 
 SIZES = (3, 2, 4, 3)
 CODES = np.array(list(product(*map(range, SIZES))))

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
-from mrf_matrix.mechanisms.measurement.mechanism import calibrate
+from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate, count_cells, measure, reconstruct
 from mrf_matrix.reconstruction import combine, known_totals, pooling, with_known_totals
 from mrf_matrix.reconstruction.pooling import KEPT_STACKS, pool_releases
 from strategies.operators import (

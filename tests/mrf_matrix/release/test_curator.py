@@ -32,7 +32,7 @@ from mrf_matrix.release.curator import Live, PartyReleases, Replay
 from mrf_matrix.release.plan import Deferred, PlanError, StrategyStep
 from mrf_matrix.release.questions import Cells, FewOptions, KeptVotes
 from mrf_matrix.residual.step import ResidualStep
-from mrf_matrix.study.private_evaluation import evaluate
+from mrf_matrix.study import evaluate
 from strategies.operators import Identity
 
 DOMAIN = Domain.from_sizes([3, 2], n_classes=2)

@@ -15,9 +15,10 @@ from mrf_matrix import (
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    Provenance,
     PureDP,
 )
-from mrf_matrix.base.provenance import Provenance, Spending
+from mrf_matrix.base.provenance import Spending
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain
 from mrf_matrix.cli.main import main
-from mrf_matrix.estimators import ResidualForestClassifier
-from mrf_matrix.estimators.design import from_design
+from mrf_matrix.estimators import ResidualForestClassifier, from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.planning.kinds.words import kind_of

@@ -8,8 +8,7 @@ from scipy.stats import chisquare
 
 from mrf_matrix import from_release, path_matrix, plan
 from mrf_matrix.domain import Domain
-from mrf_matrix.federated import federate
-from mrf_matrix.federated.runner import run_federation
+from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.federated.systems import grow_privately, private_growing
 from mrf_matrix.federated.systems.private_growing import LeafSplits, most_splits, party_plans
 from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees

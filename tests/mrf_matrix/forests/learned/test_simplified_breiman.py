@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import SimplifiedBreimanTrees, impure_diameter
+from mrf_matrix.forests import SimplifiedBreimanTrees, impure_diameter, leaf_masks
 from mrf_matrix.forests.learned import simplified_breiman as module
-from mrf_matrix.forests.partition import leaf_masks
 
 
 def is_pure(codes, labels, low, high):

@@ -8,8 +8,13 @@ import pytest
 from scipy.stats import chisquare
 
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.forests import PathSource, PureTrees, expected_height, height_probabilities
-from mrf_matrix.forests.partition import leaf_masks
+from mrf_matrix.forests import (
+    PathSource,
+    PureTrees,
+    expected_height,
+    height_probabilities,
+    leaf_masks,
+)
 from mrf_matrix.forests.sources import pure as module
 
 FINE = Domain.from_sizes([1 << 20, 1 << 20])

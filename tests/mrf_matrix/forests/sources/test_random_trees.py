@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.forests import PathSource, RandomTrees
-from mrf_matrix.forests.partition import leaf_masks
+from mrf_matrix.forests import PathSource, RandomTrees, leaf_masks
 from mrf_matrix.forests.sources.random_trees import draw_available
 
 CAR = Domain.from_sizes([4, 4, 4, 3, 3, 3])

@@ -17,11 +17,11 @@ from mrf_matrix.forests import (
     best_leaves,
     expected_diameter_bound,
     impure_diameter,
+    leaf_masks,
     pure_forest_bound,
     pure_leaves_bound,
     simplified_forest_bound,
 )
-from mrf_matrix.forests.partition import leaf_masks
 from mrf_matrix.forests.theory.cells import side_moment
 
 HUGE = 10**300

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mrf_matrix.mechanisms import NEIGHBORING, neighboring_factor
-from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.mechanisms import NEIGHBORING, neighboring_factor, squared_factor
 
 matrices = arrays(np.int64, (3, 4), elements=st.integers(-3, 3))
 

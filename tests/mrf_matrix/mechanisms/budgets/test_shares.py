@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix.mechanisms.budgets.claim import budget_shares
+from mrf_matrix.mechanisms import budget_shares
 
 LOSSES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=6)
 POWER = {"l1": 2, "l2": 1}

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import RandomTrees, load_dataset, path_matrix
-from mrf_matrix.base.shown import PrivateDataError
-from mrf_matrix.mechanisms import LeafCounts, count_cells
+from mrf_matrix.mechanisms import LeafCounts, PrivateDataError, count_cells
 from strategies.operators import Dense, Identity
 
 CAR = load_dataset("car")

@@ -12,7 +12,7 @@ from mrf_matrix.mechanisms.rounding.entries import (
     is_integral,
     is_nonnegative,
 )
-from strategies import evaluate, families, select
+from strategies import Problem, evaluate, families, select
 from strategies.methods.registry import FAMILIES
 from strategies.operators import (
     Dense,
@@ -30,7 +30,6 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.problem.problem import Problem
 
 NORMS = ["l1", "l2"]
 RNG = np.random.default_rng(8)

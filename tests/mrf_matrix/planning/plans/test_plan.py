@@ -15,12 +15,10 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
-from mrf_matrix.forests.forest import LearnedStructureError
+from mrf_matrix.forests import LearnedStructureError, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.sources.ensembles import distinct_queries
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
-from mrf_matrix.planning import Plan, plan
-from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning import Plan, PlanPart, plan
 from strategies import MemoryCapError, memory_cap
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)

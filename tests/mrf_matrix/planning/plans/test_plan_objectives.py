@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import BatchPredictionClassifier, Domain, MatrixForestClassifier
-from mrf_matrix.estimators.design import from_design
+from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import BudgetError, CellCounts, DiscreteLaplace, PureDP
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.planning.plans.measuring import RowAim

@@ -7,8 +7,7 @@ import pytest
 
 from mrf_matrix import Domain, load_dataset
 from mrf_matrix.base.kinds import KINDS
-from mrf_matrix.estimators import PosteriorForestClassifier
-from mrf_matrix.estimators.design import from_design
+from mrf_matrix.estimators import PosteriorForestClassifier, from_design
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ExpectedLoss, TargetPrior, plan, tune
 from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData, posterior_probabilities

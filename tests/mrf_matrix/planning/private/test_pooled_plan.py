@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier
 from mrf_matrix.estimators import PooledForestClassifier
-from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
-from mrf_matrix.planning.private import planned_for, private_plan
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
+from mrf_matrix.planning import private_plan
+from mrf_matrix.planning.private import planned_for
 from mrf_matrix.planning.private.pooled_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,

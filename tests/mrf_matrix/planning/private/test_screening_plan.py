@@ -4,7 +4,7 @@ import pytest
 
 from mrf_matrix import Domain, plan
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.planning.private import private_plan
+from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private.choices import GATED_FROM, GATED_RECORDS, planned_screening
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 

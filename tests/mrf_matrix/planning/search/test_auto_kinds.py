@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators import ResidualForestClassifier
-from mrf_matrix.estimators.design import from_design
-from mrf_matrix.mechanisms.noise.discrete import DiscreteLaplace
+from mrf_matrix.estimators import ResidualForestClassifier, from_design
+from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.planning import default_space, tune
 from mrf_matrix.planning.search.search_space import AUTO, auto_kinds
 from mrf_matrix.residual.settings import RESIDUAL_SIGNAL

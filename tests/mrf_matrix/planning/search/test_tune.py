@@ -9,7 +9,7 @@ import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier
 from mrf_matrix.base.display import FRAMES
-from mrf_matrix.estimators.design import from_design
+from mrf_matrix.estimators import from_design
 from mrf_matrix.forests import pure_forest_bound
 from mrf_matrix.planning import ExpectedLoss, TargetPrior, Trial, Tuning, plan, tune
 from mrf_matrix.planning.search import design_search
