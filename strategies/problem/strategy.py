@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, singledispatch
 from math import frexp, inf
 from os import PathLike
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -187,6 +187,10 @@ class Strategy:
         errors_of_rows(asked, self.matrix)  # refuses rows that it does not determine
         return Dense(estimate(asked, self.matrix, np.eye(m)))
 
+    def __matmul__(self, right: Any) -> Any:
+        """Return ``A @ right``, as ``strategy.matrix @ right``."""
+        return self.matrix @ right
+
     @property
     def alternatives(self) -> tuple["Strategy", ...]:
         """The other strategies found whose matrices were kept, best first.
@@ -214,9 +218,8 @@ class Strategy:
             else "no lower bound is known, so it may be far from the optimum"
         )
         parts = f"{self.sensitivity**2:.6g} x {self.error:.6g}"
-        named = "||A||_1² x ||W A⁺||_F²" if self.norm == "l1" else "||A||_2² x ||W A⁺||_F²"
-        if self.objective == "max":
-            named = named.replace("||W A⁺||_F²", "the largest ||(W A⁺)_r||²")
+        error = "||W A⁺||_F²" if self.objective == "total" else "the largest ||(W A⁺)_r||²"
+        named = f"||A||_{self.norm[1]}² x {error}"
         found = f"{self.method}: loss {self.loss:.6g} = {parts} ({named}), {self.matrix!r}"
         return f"{found}; {known}"
 

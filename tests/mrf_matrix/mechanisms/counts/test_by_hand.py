@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import strategies
 from mrf_matrix import RandomTrees, load_dataset, path_matrix
 from mrf_matrix.mechanisms import LeafCounts, PrivateDataError, count_cells
 from strategies.operators import Dense, Identity
@@ -21,6 +22,7 @@ LEAVES = LeafCounts(T, COUNTS.answers(T))
     [
         lambda: T @ COUNTS,
         lambda: T @ LEAVES,
+        lambda: strategies.evaluate(T) @ COUNTS,
         lambda: np.ones((3, 1728)) @ COUNTS,
         lambda: Dense(np.full((3, 1728), 0.5)) @ COUNTS,
         lambda: 0.5 * Identity(1728) @ COUNTS,
