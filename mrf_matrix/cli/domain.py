@@ -5,19 +5,28 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mrf_matrix.base import escaped
+from mrf_matrix.base.fields import FieldError, parsed
+from mrf_matrix.base.file_format import FileFormat
+from mrf_matrix.base.files import content_of
 from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.options import FILE, NEW, file_format_options, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.domain import Domain
+from mrf_matrix.datasets import list_datasets
+from mrf_matrix.datasets.checking import domain_problems, record_problems
+from mrf_matrix.datasets.files import header_of, is_data_file
+from mrf_matrix.domain import Domain, DomainError
+from mrf_matrix.domain.columns import check_repeats
+from mrf_matrix.domain.foreign import foreign_domain, not_kept, yaml_value
+from mrf_matrix.domain.readable import attribute_row, readable_count
+from mrf_matrix.domain.serialization import attribute_from_dict, domain_schema
+from mrf_matrix.domain.shorthand import HELP, described
+from mrf_matrix.planning.public_domain import public_domain, public_records
 
 
 @click.group(name="domain")
@@ -55,10 +64,6 @@ def new(
 
     Answer from the data dictionary, the law or common knowledge, never by looking at the records.
     """
-    from mrf_matrix.datasets.files import header_of
-    from mrf_matrix.domain import Domain, DomainError
-    from mrf_matrix.domain.shorthand import HELP, described
-
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
     names = header_of(header, file_format) if header is not None else list(answers)
@@ -101,9 +106,6 @@ def new(
 @user_errors
 def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.domain.foreign import foreign_domain, not_kept
-
     check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
     try:
         told = _parsed(schema)
@@ -126,10 +128,6 @@ def check(file: Path, data: Path | None, n_records: int | None, file_format: "Fi
     No value of a record is shown, nor how many there are. That a column does not fit is told of
     the records, to you: keep it from others.
     """
-    from mrf_matrix.datasets.checking import domain_problems, record_problems
-    from mrf_matrix.datasets.files import is_data_file
-    from mrf_matrix.domain import Domain
-
     problems = domain_problems(file)
     screen = console()
     if not problems:
@@ -157,9 +155,6 @@ def check(file: Path, data: Path | None, n_records: int | None, file_format: "Fi
 @user_errors
 def show(file: str, as_json: bool) -> None:
     """Show the domain FILE, or that of a data set by name: attributes, codes, cells."""
-    from mrf_matrix.domain.readable import attribute_row, readable_count
-    from mrf_matrix.planning.public_domain import public_domain, public_records
-
     domain, label = public_domain(file)
     if as_json:
         text = json.dumps(domain.to_dict(), indent=2, ensure_ascii=False)
@@ -181,15 +176,11 @@ HEADER = ("attribute", "codes", "labels")
 @command.command(name="schema")
 def schema() -> None:
     """Print the JSON Schema of domain files, with which editors complete and check them."""
-    from mrf_matrix.domain.serialization import domain_schema
-
     click.echo(json.dumps(domain_schema(), indent=2))
 
 
 def single_names(names: Sequence[str], answers: Sequence[str], header: Path | None) -> list[str]:
     """Return the names that stand once, with a note on the others, which no domain can mean."""
-    from mrf_matrix.domain.columns import check_repeats
-
     check_repeats(names, answers, str(header))
     counts = Counter(names)
     if "" in counts:
@@ -231,10 +222,6 @@ def _answer(question: str, default: str | None = None, *, show_default: bool = T
 
 
 def _asked(name: str) -> Any:
-    from mrf_matrix.base.fields import FieldError
-    from mrf_matrix.domain import DomainError
-    from mrf_matrix.domain.serialization import attribute_from_dict
-    from mrf_matrix.domain.shorthand import described
 
     while True:
         try:
@@ -253,9 +240,6 @@ def _keep(domain: "Domain", file: Path) -> None:
 
 
 def _parsed(schema: Path) -> object:
-    from mrf_matrix.base.fields import parsed
-    from mrf_matrix.base.files import content_of
-    from mrf_matrix.domain.foreign import yaml_value
 
     content = content_of(schema)
     if schema.suffix.lower() in (".yaml", ".yml"):
@@ -270,8 +254,6 @@ def _parsed(schema: Path) -> object:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def show_datasets(as_json: bool) -> None:
     """List the data sets known by name, with source and licence."""
-    from mrf_matrix.datasets import list_datasets
-
     rows = list_datasets()
     if as_json:
         click.echo(json.dumps([row._asdict() for row in rows], indent=2))

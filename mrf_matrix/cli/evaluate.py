@@ -3,11 +3,14 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import mrf_matrix
+from mrf_matrix import study
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
@@ -22,11 +25,7 @@ from mrf_matrix.cli.options import (
 )
 from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.study.private_evaluation import PrivateEvaluation
+from mrf_matrix.datasets import load_dataset
 
 
 @click.command(name="evaluate")
@@ -68,26 +67,22 @@ def command(
     histogram of predicted probabilities by class is released with exact noise; every figure and
     interval follows from it. There is no default budget: figures without noise show the records.
     """
-    from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.estimators.released.load import load_model
-    from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.study import evaluate
     from mrf_matrix.study.private_evaluation import evaluation_budget
 
     terms = ("epsilon", "delta", "rho", "neighboring")
     budget = evaluation_budget(**{name: settings[name] for name in terms})
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(model, data, ledger_file))
-    ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
+    ledger = None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file)
     if ledger is not None:  # refused before the records are so much as read
         ledger.check(budget, f"evaluation of {model.name}", neighboring=settings["neighboring"])
-    classifier = load_model(model)
+    classifier = mrf_matrix.load_model(model)
     note_ignored(data, classifier.domain_, file_format)
     records = load_dataset(data, classifier.domain_, extra="ignore", file_format=file_format)
     settings["model_hash"] = hash_of(model)
     rescue = Rescue("evaluation", output, ledger_file, overwrite=overwrite)
     with rescued(rescue):
-        found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
+        found = study.evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
         record = json.dumps(found.to_dict(), indent=2)
         if output is None:
             rescue.unwritten = _writing(record)
@@ -98,9 +93,9 @@ def command(
 
 
 def show(
-    found: "PrivateEvaluation",
+    found: "study.PrivateEvaluation",
     record: str,
-    ledger: "PrivacyLedger | None",
+    ledger: "mrf_matrix.PrivacyLedger | None",
     output: Path | None,
     *,
     as_json: bool,

@@ -4,11 +4,14 @@ import json
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import click
 import numpy as np
 
+import mrf_matrix
+from mrf_matrix import federated, mechanisms, planning, study
+from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import check_is_public, domain_of
 from mrf_matrix.cli.kinds import kind_option
@@ -30,14 +33,8 @@ from mrf_matrix.cli.options import (
 )
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.datasets import Dataset
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.federated import Federation, Network
-    from mrf_matrix.mechanisms import CellCounts
-    from mrf_matrix.planning import FederatedPlan
+from mrf_matrix.datasets import Dataset, load_dataset
+from mrf_matrix.domain import Domain
 
 OF_TREES = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
 """Options that tables of blocks have no use for."""
@@ -91,10 +88,6 @@ def simulate(
     attribute's public categories are the parties, also those without a record. Everything of the
     protocol is played: keys, shares, masks, drop-outs. The noise is exact.
     """
-    from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.federated import run_federation
-    from mrf_matrix.files import save_release
-
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(
@@ -109,8 +102,10 @@ def simulate(
     rescue = Rescue("release", output, None, overwrite=overwrite)
     rescue.output = output or Path("federation.release")
     with rescued(rescue):
-        found = run_federation(made.designs[0], parts, network=network, domain=records.domain)
-        rescue.unwritten = partial(save_release, found.release)
+        found = federated.run_federation(
+            made.designs[0], parts, network=network, domain=records.domain
+        )
+        rescue.unwritten = partial(mrf_matrix.save_release, found.release)
         if output is not None:
             rescue.write(rescue.unwritten)
             rescue.settle()
@@ -143,22 +138,19 @@ def place_of(records: "Dataset", by: str) -> int:
     return names.index(by)
 
 
-def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]":
+def split_by(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts], list[str]]":
     """Return each party's counts, and the parties' names: the attribute's categories."""
-    from mrf_matrix.mechanisms import count_cells
-
     domain, place = records.domain, place_of(records, by)
     codes, labels = domain.encode(records.X), domain.encode_target(records.y)
     parts = [
-        count_cells(codes[mine], labels[mine], domain.sizes, domain.n_classes)
+        mechanisms.count_cells(codes[mine], labels[mine], domain.sizes, domain.n_classes)
         for mine in (codes[:, place] == party for party in range(domain.sizes[place]))
     ]
     return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
 
 
-def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "FederatedPlan":
+def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "planning.FederatedPlan":
     """Return the plan of the options."""
-    from mrf_matrix.planning import plan
     from mrf_matrix.planning.plans.plan_of import check_cells
 
     asked = {name: value for name, value in settings.items() if name != "vanish"}
@@ -168,22 +160,20 @@ def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "Feder
     else:
         remedy = "Give --kind tables, which measures tables of few attributes."
         check_cells(domain.n_attributes, prod(domain.sizes), remedy)
-    made = plan(domain, parties=parties, **asked)
-    return cast("FederatedPlan", made)
+    made = mrf_matrix.plan(domain, parties=parties, **asked)
+    return cast("planning.FederatedPlan", made)
 
 
-def network_of(parties: int, settings: dict[str, Any]) -> "Network":
+def network_of(parties: int, settings: dict[str, Any]) -> "federated.Network":
     """Return the network in which so many parties vanish before they send their vector."""
-    from mrf_matrix.federated import Network
-
     if not 0 <= settings["vanish"] <= parties:
         raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")
     generator = np.random.default_rng(settings["random_state"])
     gone = generator.choice(parties, settings["vanish"], replace=False).tolist()
-    return Network(dict.fromkeys(gone, "masked"))
+    return federated.Network(dict.fromkeys(gone, "masked"))
 
 
-def report_of(made: "FederatedPlan", found: "Federation") -> dict[str, Any]:
+def report_of(made: "planning.FederatedPlan", found: "federated.Federation") -> dict[str, Any]:
     """Return what is public of a run: no count, and nothing of one party."""
     (design,) = made.designs
     said = made.budget.claim(made.delta)
@@ -232,11 +222,7 @@ def forests(
     Trees grown by all parties in turn, each party's own trees side by side, and one forest of all
     records, on the same stratified 80:20 splits.
     """
-    from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.estimators import FederatedForestClassifier
     from mrf_matrix.estimators.grown.tree_sources import text_attributes
-    from mrf_matrix.study import compare_systems
 
     if by is not None:
         refuse_given(("clients", "chunks"), "--by, whose categories are the parties")
@@ -245,7 +231,7 @@ def forests(
     )
     note_ignored(data, records.domain, file_format)
     owner = None if by is None else records.codes[:, place_of(records, by)]
-    model = FederatedForestClassifier(
+    model = mrf_matrix.FederatedForestClassifier(
         Domain.from_sizes(records.domain.sizes, records.domain.n_classes),
         n_clients=clients,
         chunks=chunks,
@@ -254,7 +240,7 @@ def forests(
         nominal=text_attributes(records.domain),
     )
     with progress_bar(quiet=as_json) as report:
-        scores = compare_systems(
+        scores = study.compare_systems(
             records.codes,
             records.labels,
             model,

@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import mrf_matrix
+from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
@@ -40,11 +42,10 @@ from mrf_matrix.cli.options import (
 )
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.datasets import load_dataset
+from mrf_matrix.datasets.files import is_data_file
+from mrf_matrix.domain import Domain
+from mrf_matrix.planning.public_domain import public_records
 
 DOMAIN_FILE = """\b
 A domain file says which records exist at all, and is public:
@@ -137,11 +138,8 @@ def command(
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.files.models.model_file import check_fits_a_file
-    from mrf_matrix.files.models.save import save_model
-    from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.ledger.listening import describing
     from mrf_matrix.planning.plans.verdict import weighing
-    from mrf_matrix.planning.public_domain import public_records
 
     if not Path(data).exists():  # a file or folder may have the name of a set
         settings["n_records"] = settings["n_records"] or public_records(data)
@@ -155,7 +153,7 @@ def command(
     )
     domain = domain_of(domain_file, target)
     check_is_public(domain, output)
-    ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
+    ledger = None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
     if ledger is not None and (asked := budget_before(model, settings, domain)) is not None:
         # refused before the records are so much as read
@@ -167,7 +165,7 @@ def command(
         held = holds_records(settings)
         fit_from(model, data, domain, file_format, quiet=as_json, held=held)
         try:
-            rescue.write(lambda path: save_model(model, path))
+            rescue.write(lambda path: mrf_matrix.save_model(model, path))
         finally:
             if ledger is not None and rescue.place is not None:
                 name_model(ledger, charges[-1].number, rescue.place)
@@ -175,7 +173,7 @@ def command(
         show(model, output, ledger, str(verdicts[0]) if verdicts else None, as_json=as_json)
 
 
-def name_model(ledger: "PrivacyLedger", number: int, place: Path) -> None:
+def name_model(ledger: "mrf_matrix.PrivacyLedger", number: int, place: Path) -> None:
     """Let a charge say the hash of the model's file."""
     try:
         ledger.describe(number, model=hash_of(place))
@@ -184,7 +182,12 @@ def name_model(ledger: "PrivacyLedger", number: int, place: Path) -> None:
 
 
 def show(
-    model: Any, output: Path, ledger: "PrivacyLedger | None", weighed: str | None, *, as_json: bool
+    model: Any,
+    output: Path,
+    ledger: "mrf_matrix.PrivacyLedger | None",
+    weighed: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print what a fit made and spent, and where it is."""
     if as_json:
@@ -220,14 +223,11 @@ def fit_from(
 
     `held`: whether the classifier needs all records in memory.
     """
-    from mrf_matrix.datasets.files import is_data_file
-    from mrf_matrix.estimators import PrivateForestClassifier
-
     with progress_bar(quiet=quiet) as report, listening(report):
         if domain is not None and (Path(data).is_dir() or is_data_file(data)):
             counted = partial(report, "Records counted")
             note_ignored(data, domain, file_format)
-            bins = isinstance(model, PrivateForestClassifier)
+            bins = isinstance(model, mrf_matrix.PrivateForestClassifier)
             known = model.get_params(deep=False).get("n_records")
             advise(domain.coarser() if bins else domain, known)
             model.set_params(domain=domain)
@@ -236,8 +236,6 @@ def fit_from(
             else:
                 model.fit_stream(data, extra="ignore", progress=counted, file_format=file_format)
         else:
-            from mrf_matrix.datasets import load_dataset  # builds every set it knows
-
             records = load_dataset(data, domain, extra="ignore", file_format=file_format)
             model.set_params(domain=records.domain).fit(records.X, records.y)
 
@@ -253,8 +251,6 @@ def check_is_public(domain: "Domain | None", output: Path) -> None:
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":
     """Return the domain of a file, with the target named on the command line."""
-    from mrf_matrix.domain import Domain
-
     if file is None:
         if target is not None:
             raise click.ClickException(

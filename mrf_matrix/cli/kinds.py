@@ -3,17 +3,18 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import mrf_matrix
+from mrf_matrix import streams
+from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.kinds import KINDS, TYPED
 from mrf_matrix.cli.options import Decorator, refuse_given, together, was_given
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.datasets import load_dataset
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 
 COMMON = ("epsilon", "delta", "rho", "neighboring", "n_records")
 """Options that all classifiers take."""
@@ -96,19 +97,17 @@ def holds_records(settings: Mapping[str, Any]) -> bool:
 
 def budget_before(
     model: Any, settings: Mapping[str, Any], domain: "Domain | None"
-) -> "PureDP | ZCDP | None":
+) -> "mrf_matrix.PureDP | mrf_matrix.ZCDP | None":
     """Return what a fit will ask of a ledger, if that is known before the records are read.
 
     Where laws of noise are compared, most classifiers do so, and check, before they read.
     """
-    from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-
     budgets = claiming_budgets(model.epsilon, model.delta, model.rho)
     if len(budgets) == 1 or settings["kind"] == "matrix":
         return budgets[-1]
     if domain is None or not holds_records(settings):
         return None
-    budget: PureDP | ZCDP = model.set_params(domain=domain).plan().budget
+    budget: mrf_matrix.PureDP | mrf_matrix.ZCDP = model.set_params(domain=domain).plan().budget
     return budget
 
 
@@ -118,10 +117,7 @@ def records_of(
     """Return the columns and the classes of all records of a file, or of a folder of them."""
     import numpy as np
 
-    from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.streams.files import data_files
-
-    files = data_files(Path(data))
+    files = streams.data_files(Path(data))
     read = partial(load_dataset, domain=domain, extra="ignore", file_format=file_format)
     parts = [read(str(file)) for file in files]
     columns = {

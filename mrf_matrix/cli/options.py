@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.shown import shown
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
@@ -178,8 +179,6 @@ def file_format_options() -> Decorator:
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def formatted(*args: Any, separator: Any, decimal: Any, encoding: str, **rest: Any) -> Any:
-            from mrf_matrix.base.file_format import FileFormat
-
             told = "\t" if separator in ("\\t", "tab") else separator
             return command(*args, file_format=FileFormat(told, decimal, encoding), **rest)
 

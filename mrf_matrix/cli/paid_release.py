@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from mrf_matrix.base import whole_file
+import mrf_matrix
+from mrf_matrix import mechanisms
+from mrf_matrix.base import check_writable, whole_file
 from mrf_matrix.base.files import named
-from mrf_matrix.base.kept import Holding, until_kept
+from mrf_matrix.base.kept import DrawRecord, Holding, kept_draws, until_kept
 from mrf_matrix.cli.errors import line_of
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.kept import DrawRecord
 
 Write = Callable[[Path], None]
 
@@ -135,28 +134,24 @@ class Rescue:
             self._drawn.append(place)
 
     def _kept(self, value: Any, number: int) -> Path | None:
-        from mrf_matrix.files import save_release
-        from mrf_matrix.mechanisms import Release
 
-        if not isinstance(value, Release):
+        if not isinstance(value, mechanisms.Release):
             like = self.output.with_name(f"{self.output.stem[:30]}-choices.json")
             return self.elsewhere(lambda path: _write_text(path, text_of(value)), like)
         if value.noise != "exact":
             return None
         like = self.output.with_name(f"{self.output.stem[:30]}-release-{number}.release")
-        return self.elsewhere(lambda path: save_release(value, path), like)
+        return self.elsewhere(lambda path: mrf_matrix.save_release(value, path), like)
 
     def keep_rest(self, record: "DrawRecord") -> list[Path]:
         """Keep what is not on disk of what was drawn; return where all of it is."""
-        from mrf_matrix.mechanisms import Release
-
         values = record.values
-        releases = [one for one in values if isinstance(one, Release)]
+        releases = [one for one in values if isinstance(one, mechanisms.Release)]
         if len(self._drawn) < sum(one.noise == "exact" for one in releases):
             self.drop()
             for one in releases:
                 self.keep(one)
-        chosen = [one for one in values if not isinstance(one, Release)]
+        chosen = [one for one in values if not isinstance(one, mechanisms.Release)]
         if chosen:
             self.keep(chosen)
         return self._drawn
@@ -177,8 +172,6 @@ def rescued(rescue: Rescue) -> Iterator[None]:
 
     Raises click.ClickException in place of an error after the charge.
     """
-    from mrf_matrix.base.kept import kept_draws
-
     rescue.reserve()
     try:
         with until_kept(rescue.holding), kept_draws(rescue.keep) as record:
@@ -294,8 +287,6 @@ def check_output(
     lose, for the message; `reads`: what the command reads, and so never replaces; `option`: what
     the command calls the file.
     """
-    from mrf_matrix.base import check_writable
-
     if any(one is not None and _same_file(output, Path(one)) for one in reads):
         raise click.ClickException(
             f"{option} {output} is a file that this command reads: choose another name."

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
+import mrf_matrix
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     FILE,
@@ -23,11 +25,18 @@ from mrf_matrix.cli.options import (
 )
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import note, note_ignored
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.domain.columns import Outside
+from mrf_matrix.datasets import load_dataset
+from mrf_matrix.datasets.files import (
+    PARQUET_ENDINGS,
+    SPREADSHEETS,
+    given_columns,
+    header_of,
+    is_data_file,
+    parquet_bytes,
+    read_file,
+)
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import Outside, check_repeats
 
 
 @click.command(name="predict")
@@ -97,9 +106,6 @@ def command(
     are ignored. Predictions stand in its order, one a record. Prediction costs no budget. A model
     file from anyone is safe to read; its privacy report is its writer's word.
     """
-    from mrf_matrix.datasets.files import SPREADSHEETS
-    from mrf_matrix.estimators.released.load import load_model
-
     if output is not None:
         if output.name.lower().endswith(SPREADSHEETS):
             raise click.ClickException(
@@ -107,7 +113,7 @@ def command(
                 "or .parquet."
             )
         check_output(output, overwrite=overwrite, reads=(model, data))
-    forest = load_model(model)
+    forest = mrf_matrix.load_model(model)
     if voting is not None:
         try:
             forest = forest.voted_by(voting)
@@ -156,9 +162,6 @@ def kept_columns(
     data: str, keep: Sequence[str], made: Sequence[str], file_format: "FileFormat"
 ) -> dict[str, Sequence[object]]:
     """Return columns of a file as they stand there, in its order; none has a name of `made`."""
-    from mrf_matrix.datasets.files import given_columns, header_of, is_data_file
-    from mrf_matrix.domain.columns import check_repeats
-
     if not keep:
         return {}
     if not is_data_file(data):
@@ -178,9 +181,6 @@ def kept_columns(
 
 def write_columns(columns: Mapping[str, Sequence[object]], output: Path | None) -> None:
     """Write columns as CSV, TSV or Parquet, by the file's ending; as CSV to standard output."""
-    from mrf_matrix.base.file_format import PLAIN
-    from mrf_matrix.datasets.files import PARQUET_ENDINGS, parquet_bytes
-
     if output is not None and output.name.lower().endswith(PARQUET_ENDINGS):
         content = parquet_bytes(columns)
         with whole_file(output) as whole:
@@ -201,9 +201,6 @@ def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
 
 def columns_of(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
     """Return the columns of a file, or the records of a data set known by name."""
-    from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.datasets.files import is_data_file, read_file
-
     if not is_data_file(data):
         return load_dataset(data, domain).X
     found = read_file(data, replace(domain, target=None), file_format)

@@ -3,10 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+import mrf_matrix
+from mrf_matrix import reports
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import object_of, parsed
 from mrf_matrix.base.files import content_of, hash_of
@@ -21,10 +22,6 @@ from mrf_matrix.cli.options import (
 )
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console, note
-
-if TYPE_CHECKING:
-    from mrf_matrix.reports import ReportPage
-
 
 LONGEST = 10 * 1024**2
 EVALUATION = {
@@ -64,16 +61,12 @@ def command(
     what was public, what was measured and how noisy it is, how strongly each attribute speaks, the
     limits, versions and hashes. It reads no records and costs no budget.
     """
-    from mrf_matrix.estimators.released.load import load_model
-    from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.reports import model_report
-
     if html is not None:
         reads = (model, ledger_file, evaluation)
         check_output(html, overwrite=overwrite, reads=reads, option="--html")
-    page = model_report(
-        load_model(model),
-        ledger=None if ledger_file is None else PrivacyLedger.open(ledger_file),
+    page = reports.model_report(
+        mrf_matrix.load_model(model),
+        ledger=None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file),
         evaluation=None if evaluation is None else evaluation_of(evaluation),
         model_hash=hash_of(model),
     )
@@ -83,7 +76,7 @@ def command(
         show(page, html)
 
 
-def show(page: "ReportPage", html: Path | None) -> None:
+def show(page: "reports.ReportPage", html: Path | None) -> None:
     """Write a page to a file, or print its text."""
     if html is None:
         console().print(str(page), soft_wrap=True)
@@ -148,9 +141,6 @@ def show_ledger(
     `mrf-matrix fit --ledger FILE` charges it, and refuses what does not fit before any record is
     read.
     """
-    from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.reports import ledger_report
-
     total, at = (delta, None) if epsilon is not None else (None, delta)
     if html is not None:
         if as_json or at is not None:
@@ -160,7 +150,7 @@ def show_ledger(
         check_output(html, overwrite=overwrite, reads=(file,), option="--html")
     if not file.exists() and epsilon is None and rho is None:
         raise click.ClickException(f"{file} does not exist: start it with --epsilon or --rho.")
-    ledger = PrivacyLedger.open(
+    ledger = mrf_matrix.PrivacyLedger.open(
         file, epsilon=epsilon, rho=rho, delta=total, neighboring=neighboring
     )
     spent = None if at is None else ledger.spent_epsilon(at)
@@ -168,7 +158,7 @@ def show_ledger(
         click.echo(ledger.to_json(), file=sys.stdout)
         return
     if html is not None:
-        show(ledger_report(ledger), html)
+        show(reports.ledger_report(ledger), html)
         return
     console().print(ledger)
     if spent is not None:

@@ -12,7 +12,7 @@ from errno import EPIPE
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -29,10 +29,10 @@ from rich.segment import Segment
 from rich.table import Table
 
 from mrf_matrix.base import escaped, whole_file
-
-if TYPE_CHECKING:
-    from mrf_matrix.base.file_format import FileFormat
-    from mrf_matrix.domain import Domain
+from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.datasets.files import header_of, is_data_file
+from mrf_matrix.domain import Domain
+from mrf_matrix.domain.readable import wide_columns
 
 Report = Callable[[str, int, int | None], None]
 """What moves a progress bar: what is done, how much of it, and how much there is if that is known.
@@ -60,8 +60,6 @@ def note(line: str) -> None:
 
 def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
     """Print advice on wide columns to standard error."""
-    from mrf_matrix.domain.readable import wide_columns
-
     for line in wide_columns(domain.attributes, n_records, noise):
         note(f"Note: {line}")
 
@@ -72,9 +70,6 @@ def note_ignored(data: str, domain: "Domain", file_format: "FileFormat | None" =
     Where the file lacks a column of the domain nothing is said: it may have no header, and its
     first line be a record.
     """
-    from mrf_matrix.base.file_format import PLAIN
-    from mrf_matrix.datasets.files import header_of, is_data_file
-
     if said(VOLUME) == "quiet" or not is_data_file(data) or not Path(data).is_file():
         return
     known = [*domain.names, *([domain.target.name] if domain.target else [])]
