@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
     )
-    from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
+    from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
     )
     from mrf_matrix.estimators.grown.named_forests import (

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.federated.network import Network as Network
     from mrf_matrix.federated.noisy_answers import CapacityError as CapacityError
     from mrf_matrix.federated.noisy_answers import Contribution as Contribution
     from mrf_matrix.federated.noisy_answers import contribution as contribution
     from mrf_matrix.federated.opening import release_of as release_of
     from mrf_matrix.federated.opening import session_of as session_of
     from mrf_matrix.federated.runner import Federation as Federation
+    from mrf_matrix.federated.runner import Network as Network
     from mrf_matrix.federated.runner import run_federation as run_federation
     from mrf_matrix.federated.shares.coarse import CoarseStrategyError as CoarseStrategyError
     from mrf_matrix.federated.shares.design import FederatedDesign as FederatedDesign

@@ -12,12 +12,12 @@ from uuid import uuid4
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.kept import DrawRecord, Payment, begun, kept_draws, tell_kept
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
 from mrf_matrix.federated.local_party import Kept, LocalParty, check_before_charge, party_answer
-from mrf_matrix.federated.network import Network, RandomState
 from mrf_matrix.federated.noisy_answers import CapacityError, checked_answers, noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of, session_of
 from mrf_matrix.federated.shares.design import FederatedDesign
@@ -35,6 +35,54 @@ from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLe
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.ledger.together import charge_together, refusing
+
+RandomState = int | np.random.Generator | None
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Who vanishes when, and how long answers take.
+
+    Attributes
+    ----------
+    absent : mapping of int to str
+        The round from which a party no longer answers, one of `ROUNDS`, or "excess": the second
+        sum, in which noise is taken off.
+    delays : ndarray of shape (k, 4), optional
+        Seconds that each party's answer takes in each round. Nobody waits for them.
+    deadline : float
+        Answers that take longer are late: they are refused, and the party counts as vanished.
+    """
+
+    absent: Mapping[int, str] = field(default_factory=dict)
+    delays: NDArray[np.float64] | None = None
+    deadline: float = float("inf")
+
+    @classmethod
+    def random(
+        cls, parties: int, rate: float, random_state: RandomState, mean_delay: float = 0.0
+    ) -> "Network":
+        """Return a network where each party vanishes with a probability, in a random round.
+
+        Delays are exponential of a mean, and the deadline is ten times it.
+        """
+        generator = np.random.default_rng(random_state)
+        gone = np.flatnonzero(generator.random(parties) < rate).tolist()
+        rounds = generator.integers(len(ROUNDS), size=len(gone)).tolist()
+        delays = generator.exponential(mean_delay, (parties, len(ROUNDS))) if mean_delay else None
+        absent = {party: ROUNDS[place] for party, place in zip(gone, rounds, strict=True)}
+        return cls(absent, delays, 10 * mean_delay if mean_delay else float("inf"))
+
+    def answers(self, party: int, stage: str) -> bool:
+        """Tell whether a party still answers in a round."""
+        order = (*ROUNDS, "excess")
+        return party not in self.absent or order.index(self.absent[party]) > order.index(stage)
+
+    def is_late(self, party: int, stage: str) -> bool:
+        """Tell whether a party's answer comes after the deadline."""
+        place = ROUNDS.index(stage)
+        return self.delays is not None and bool(self.delays[party, place] > self.deadline)
+
 
 Charging = Callable[[Mapping[int, Message]], set[int]]
 

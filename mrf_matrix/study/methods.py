@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
+from mrf_matrix.estimators.grown.multinomial_forest import (
     MultinomialMatrixForestClassifier,
 )
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier

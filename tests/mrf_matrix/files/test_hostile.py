@@ -11,7 +11,7 @@ from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.container import bytes_of
-from mrf_matrix.files.release_claims import exact_sensitivity
+from mrf_matrix.files.release_record import exact_sensitivity
 from mrf_matrix.mechanisms import count_cells, reconstruct
 from mrf_matrix.mechanisms.rounding.entries import entry_bound
 from strategies.operator_files import encode
