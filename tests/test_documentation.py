@@ -2,6 +2,7 @@
 
 The blocks of a page run in order, in one namespace, in an empty folder, as a reader would type
 them. A block of prompts is a doctest; a ``text`` block right below a block is what that one prints.
+What a page names in code, a thing of ours or a file, is there.
 """
 
 import doctest
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -20,6 +22,13 @@ ROOT = Path(__file__).resolve().parents[1]
 GENERATED = {"_build", "_templates", "jupyter_execute", "notebooks"}
 LANGUAGES = {"", "bash", "console", "json", "python", "text"}
 FENCE = re.compile(r"^```(?P<language>\S*)[^\n]*\n(?P<body>.*?)^```[ ]*$", re.M | re.S)
+SPAN = re.compile(r"`([^`\n]+)`")
+DOTTED = re.compile(r"(?<![\w./])(?:mrf_matrix|strategies)(?:\.[A-Za-z_]\w*)+")
+FILE = re.compile(
+    r"(?<![\w./])(?:\.ci|docs|mrf_matrix|notebooks|strategies|tests)/(?!_build)[\w./-]*\w"
+)
+NO_NAMES = {"mrf_matrix.learned_model", "strategies.md"}
+"""Dotted, but a file's format and a file."""
 RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -111,3 +120,27 @@ def test_a_page_that_is_wrong_fails(page: str, wrong: str, right: str) -> None:
     run_page(page.format(right), "page.md")
     with pytest.raises(AssertionError):
         run_page(page.format(wrong), "page.md")
+
+
+def missing_names(text: str) -> list[str]:
+    """Return the dotted names and files of a page's code spans that are not there."""
+    spans = " ".join(SPAN.findall(FENCE.sub("", text)))
+    lost = [name for name in FILE.findall(spans) if not (ROOT / name).exists()]
+    for name in set(DOTTED.findall(spans)) - NO_NAMES:
+        try:
+            resolve_name(name)
+        except (AttributeError, ImportError):
+            lost.append(name)
+    return sorted(lost)
+
+
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_what_a_page_names_is_there(page: Path) -> None:
+    assert missing_names((ROOT / page).read_text("utf-8")) == []
+
+
+def test_a_name_that_is_not_there_is_found() -> None:
+    wrong = "`strategies.select(W)`, `mrf_matrix.Domain.encode`, `docs/index.md`"
+    assert missing_names(wrong) == []
+    wrong += ", `strategies.selected`, `mrf_matrix.no.room`, `tests/none.py`"
+    assert missing_names(wrong) == ["mrf_matrix.no.room", "strategies.selected", "tests/none.py"]
