@@ -43,8 +43,8 @@ Minimised = Literal["total", "max", "budget"]
 APART = 1e3  # ratio of the rows' largest entries up to which least squares takes them as they are
 FAINT = 1e-12
 """Share of the largest entry of B below which one is rounding."""
-CLOSE = 1e-6
-"""Share of the value by which a bound may exceed it: the solver's tolerance for constraints."""
+CLOSE = 1e-8
+"""Share of the value by which a bound may exceed it: the rounding of both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,23 +157,20 @@ def allocate(
     if least and limits is not None:
         weights = (limits.min() / limits) ** 2
     problem = Problem.of(asked, norm, "total" if objective == "total" else "max", weights, groups)
-    over, squares, largest = recovered_squares(asked, measured, recovery)
-    power = 1 if norm == "l1" else 2
-    costs = np.unique(np.abs(over.T) ** power, axis=0)
-    programme = Programme.scaled(
-        np.zeros((0, len(over))) if least else _summed(problem, squares, weights),
+    squares, costs = recovered_squares(asked, measured, recovery)
+    costs = np.unique(costs if norm == "l1" else costs**2, axis=0)
+    programme = Programme.of(
+        np.zeros((0, squares.shape[1])) if least else _summed(problem, squares, weights),
         _within(squares, limits, norm),
         costs,
         norm,
         constraints,
-        largest**power,
     )
-    x, bound = programme.solve()
-    spent, value = programme.unit * x, programme.value(x)
+    spent, value, bound = programme.solve()
     roots = spent if norm == "l1" else np.sqrt(spent)
     return Allocation(
         spent=spent,
-        budget=float((costs @ (largest**power * spent)).max()),
+        budget=value if least else float((costs @ spent).max()),
         value=value,
         bound=min(bound, value) if bound <= value * (1 + CLOSE) else bound,
         strategy=out_of_unit(
@@ -185,10 +182,8 @@ def allocate(
 
 def recovered_squares(
     workload: Operator, rows: Operator, recovery: MatrixLike | None
-) -> tuple[Array, Array, Array]:
-    """Return N over the cells that it tells apart (m, g), the squares of B (q, m), and units.
-
-    Every row of N is over its largest entry, the units (m,), and B is for such rows.
+) -> tuple[Array, Array]:
+    """Return the squares of B (q, m), and ``|N|`` over the cells that it tells apart (g, m).
 
     Raises RowSpaceError if W is not B N; ValueError if a row is all zeros.
     """
@@ -218,7 +213,7 @@ def recovered_squares(
     check_contained(
         float(np.sum((wanted - found @ over) ** 2)), float(np.sum(wanted**2)), which=" rows"
     )
-    return over, np.asarray(found**2), largest
+    return np.asarray((found / largest) ** 2), np.asarray(np.abs(over).T * largest)
 
 
 def _summed(problem: Problem, squares: Array, weights: ArrayLike | None) -> Array:

@@ -12,17 +12,21 @@ solution lies, so the bound rests on none of the solver's tolerances.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 
 from strategies.operators import Array, Norm
+from strategies.operators.base.arrays import Bools
+from strategies.operators.base.qr import minimum_norm
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
+Constraints = Callable[["cp.Expression", "cp.Expression"], object]
 STEPS = (0.99, 0.9)
 """Shares of the way to the boundary: where long steps run in circles, shorter ones end."""
 
@@ -44,7 +48,9 @@ def solve_conic(programme: "cp.Problem", *, certified: bool = False) -> None:
                 filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
                 programme.solve(solver=cp.CLARABEL, max_step_fraction=share)
         except cp.SolverError as failure:
-            raise RuntimeError(f"Clarabel failed: {failure}") from failure
+            raise RuntimeError(
+                f"Clarabel failed: {failure} Expected constraints of about one scale."
+            ) from failure
         if programme.status != cp.USER_LIMIT:
             break
     if programme.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
@@ -71,33 +77,64 @@ def checked_affine(constraints: object) -> list["cp.Constraint"]:
     return given
 
 
-def lagrangian_part(
-    constraints: list["cp.Constraint"], variables: list["cp.Variable"]
-) -> tuple[list[Array], float]:
-    """Return slopes and constant of ``Σ_k ν_k g_k(x)`` at the duals ν of solved constraints.
+@dataclass(frozen=True, eq=False)
+class AffineRows:
+    """A user's constraints: ``L y + c = 0``, or ``<= 0``, of y = (spent, total)."""
 
-    Affine ``g_k(x) <= 0`` or ``= 0``; duals of the former are cut off at 0. Overwrites values.
-    """
-    import cvxpy as cp
-    from cvxpy.constraints import Inequality
+    slopes: Array  # (k, m + 1): L
+    constants: Array  # (k,): c
+    equal: Bools  # (k,): which are equalities
 
-    constant, slopes = 0.0, [np.zeros(one.size) for one in variables]
-    duals = [np.asarray(one.dual_value) for one in constraints]
-    for one in variables:
-        one.value = np.zeros(one.shape)
-    for one, dual in zip(constraints, duals, strict=True):
-        price = np.maximum(dual, 0.0) if isinstance(one, Inequality) else dual
-        term = cp.sum(cp.multiply(price, one.expr))
-        constant += float(term.value)
-        for slope, variable in zip(slopes, variables, strict=True):
-            part = term.grad.get(variable, 0.0)
-            slope += part if np.isscalar(part) else part.toarray().ravel()
-    return slopes, constant
+    @classmethod
+    def of(cls, constraints: Constraints | None, m: int) -> "AffineRows":
+        """Ask a user's function for his constraints, or refuse what is no affine (in)equality."""
+        if constraints is None:
+            return cls(np.zeros((0, m + 1)), np.zeros(0), np.zeros(0, dtype=bool))
+        import cvxpy as cp
+        from cvxpy.constraints import Equality
+
+        known = cp.Variable(m), cp.Variable()
+        rows = checked_affine(constraints(*known))
+        for one in known:
+            one.value = np.zeros(one.shape)
+        for one in rows:
+            if not set(one.variables()) <= set(known):
+                raise TypeError(
+                    f"constraints returned {str(one)[:80]}: expected no other variables than the "
+                    f"rows' budgets and the total."
+                )
+        slopes = [np.concatenate([_slopes(one.expr, each) for each in known]).T for one in rows]
+        constants = [np.ravel(one.expr.value, order="F") for one in rows]
+        equal = [np.full(one.expr.size, isinstance(one, Equality)) for one in rows]
+        return cls(
+            np.concatenate([np.zeros((0, m + 1)), *slopes]),
+            np.concatenate([np.zeros(0), *constants]),
+            np.concatenate([np.zeros(0, dtype=bool), *equal]),
+        )
+
+    def over(self, units: Array) -> "AffineRows":
+        """Return the same of y over units, every row over its largest number."""
+        slopes = self.slopes * units
+        largest = np.maximum(np.abs(slopes).max(axis=1), np.abs(self.constants))
+        largest = np.where(largest > 0, largest, 1.0)
+        return AffineRows(slopes / largest[:, None], self.constants / largest, self.equal)
 
 
-Constraints = Callable[["cp.Expression", "cp.Expression"], object]
+def _slopes(expression: "cp.Expression", variable: "cp.Variable") -> Array:
+    """Return the derivative of an affine expression (variable's size, expression's size)."""
+    part = expression.grad.get(variable, 0.0)
+    whole = part if np.isscalar(part) else part.toarray()
+    return np.asarray(np.broadcast_to(whole, (variable.size, expression.size)))
+
+
 ROUNDING = 1e-11
 """Share taken off a bound for the rounding of its sums."""
+KEPT = 1e-10
+"""Share of its largest term by which a constraint may be missed."""
+CORRECTIONS = 12  # steps that take what a solver found onto the constraints
+RESCALED = 6  # solutions, each in units of the one before
+SOLVED = 1e-6  # distance of value and bound at which they end
+LEAST = 1e-12  # share of the largest budget below which one is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,97 +145,170 @@ class Programme:
     targets: Array  # (L, m): T
     costs: Array  # (cells, m): C, of distinct rows
     power: int  # 2 for Laplace noise, 1 for Gaussian noise: ``φ(x) = x^-power``
-    # unit, top, scale: a user's ``spent`` is unit · x, row by row, his total top · τ, and what he
-    # minimises scale times that
-    unit: Array  # (m,)
-    top: float
-    scale: float
-    # ``constraints(spent, total)`` returns a list of affine cvxpy constraints
-    constraints: Constraints | None
+    units: Array  # (m + 1,): a user's budgets and his total are these times (x, τ)
+    scale: float  # what a user minimises is so many times ours
+    asked: AffineRows  # of a user's budgets and total
 
     @classmethod
-    def scaled(
+    def of(
         cls,
         errors: Array,
         targets: Array,
         costs: Array,
         norm: Norm,
         constraints: Constraints | None,
-        units: Array,
     ) -> "Programme":
-        """Return the programme of M, T and C as they are, with equal budgets near 1 in its units.
-
-        `errors`, `targets`, `costs`: of budgets times `units`, shape (m,); see `Programme`.
-        """
-        power, even = (2 if norm == "l1" else 1), float(costs.sum(axis=1).max())
+        """Return the programme of M, T and C with equal budgets near 1 in its units."""
+        m, even = costs.shape[1], float(costs.sum(axis=1).max())
+        power = 2 if norm == "l1" else 1
+        whole = cls(
+            errors, targets, costs, power, np.ones(m + 1), 1.0, AffineRows.of(constraints, m)
+        )
         if len(errors):
-            unit = 1.0 / even
-            scale = float(errors.sum(axis=1).max()) / unit**power
-            aimed = errors / (scale * unit**power)
-            return cls(
-                aimed, targets / unit**power, costs / even, power, unit / units, 1.0, scale,
-                constraints,
-            )  # fmt: skip
+            return whole.near(np.append(np.full(m, 1.0 / even), 1.0))
         unit = float(targets.sum(axis=1).max()) ** (1.0 / power)
-        top = unit * even
-        return cls(
-            errors, targets / unit**power, costs / even, power, unit / units, top, top, constraints
+        return whole.near(np.append(np.full(m, unit), unit * even))
+
+    def near(self, y: Array) -> "Programme":
+        """Return the programme in which y, given in the units of this one, is 1."""
+        x, total = y[:-1], float(y[-1])
+        noise = x ** -float(self.power)
+        errors, scale = self.errors * noise, total
+        if len(errors):
+            scale = float(errors.sum(axis=1).max())
+            errors = errors / scale
+        return replace(
+            self,
+            errors=errors,
+            targets=self.targets * noise,
+            costs=self.costs * x / total,
+            units=self.units * y,
+            scale=self.scale * scale,
         )
 
-    def met(self, x: Array) -> Array:
-        """Return x scaled to meet what a solver's tolerance leaves open: targets, or costs."""
-        if len(self.errors):
-            return np.asarray(x / max(1.0, float((self.costs @ x).max())))
-        return np.asarray(x * float(self.noise(self.targets, x).max()) ** (1.0 / self.power))
+    @cached_property
+    def own(self) -> AffineRows:
+        return self.asked.over(self.units)
 
-    def value(self, x: Array) -> float:
+    def value(self, y: Array) -> float:
         """Return what is minimised, in a user's unit."""
-        least = self.noise(self.errors, x) if len(self.errors) else self.costs @ x
-        return self.scale * float(least.max())
+        least = self.noise(self.errors, y).max() if len(self.errors) else y[-1]
+        return self.scale * float(least)
 
-    def noise(self, squares: Array, x: Array) -> Array:
+    def noise(self, squares: Array, y: Array) -> Array:
         """Return ``squares · φ(x)``, for rows of squares."""
         used = squares.any(axis=0)
-        return np.asarray(squares[:, used] @ x[used] ** -float(self.power))
+        return np.asarray(squares[:, used] @ y[:-1][used] ** -float(self.power))
 
-    def solve(self) -> tuple[Array, float]:
-        """Return the best x found, shape (m,), and a lower bound on the value of every other."""
+    def solve(self) -> tuple[Array, float, float]:
+        """Return the best budgets found, what they reach, and a bound on all others' value.
+
+        In a user's units. A solver's tolerance is one for all budgets: where some are far below
+        others, what it found becomes the units of a programme to solve again.
+
+        Raises RuntimeError if constraints stay missed.
+        """
+        spent, value, bound, programme = np.zeros(0), np.inf, -np.inf, self
+        for _ in range(RESCALED):
+            try:
+                y, prices = programme.solved()
+            except RuntimeError:
+                if value < np.inf:
+                    break
+                raise
+            kept = programme.kept(y)
+            if kept is not None:
+                proved = programme.scale * programme.bound(prices, float(kept[-1]))
+                bound, reached = max(bound, proved), programme.value(kept)
+                if reached < value:
+                    spent, value = programme.units[:-1] * kept[:-1], reached
+            if value <= bound * (1 + SOLVED):
+                break
+            programme = programme.near(y if kept is None else kept)
+        if value == np.inf:
+            raise RuntimeError(
+                "Clarabel leaves constraints missed. Expected constraints of about one scale, "
+                "which leave room for every budget."
+            )
+        return spent, value, bound
+
+    def solved(self) -> tuple[Array, tuple[Array, ...]]:
+        """Return (x, τ) up to the solver's tolerance, and its prices of M, T, C and the user's."""
         import cvxpy as cp
 
-        x = cp.Variable(self.costs.shape[1], nonneg=True)
-        total, largest = cp.Variable(nonneg=True), cp.Variable()
+        m = self.costs.shape[1]
+        y, largest = cp.Variable(m + 1, nonneg=True), cp.Variable()
         used = np.flatnonzero(self.errors.any(axis=0) | self.targets.any(axis=0))
-        noise = cp.power(x[used], -self.power)
+        noise = cp.power(y[used], -self.power)
         aimed = [self.errors[:, used] @ noise <= largest] if len(self.errors) else []
-        kept = [self.targets[:, used] @ noise <= 1] if len(self.targets) else []
-        paid = [self.costs @ x <= total]
-        fixed = [total == 1] if aimed else []
-        asked = self.constraints and self.constraints(cp.multiply(self.unit, x), self.top * total)
-        own = checked_affine(asked) if self.constraints else []
-        programme = cp.Problem(
-            cp.Minimize(largest if aimed else total), [*aimed, *kept, *paid, *fixed, *own]
-        )
-        solve_conic(programme, certified=True)
-        found = self.met(np.maximum(x.value, 0.0))
-        most = 1.0 if aimed else float((self.costs @ found).max())
-        prices = [
-            np.maximum(np.atleast_1d(one[0].dual_value), 0.0) if one else np.zeros(0)
-            for one in (aimed, kept, paid)
+        fixed = [y[m] == 1] if aimed else []
+        equal, rows = self.own.equal, self.own.slopes @ y + self.own.constants
+        given = [
+            aimed,
+            [self.targets[:, used] @ noise <= 1] if len(self.targets) else [],
+            [self.costs @ y[:m] <= y[m]],
+            [rows[equal] == 0] if equal.any() else [],
+            [rows[~equal] <= 0] if not equal.all() else [],
         ]
-        slopes, constant = lagrangian_part(own, [x, total])
-        return found, self.scale * self._bound(prices, slopes, constant, most)
+        whole = [one for some in given for one in some]
+        programme = cp.Problem(cp.Minimize(largest if aimed else y[m]), [*whole, *fixed])
+        solve_conic(programme, certified=True)
+        prices = [np.atleast_1d(one[0].dual_value) if one else np.zeros(0) for one in given]
+        own = np.zeros(len(equal))
+        own[equal], own[~equal] = prices[3], np.maximum(prices[4], 0.0)
+        found = np.maximum(y.value, LEAST * np.abs(y.value).max())
+        if aimed:
+            found[m] = 1.0
+        return found, (*(np.maximum(one, 0.0) for one in prices[:3]), own)
 
-    def _bound(
-        self, prices: list[Array], slopes: list[Array], constant: float, most: float
-    ) -> float:
+    def kept(self, y: Array) -> Array | None:
+        """Return the nearest (x, τ) that keeps all constraints, None where no step leads there.
+
+        Each step is the shortest, in shares of the budgets, that keeps what was missed so far.
+        """
+        equal = np.zeros(len(self.own.equal) + len(self.costs) + len(self.targets), dtype=bool)
+        equal[: len(self.own.equal)] = self.own.equal
+        missed = equal.copy()
+        for _ in range(CORRECTIONS):
+            values = self.misses(y)
+            if (np.where(equal, np.abs(values), values) <= KEPT).all():
+                return y
+            missed |= values > 0
+            step = minimum_norm(self.slopes(y, missed) * y, -values[missed], LEAST)
+            y = y * np.exp(np.clip(step, -1.0, 1.0))
+        return None
+
+    def misses(self, y: Array) -> Array:
+        """Return by how much constraints are missed, over their terms: own, costs, targets."""
+        own = self.own
+        sizes = np.abs(own.slopes) @ y + np.abs(own.constants)
+        shares = np.divide(own.slopes @ y + own.constants, sizes, where=sizes > 0, out=0.0 * sizes)
+        costs = self.costs @ y[:-1] / y[-1] - 1.0
+        return np.concatenate([shares, costs, self.noise(self.targets, y) - 1.0])
+
+    def slopes(self, y: Array, chosen: Bools) -> Array:
+        """Return the slopes of `misses` in (x, τ), of some: that of τ is 0 where it is fixed."""
+        own, counts = self.own, np.cumsum([len(self.own.equal), len(self.costs)])
+        mine, paid, aimed = np.split(chosen, counts)
+        sizes = np.abs(own.slopes[mine]) @ y + np.abs(own.constants[mine])
+        costs = np.column_stack([self.costs[paid], -self.costs[paid] @ y[:-1] / y[-1]]) / y[-1]
+        noise = -self.power * self.targets[aimed] * y[:-1] ** -(self.power + 1.0)
+        whole = np.concatenate(
+            [own.slopes[mine] / sizes[:, None], costs, np.pad(noise, ((0, 0), (0, 1)))]
+        )
+        whole[:, -1] *= not len(self.errors)
+        return np.asarray(whole)
+
+    def bound(self, prices: tuple[Array, ...], most: float) -> float:
         """Return the least value of the Lagrangian over ``x >= 0``, ``C x <= most``."""
-        shares, v, p = prices
+        shares, v, p, nu = prices
         u = shares / shares.sum() if len(shares) else shares
+        slopes, constant = nu @ self.own.slopes, float(nu @ self.own.constants)
         noise = u @ self.errors + v @ self.targets
-        slope = p @ self.costs + slopes[0]
-        of_total = float(slopes[1][0] - p.sum()) + (0.0 if len(u) else 1.0)
+        of_total = float(slopes[-1] - p.sum()) + (0.0 if len(u) else 1.0)
         least = most * (of_total if len(u) else min(of_total, 0.0))
         ends = most / self.costs.max(axis=0)
+        slope = p @ self.costs + slopes[:-1]
         bound = least_sums(noise, slope, ends, self.power) - float(v.sum()) + constant + least
         return bound - ROUNDING * abs(bound)
 

@@ -5,6 +5,7 @@ memory cap, then with row Grams, which need nothing of length n.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,8 +24,11 @@ from strategies.operators.base.qr import (
 )
 from strategies.operators.base.validation import densified
 
-CONTAINMENT_TOLERANCE = 1e-6
-"""Largest relative distance ``||W - W A⁺ A||_F / ||W||_F`` that counts as contained."""
+CONTAINED = 1e-9
+"""Share of a row's norm that may lie outside of the row space: it moves a loss by as little."""
+MOVED = 64.0  # units of rounding in the entries of A
+SQUARED = 1e-6
+"""The same share where only squares of norms are known, whose rounding hides less."""
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
 
@@ -42,7 +46,7 @@ def numbered(rows: Integers, most: int = 8) -> str:
 
 
 def check_contained(
-    outside: float, total: float, tolerance: float = CONTAINMENT_TOLERANCE, which: str = ""
+    outside: float, total: float, tolerance: float = SQUARED, which: str = ""
 ) -> None:
     """Refuse a workload with part of its rows outside the strategy's row space."""
     if outside > tolerance**2 * total:
@@ -53,9 +57,7 @@ def check_contained(
         )
 
 
-def check_rows_contained(
-    outside: Array, total: Array, tolerance: float = CONTAINMENT_TOLERANCE
-) -> None:
+def check_rows_contained(outside: Array, total: Array, tolerance: float = CONTAINED) -> None:
     """Refuse rows partly outside, one by one: beside the norms of all a faint one would vanish."""
     which = np.flatnonzero(outside > tolerance**2 * total)
     if len(which):
@@ -90,7 +92,7 @@ class Factors:
         if self.basis is None:
             return self._solve(rows.T).T
         inner = rows @ self.basis
-        check_rows_contained(*self._parts(rows, inner))
+        check_rows_contained(*self._parts(rows, inner), self.tolerance)
         return self._solve(inner.T).T
 
     def determined(self, rows: Array) -> Bools:
@@ -98,13 +100,26 @@ class Factors:
         if self.basis is None:
             return np.ones(len(rows), dtype=bool)
         outside, total = self._parts(rows, rows @ self.basis)
-        return np.asarray(outside <= CONTAINMENT_TOLERANCE**2 * total)
+        return np.asarray(outside <= self.tolerance**2 * total)
 
-    @staticmethod
-    def _parts(rows: Array, inner: Array) -> tuple[Array, Array]:
+    def _parts(self, rows: Array, inner: Array) -> tuple[Array, Array]:
         """Return the squared norms of what lies outside the row space, and of the rows."""
-        total = np.einsum("ij,ij->i", rows, rows)
-        return total - np.einsum("ij,ij->i", inner, inner), total
+        rest = rows if self.basis is None else rows - inner @ self.basis.T
+        return np.einsum("ij,ij->i", rest, rest), np.einsum("ij,ij->i", rows, rows)
+
+    @cached_property
+    def tolerance(self) -> float:
+        """Share of a row's norm that may lie outside: more where rounding of A moves its space.
+
+        By one unit of rounding over the faintest direction that A measures.
+        """
+        upper = self.triangle.T if self.is_lower else self.triangle
+        if upper.ndim == 1:
+            reciprocal = float(upper.min(initial=1.0) / upper.max(initial=1.0))
+        else:
+            reciprocal = float(linalg.lapack.dtrcon(upper)[0])
+        moved = MOVED * np.finfo(float).eps / max(reciprocal, RANK_TOLERANCE)
+        return float(min(SQUARED, max(CONTAINED, moved)))
 
     def gram_trace(self, gram: Array) -> float:
         """Return ``tr(G (AᵀA)⁺)`` for a workload's Gram G (n, n), containment checked."""

@@ -26,6 +26,7 @@ from strategies.operators.base.arrays import (
 )
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import (
+    SQUARED,
     RowSpaceError,
     check_rows_contained,
     numbered,
@@ -38,7 +39,6 @@ from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from
 from strategies.operators.tables.weighted_tables import WeightedTables, along, few
 
-TOLERANCE = 1e-10  # share of a row's squared coordinates that may lie outside the row space
 PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value
 
 Parts = dict[tuple[int, ...], Array]
@@ -283,7 +283,7 @@ class FramedTables(WeightedTables):
             part = reduce(times, [pair[int(own[i])] for i, pair in enumerate(pairs)], one)
             inside += part
             errors += part / value
-        lost = np.flatnonzero(whole - inside > TOLERANCE * whole)
+        lost = np.flatnonzero(whole - inside > SQUARED**2 * whole)
         if len(lost):
             raise RowSpaceError(
                 f"{len(lost)} of the workload's rows ({numbered(lost)}) lie outside the row space "

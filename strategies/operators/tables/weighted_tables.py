@@ -26,7 +26,7 @@ from strategies.operators.base.arrays import (
     over_cells,
 )
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.recovery import RowSpaceError, numbered
+from strategies.operators.base.recovery import SQUARED, RowSpaceError, numbered
 from strategies.operators.base.validation import (
     attribute_set,
     attribute_sizes,
@@ -226,9 +226,6 @@ def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
     return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
 
 
-TOLERANCE = 1e-12  # share of a workload's energy that may lie outside the row space
-
-
 class ProductTables(WeightedTables):
     """Weighted tables that do not mix components, with columns that all have the same norm."""
 
@@ -313,7 +310,7 @@ class ProductTables(WeightedTables):
 
     def _check_energies(self, sets: Bools, energies: Array) -> Array:
         values = self.eigenvalues(sets)
-        if float(energies[values <= 0].sum()) > TOLERANCE * float(energies.sum()):
+        if float(energies[values <= 0].sum()) > SQUARED**2 * float(energies.sum()):
             raise RowSpaceError(
                 f"the workload lies outside the row space of {self!r} on "
                 f"{few(self.attribute_sets)}. Add a table that contains every attribute its rows "
@@ -338,7 +335,7 @@ class ProductTables(WeightedTables):
         values = self.eigenvalues(parts.sets)
         total = np.asarray(parts.energies.sum(axis=1)).ravel()
         outside = np.asarray(parts.energies @ (values <= 0).astype(np.float64)).ravel()
-        lost = np.flatnonzero(outside > TOLERANCE * total)
+        lost = np.flatnonzero(outside > SQUARED**2 * total)
         if len(lost):
             raise RowSpaceError(
                 f"{len(lost)} of the workload's {len(total)} rows ({numbered(lost)}) lie outside "

@@ -1,5 +1,6 @@
 """Allocations against closed forms, a general solver and random budgets; bounds against all."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,6 +130,40 @@ def test_least_sums_against_a_grid(power: int) -> None:
     )
 
 
+TINY = {  # differences that are 0, or with "at most" not above it
+    "a budget": lambda t, spent, total: [spent[0] - t],
+    "a share of all": lambda t, spent, total: [spent[0] - t * total, spent[1] - spent[2]],
+    "a share of another": lambda t, spent, total: [spent[0] - t * spent[1]],
+    "at most": lambda t, spent, total: [spent[0] - t, spent[3] - t * total],
+}
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("objective", ["total", "max", "budget"])
+@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("tiny", [1e-2, 1e-3, 1e-5])
+def test_tiny_budgets_keep_their_constraints_or_are_refused(
+    norm: str, objective: str, name: str, tiny: float
+) -> None:
+    """The solver's tolerance, one for all budgets, let them be off by half."""
+    differences, capped = TINY[name], name == "at most"
+    targets = np.linspace(2, 4, 31) if objective == "budget" else None
+
+    def constraints(spent: object, total: object) -> list[object]:
+        return [one <= 0 if capped else one == 0 for one in differences(tiny, spent, total)]
+
+    try:
+        found = allocate(TREE, TREE, norm, objective, targets, constraints=constraints)
+    except (RuntimeError, ValueError):
+        assert tiny < 1e-2 or objective == "budget"
+        return
+    missed = differences(tiny, found.spent, found.budget if objective == "budget" else 1.0)
+    rounding = 1e-9 * tiny * max(1.0, found.spent.max())
+    assert max(missed) <= rounding
+    assert capped or min(missed) >= -rounding
+    assert found.bound <= found.value <= found.bound * (1 + 1e-3)
+
+
 def test_targets_at_budget_one_and_at_the_least_budget_agree() -> None:
     targets = np.linspace(2, 4, 31)
     least = allocate(TREE, TREE, "l1", "budget", targets)
@@ -172,6 +207,7 @@ def test_groups_are_summed_and_equal_columns_merged() -> None:
         ({"constraints": lambda spent, total: [True]}, TypeError, "affine cvxpy"),
         ({"constraints": lambda spent, total: [spent**2 <= 1]}, TypeError, "affine cvxpy"),
         ({"constraints": lambda spent, total: spent >= 1}, ValueError, "nothing meets"),
+        ({"constraints": lambda s, total: s[0] <= cp.Variable()}, TypeError, "no other variables"),
     ],
 )
 def test_nonsense_is_refused_by_name(

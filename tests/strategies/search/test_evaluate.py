@@ -11,7 +11,7 @@ from scipy import sparse
 
 import strategies
 from strategies import Gram, RowSpaceError, evaluate, select
-from strategies.operators import Dense, Identity, Kronecker, RowKronecker, Sparse
+from strategies.operators import Dense, Identity, Kronecker, RowKronecker, RowScaled, Scaled, Sparse
 
 RANDOM = np.random.default_rng(5)
 NORMS = ("l1", "l2")
@@ -186,6 +186,36 @@ def test_cheap_strategies(workload: np.ndarray, norm: str, seed: int) -> None:
         assert strategy.loss >= strategy.lower_bound * (1 - 1e-9)
     strategy = select(workload, norm, method="workload_itself", time_limit=0.01)
     assert strategy.loss >= strategy.lower_bound * (1 - 1e-9)
+
+
+@given(st.integers(0, 2**32), st.sampled_from(NORMS), st.integers(2, 16), st.sampled_from([0, 40]))
+def test_rows_beside_the_row_space_are_refused_in_every_form(
+    seed: int, norm: str, digits: int, power: int
+) -> None:
+    """Or so near to it that their loss is not below the bound. A control lies inside."""
+    random = np.random.default_rng(seed)
+    matrix = random.normal(size=(2, 9))
+    inside = random.integers(1, 4, (8, 2)) @ matrix
+    aside = random.normal(size=(8, 9))
+    aside -= aside @ np.linalg.pinv(matrix) @ matrix
+    workload = 2.0**power * (inside + 10.0**-digits * aside)
+    served = []
+    for form in (workload, sparse.csr_array(workload), Scaled(0.5, Dense(2 * workload))):
+        for measured in (
+            matrix,
+            1e6 * matrix[::-1],
+            RowScaled(np.array([3.0, 1e-3]), Dense(matrix)),
+        ):
+            try:
+                found = evaluate(form, measured, norm)
+            except RowSpaceError:
+                served.append(False)
+            else:
+                served.append(True)
+                assert found.loss >= found.lower_bound * (1 - 1e-7)
+    assert len(set(served)) == 1
+    assert digits > 8 or not any(served)
+    assert evaluate(2.0**power * inside, matrix, norm).loss > 0
 
 
 @pytest.mark.parametrize("norm", NORMS)
