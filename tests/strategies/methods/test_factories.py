@@ -12,7 +12,7 @@ from strategies.methods.registry import FAMILIES
 from strategies.operators import Dense, Gram, Identity, Kronecker, RowKronecker, Stack, as_operator
 
 PREFIX = examples.prefix_sums
-TABLE = Path(__file__).parents[3] / "docs" / "strategies.md"
+TABLE = Path(__file__).parents[3] / "docs" / "why" / "families.md"
 
 
 @pytest.mark.parametrize("name", strategies.families())
