@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import (
     ZCDP,
@@ -30,7 +30,6 @@ from mrf_matrix import (
     plan,
     save_model,
 )
-from mrf_matrix.cli.main import main
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
@@ -409,7 +408,7 @@ def test_a_fit_over_a_domain_file_read_off_the_records_is_refused_before_it_draw
         ["fit", tmp_path / "d.csv"],
         ["federate", "simulate", tmp_path / "d.csv", "--by", "x0"],
     ):
-        done = CliRunner().invoke(main, [str(one) for one in (*command, *asked)])
+        done = run(*command, *asked)
         assert (done.exit_code, "was read off records" in done.output) == (1, True), done.output
         assert "is spent" not in done.output
     assert not (tmp_path / "m.mrf").exists()

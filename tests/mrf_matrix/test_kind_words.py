@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import Domain, compare, estimators, plan, tune
 from mrf_matrix.base.kinds import KINDS, TYPED
-from mrf_matrix.cli.main import main
 
 DOMAIN = Domain.from_sizes([3, 3, 2, 4], n_classes=2)
 QUERIES = np.zeros((3, 4), dtype=np.int32)
@@ -37,7 +36,7 @@ def test_the_command_line_plans_every_kind(tmp_path, word):
     DOMAIN.save(tmp_path / "domain.json")
     trees = ["--n-trees", "4", "--strategy", "identity"] * ("n_trees" in KINDS[word].options)
     asked = [str(tmp_path / "domain.json"), "--kind", word, *trees, "--n-records", "500", "--json"]
-    done = CliRunner().invoke(main, ["plan", *asked, "--no-pictures", "--output", str(tmp_path)])
+    done = run("plan", *asked, "--no-pictures", "--output", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["kind"] == word
 
@@ -75,7 +74,7 @@ def test_designs_that_are_not_compared_are_refused(word):
     ],
 )
 def test_words_that_a_command_has_no_use_for_are_refused(tmp_path, arguments, message):
-    done = CliRunner().invoke(main, [*arguments, "--output", str(tmp_path / "out")])
+    done = run(*arguments, "--output", str(tmp_path / "out"))
     assert done.exit_code != 0
     assert message in done.output
 

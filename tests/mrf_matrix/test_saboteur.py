@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import mrf_matrix
 from mrf_matrix import (
@@ -34,7 +34,6 @@ from mrf_matrix import (
 from mrf_matrix.base import kept as kept_in
 from mrf_matrix.base.kept import Choice
 from mrf_matrix.cli import paid_release
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
@@ -288,7 +287,7 @@ def sabotaged_command(arguments, stock, desk, noise, fails_at=None, error=Sabota
     shutil.copytree(stock, desk, dirs_exist_ok=True)
     noise.clear()
     with Sabotage(fails_at, error) as saboteur:
-        done = CliRunner().invoke(main, arguments)
+        done = run(*arguments)
     charges = PrivacyLedger.open(desk / "ledger.json").charges
     made = [file for file in desk.iterdir() if not (stock / file.name).exists()]
     missing = lost_of_command(noise, made, done.stdout)

@@ -1,11 +1,9 @@
-"""The main job from the command line."""
+"""Comparisons from the command line, its help, and the data sets that it knows."""
 
 import json
 
 import pytest
-from click.testing import CliRunner
-
-from mrf_matrix.cli.main import COMMANDS, main
+from command_line import commands, run, told
 
 SMALL = [
     "--n-trees",
@@ -21,22 +19,18 @@ SMALL = [
 ]
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, list(arguments))
-
-
 def test_help_names_every_command():
     text = run("--help").output
-    for name in COMMANDS:
-        assert name in text
-        assert run(name, "--help").exit_code == 0
+    for path, _ in commands():
+        assert path[0] in text
+        assert run(*path, "--help").exit_code == 0
 
 
 def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
-    done = run("compare", "monks_1", *SMALL, "--epsilons", "1,2", "--output", str(tmp_path))
+    done = run("compare", "monks_1", *SMALL, "--epsilons", "1", "--output", tmp_path)
     assert done.exit_code == 0, done.output
-    assert "No fit above claims privacy" in " ".join(done.output.split())
+    assert "No fit above claims privacy" in told(done)
     assert "certified" in done.output
     assert {file.name for file in tmp_path.iterdir()} == {
         "compare.json",
@@ -47,7 +41,7 @@ def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
 
 
 def test_the_first_line_says_what_it_will_take(tmp_path):
-    options = ["--no-pictures", "--output", str(tmp_path), "--kind", "naive_bayes,majority"]
+    options = ["--no-pictures", "--output", tmp_path, "--kind", "naive_bayes,majority"]
     small = [*SMALL, "--n-splits", "2", "--n-draws", "3", "--epsilons", "1,2", *options]
     done = run("compare", "monks_1", *small)
     assert done.exit_code == 0, done.output
@@ -61,73 +55,40 @@ def test_the_first_line_says_what_it_will_take(tmp_path):
     quiet = run("compare", "monks_1", *small, "--json")
     assert json.loads(quiet.stdout)
     assert quiet.stderr.startswith("monks_1: 432 records")
-    refused = run("compare", "monks_1", *SMALL, "--n-draws", "0", *options)
-    assert refused.exit_code == 1
-    assert "fits;" not in refused.output
 
 
 def test_another_figure_is_shown_and_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(
         "compare", "monks_1", *SMALL, "--kind", "naive_bayes", "--metric", "log_loss",
-        "--output", str(tmp_path),
+        "--output", tmp_path,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "Test log-loss on monks_1, mean" in " ".join(done.output.split())
+    assert "Test log-loss on monks_1, mean" in told(done)
     assert (tmp_path / "log_loss.png").exists()
 
 
 def test_methods_that_are_not_compared_by_default_are_named(tmp_path):
-    options = ["--kind", "additive,labels,pool", "--no-pictures", "--output", str(tmp_path)]
+    options = ["--kind", "additive,labels,pool", "--epsilons", "1", "--no-pictures"]
+    options += ["--output", tmp_path]
     done = run("compare", "monks_1", *SMALL, *options)
     assert done.exit_code == 0, done.output
     for label in ("additive", "labels", "pool"):
         assert label in done.output
-    refused = run("compare", "monks_1", *SMALL, "--kind", "residuals", "--output", str(tmp_path))
-    assert refused.exit_code == 1
-    assert "additive, labels, pool" in " ".join(refused.output.split())
 
 
 def test_json_goes_to_standard_output(tmp_path):
-    done = run("compare", "monks_1", *SMALL, "--json", "--no-pictures", "--output", str(tmp_path))
+    few = ("--epsilons", "1", "--kind", "naive_bayes", "--no-pictures", "--output", tmp_path)
+    done = run("compare", "monks_1", *SMALL, "--json", *few)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["settings"]["n_trees"] == 4
 
 
 def test_exact_noise_is_called_a_release(tmp_path):
-    done = run(
-        "compare",
-        "monks_1",
-        *SMALL,
-        "--noise",
-        "exact",
-        "--no-pictures",
-        "--epsilons",
-        "1",
-        "--output",
-        str(tmp_path),
-    )
+    exact = ("--noise", "exact", "--no-pictures", "--epsilons", "1", "--output", tmp_path)
+    done = run("compare", "monks_1", *SMALL, *exact)
     assert done.exit_code == 0, done.output
     assert "exact noise" in done.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["compare", "no_such_data"], "no_such_data"),
-        (["compare", "monks_1", "--epsilons", "0"], "epsilon"),
-        (["compare", "monks_1", "--epsilons", "one"], "numbers separated by commas"),
-        (["compare", "monks_1", "--max-depth", "-1"], "depth"),
-        (["compare", "monks_1", "--n-trees", "0"], "trees"),
-        (["compare", "monks_1", "--strategy", "magic"], "magic"),
-        (["no-such-command"], "No such command"),
-    ],
-)
-def test_bad_input_is_one_clear_line(arguments, message):
-    done = run(*arguments)
-    assert done.exit_code != 0
-    assert message in done.output
-    assert "Traceback" not in done.output
 
 
 def test_datasets_lists_names_with_sources():

@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import Domain, load_model
-from mrf_matrix.cli.main import main
 
 HEADER = ["patient_id", "age", "code", "smoker", "outcome"]
 ROWS = [
@@ -24,10 +23,6 @@ SETS = {
     "smoker": "yes, no +missing=9",
     "outcome": "no, yes",
 }
-
-
-def run(*arguments, text=None):
-    return CliRunner().invoke(main, [str(one) for one in arguments], input=text)
 
 
 def write(path, rows=ROWS, header=HEADER):
@@ -78,7 +73,7 @@ def test_a_first_line_that_is_a_record_is_not_published(folder):
 def test_questions_are_asked_again_until_they_are_answered(folder):
     answers = ["skip", "0..100 by 20", "many", "icd10_chapters", "yes, no +missing=9", "no, yes"]
     asked = run("domain", "new", folder / "e.json", "--header", folder / "records.csv",
-                text="\n".join([*answers, "", ""]))  # fmt: skip
+                input="\n".join([*answers, "", ""]))  # fmt: skip
     assert asked.exit_code == 0, asked.output
     assert Domain.load(folder / "e.json") == Domain.load(folder / "d.json")
     assert "p0" not in asked.output, "no record is shown"

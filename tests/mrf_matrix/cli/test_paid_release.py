@@ -5,22 +5,22 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
-from mrf_matrix import PrivacyLedger, load_dataset, load_model
-from mrf_matrix.cli import fit
-from mrf_matrix.cli.fit import fit_from
-from mrf_matrix.cli.main import main
+from mrf_matrix import (
+    MatrixForestClassifier,
+    PrivacyLedger,
+    load_dataset,
+    load_model,
+    load_release,
+)
 
 FIT = ["fit", "monks_1", "--n-trees", "4", "--max-depth", "2", "--strategy", "identity"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -101,7 +101,6 @@ def test_a_model_that_is_there_survives_a_full_disk(folder, ledger, monkeypatch)
 
 LIMITED = """
 import resource, sys
-from mrf_matrix.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 main(sys.argv[1:])
 """
@@ -194,13 +193,55 @@ def _nobody():
     raise click.ClickException("nobody reads standard output: give --output FILE.")
 
 
-def test_a_name_that_was_taken_meanwhile_is_named(folder, ledger, monkeypatch):
-    def taken(*arguments, **settings):
-        (folder / "m.mrf").write_text("somebody's")
-        fit_from(*arguments, **settings)
+def test_a_second_fit_of_one_name_replaces_nothing(folder, ledger, monkeypatch):
+    output, fit = folder / "m.mrf", MatrixForestClassifier.fit
 
-    monkeypatch.setattr(fit, "fit_from", taken)
+    def meanwhile(self, *arguments, **settings):
+        output.write_bytes(b"another's")
+        return fit(self, *arguments, **settings)
+
+    monkeypatch.setattr(MatrixForestClassifier, "fit", meanwhile)
+    done = run(*FIT, "--ledger", ledger, "--output", output)
+    assert done.exit_code == 1
+    assert f"could not be written ([Errno 17] File exists: '{output}')" in done.output
+    assert output.read_bytes() == b"another's"
+    (kept,) = folder.glob("m-*.mrf")
+    assert load_model(kept).privacy_report_.is_private
+    (charge,) = PrivacyLedger.open(ledger).charges
+    assert charge.model == sha256(kept.read_bytes()).hexdigest()
+
+
+def test_an_evaluation_is_written_before_it_is_shown(tables_file, ledger, tmp_path, monkeypatch):
+    def broken(*args, **keywords):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("mrf_matrix.cli.evaluate.console", broken)
+    asked = ("evaluate", tables_file, "monks_1", "--epsilon", "1")
+    run(*asked, "--output", tmp_path / "e.json")
+    assert (tmp_path / "e.json").read_text().startswith("{")
+    done = run(*asked, "--ledger", ledger)
+    (kept,) = (tmp_path / "here").glob("evaluation-*.json")
+    assert f"the evaluation is written: {kept}. Do not pay again." in done.output
+
+
+def test_a_fit_that_fails_after_its_noise_leaves_its_releases(folder, ledger, monkeypatch):
+    monkeypatch.setattr("mrf_matrix.kinds.tables.product_posterior", lambda *args: 1 / 0)
+    asked = ("--kind", "tables", "--ledger", ledger, "--output", folder / "m.mrf")
+    done = run("fit", "monks_1", *asked)
+    assert done.exit_code == 1
+    assert "is spent" in done.output
+    (kept,) = folder.glob("m-release-1-*.release")
+    assert load_release(kept).is_private
+    assert PrivacyLedger.open(ledger).spent == 1
+
+
+def test_folders_that_are_gone_do_not_end_the_search(folder, ledger, tmp_path, monkeypatch):
+    def gone(*args):
+        raise FileNotFoundError
+
+    fill(monkeypatch, folder, ledger.parent)
+    monkeypatch.setattr(Path, "home", gone)
+    monkeypatch.setattr(Path, "cwd", gone)
     done = run(*FIT, "--ledger", ledger, "--output", folder / "m.mrf")
-    assert f"could not be written ([Errno 17] File exists: '{folder / 'm.mrf'}')" in done.output
-    assert (folder / "m.mrf").read_text() == "somebody's"
-    assert len(list(folder.glob("m-*.mrf"))) == 1
+    (kept,) = (tmp_path / "home").glob("m-*.mrf")
+    assert str(kept) in done.output

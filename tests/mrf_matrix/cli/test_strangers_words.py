@@ -5,12 +5,11 @@ import json
 import sys
 
 import pytest
-from click.testing import CliRunner
+from command_line import PROGRAM, run
 from matplotlib.figure import Figure
 from rich.console import Console
 
 from mrf_matrix import Attribute, Domain, PrivacyLedger, PureDP, save_model
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.plotting import BudgetDisplay, StrategyErrorDisplay, StrengthDisplay
 
@@ -22,10 +21,6 @@ DOMAIN = Domain(
     ],
     target=Attribute("[/]", categories=["no", "[blink]yes"]),
 )
-
-
-def run(*arguments, **options):
-    return CliRunner().invoke(main, list(map(str, arguments)), **options)
 
 
 def joined(text):
@@ -128,7 +123,7 @@ class Narrow:
             monkeypatch.setattr(sys, name, stream)
 
     def run(self, *arguments):
-        code = main(list(map(str, arguments)), standalone_mode=False)
+        code = PROGRAM(list(map(str, arguments)), standalone_mode=False)
         self.stdout.flush()
         said = self.stdout.buffer.getvalue().decode(self.encoding)
         self.stdout.buffer.seek(0)

@@ -3,15 +3,13 @@
 import json
 from fractions import Fraction
 
-import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import commands, run
 from sklearn.base import clone
 
 import strategies
 from mrf_matrix import Domain, PrivacyLedger, estimators, expected_error, load_model, save_model
-from mrf_matrix.cli.main import main
 from mrf_matrix.error import direct_error
 from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
@@ -282,28 +280,18 @@ def test_studies_compare_under_the_claim():
 )  # fmt: skip
 def test_the_command_line_takes_delta(words, tmp_path):
     place = ["--output", str(tmp_path / "made")]
-    run = CliRunner().invoke(main, [*words, "--delta", "1e-6", "--json", *place])
-    assert run.exit_code == 0, run.output
-    assert '"delta": 1e-06' in run.output
+    done = run(*words, "--delta", "1e-6", "--json", *place)
+    assert done.exit_code == 0, done.output
+    assert '"delta": 1e-06' in done.output
     again = tmp_path / "refused"
-    refused = CliRunner().invoke(main, [*words, "--delta", "2", "--output", str(again)])
+    refused = run(*words, "--delta", "2", "--output", str(again))
     assert refused.exit_code != 0
     assert "delta=2.0" in refused.output
     assert not again.exists()
 
 
-def commands(group, context):
-    """Yield every command below a group with its options' names."""
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, context)
-        else:
-            yield name, {option.name for option in command.params}
-
-
 def test_every_command_with_epsilon_takes_delta():
-    found = dict(commands(main, click.Context(main)))
+    found = {path[-1]: {one.name for one in command.params} for path, command in commands()}
     spending = {name for name, options in found.items() if options & {"epsilon", "epsilons"}}
     assert {"fit", "plan", "tune", "compare", "evaluate", "simulate", "ledger"} <= spending
     assert all("delta" in found[name] for name in spending)

@@ -1,13 +1,10 @@
 """What was paid for is kept, whatever fails after it: in the object, in the error, in a file."""
 
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-import mrf_matrix
 from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
@@ -16,14 +13,9 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     PureDP,
     load_dataset,
-    load_model,
-    save_model,
 )
 from mrf_matrix.base.kept import held_signals, until_kept
 from mrf_matrix.base.provenance import Spending
-from mrf_matrix.cli import evaluate as evaluate_command
-from mrf_matrix.cli.main import main
-from mrf_matrix.cli.paid_release import Rescue
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.federated.sums import party
@@ -213,84 +205,3 @@ def test_signals_wait_until_what_was_paid_is_kept():
         with pytest.raises(KeyboardInterrupt):
             call()
     assert done == ["kept", "kept", "written"]
-
-
-# The command line --------------------------------------------------------------------------------
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
-def model_file(tmp_path):
-    fitted = PosteriorForestClassifier(DATA.domain, epsilon=2).fit(DATA.X, DATA.y)
-    save_model(fitted, tmp_path / "model.mrf")
-    return tmp_path / "model.mrf"
-
-
-def test_an_evaluation_is_written_before_it_is_shown(model_file, tmp_path, monkeypatch):
-    def broken(*args, **keywords):
-        raise BrokenPipeError
-
-    monkeypatch.setattr(evaluate_command, "console", broken)
-    asked = ["evaluate", model_file, "monks_1", "--epsilon", "1"]
-    run(*asked, "--output", tmp_path / "e.json")
-    assert (tmp_path / "e.json").read_text().startswith("{")
-    monkeypatch.chdir(tmp_path)
-    run("ledger", tmp_path / "l.json", "--epsilon", "3")
-    done = run(*asked, "--ledger", tmp_path / "l.json")
-    (kept,) = tmp_path.glob("evaluation-*.json")
-    assert f"the evaluation is written: {kept}. Do not pay again." in done.output
-
-
-def test_a_fit_that_fails_after_its_noise_leaves_its_releases(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrf_matrix.kinds.tables.product_posterior", lambda *args: 1 / 0)
-    run("ledger", tmp_path / "l.json", "--epsilon", "3")
-    done = run(
-        "fit", "monks_1", "--kind", "tables", "--epsilon", "1", "--output",
-        tmp_path / "m.mrf", "--ledger", tmp_path / "l.json",
-    )  # fmt: skip
-    assert done.exit_code == 1
-    assert "is spent" in done.output
-    (kept,) = tmp_path.glob("m-release-1-*.release")
-    assert mrf_matrix.load_release(kept).is_private
-    assert PrivacyLedger.open(tmp_path / "l.json").spent == 1
-
-
-def test_a_second_fit_of_one_name_replaces_nothing(tmp_path, monkeypatch):
-    output, fitted = tmp_path / "m.mrf", PosteriorForestClassifier.fit_stream
-
-    def meanwhile(self, *args, **keywords):
-        output.write_bytes(b"another's")
-        return fitted(self, *args, **keywords)
-
-    (tmp_path / "d.csv").write_text("a,y\n" + "0,0\n1,1\n" * 30)
-    Domain.from_sizes([2], n_classes=2).save(tmp_path / "dom.json")
-    (tmp_path / "d.csv").write_text("x0,class\n" + "0,0\n1,1\n" * 30)
-    monkeypatch.setattr(PosteriorForestClassifier, "fit_stream", meanwhile)
-    run("ledger", tmp_path / "l.json", "--epsilon", "3")
-    done = run(
-        "fit", tmp_path / "d.csv", "--domain", tmp_path / "dom.json", "--kind", "tables",
-        "--epsilon", "1", "--output", output, "--ledger", tmp_path / "l.json",
-    )  # fmt: skip
-    assert done.exit_code == 1
-    assert output.read_bytes() == b"another's"
-    (kept,) = tmp_path.glob("m-*.mrf")
-    assert load_model(kept).privacy_report_.is_private
-    from hashlib import sha256
-
-    (charge,) = PrivacyLedger.open(tmp_path / "l.json").charges
-    assert charge.model == sha256(kept.read_bytes()).hexdigest()
-
-
-def test_folders_that_are_gone_do_not_end_the_search(tmp_path, monkeypatch):
-    def gone(*args):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "home", gone)
-    monkeypatch.setattr(Path, "cwd", gone)
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    rescue = Rescue("model", tmp_path / "missing" / "m.mrf", None)
-    place = rescue.elsewhere(lambda path: path.write_bytes(b"kept"), rescue.output)
-    assert (place.parent, place.read_bytes()) == (tmp_path, b"kept")

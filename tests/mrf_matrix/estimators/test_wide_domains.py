@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import (
     Domain,
@@ -18,7 +18,6 @@ from mrf_matrix import (
     load_model,
     plan,
 )
-from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
@@ -151,9 +150,7 @@ def test_a_claim_by_delta_is_refused_by_a_pure_ledger_in_the_words_of_its_reader
 def test_the_command_line_is_told_of_options_and_files(tmp_path):
     file = tmp_path / "domain.json"
     Domain.from_sizes([2000, 2], n_classes=2).save(file)
-    done = CliRunner().invoke(
-        main, ["plan", str(file), "--kind", "matrix", "--output", str(tmp_path)]
-    )
+    done = run("plan", str(file), "--kind", "matrix", "--output", str(tmp_path))
     assert done.exit_code == 1
     for text in ("512,000 leaves", "memory cap", "--n-trees", "groups"):
         assert text in " ".join(done.output.split())

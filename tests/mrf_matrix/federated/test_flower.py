@@ -6,20 +6,19 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 
+import command_line
 import numpy as np
 import polars as pl
 import pytest
 
 pytest.importorskip("flwr.app")
 
-from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
-from mrf_matrix.cli.main import main as command_line
 from mrf_matrix.federated import BelowThresholdError, ProtocolError, federate, session_of
 from mrf_matrix.federated.flower import LocalParty, client_app, server_app
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP, count_cells
@@ -184,7 +183,7 @@ def test_the_files_of_the_documentation_make_a_federation(tmp_path, monkeypatch)
         (tmp_path / str(number) / "identity.pem").write_bytes(pem)
         agreed = agreed.replace(f"KEY OF {name}", key.public_key().public_bytes_raw().hex())
         ledger = str(tmp_path / str(number) / "ledger.json")
-        assert CliRunner().invoke(command_line, ["ledger", ledger, "--epsilon", "1"]).exit_code == 0
+        assert command_line.run("ledger", ledger, "--epsilon", "1").exit_code == 0
         records = {
             "age": [45, 71],
             "sex": ["F", "M"],

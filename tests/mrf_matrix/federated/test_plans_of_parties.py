@@ -4,13 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from command_line import run
 
 pytest.importorskip("cryptography")
 
-from click.testing import CliRunner
 
 from mrf_matrix import MatrixForestClassifier, load_dataset, plan
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.federated import CoarseStrategyError, Network, run_federation
 from mrf_matrix.mechanisms import DiscreteLaplace, count_cells
@@ -181,7 +180,7 @@ def test_tables_of_blocks_take_lighter_weights_where_shares_need_them(epsilon):
 def test_the_command_line_plans_for_parties(tmp_path):
     short = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity"]
     told = ["--parties", "6", "--dropouts", "2", "--no-pictures", "--output", str(tmp_path)]
-    done = CliRunner().invoke(main, ["plan", "car", *short, *told])
+    done = run("plan", "car", *short, *told)
     assert done.exit_code == 0, done.output
     for text in ("a party sends", "a party receives", "rms if 4"):
         assert text in done.output

@@ -5,7 +5,7 @@ import json
 import zipfile
 
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +22,6 @@ from mrf_matrix import (
 )
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.cli import screen
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import PosteriorForestClassifier
 
 DOMAIN = Domain(
@@ -159,7 +158,7 @@ def test_errors_of_the_command_line_are_escaped(tmp_path, command):
         "ledger": [name],
         "fit": ["monks_1", "--ledger", name, "--output", tmp_path / "m.mrf"],
     }[command]
-    done = CliRunner().invoke(main, [command, *map(str, arguments)])
+    done = run(command, *map(str, arguments))
     assert done.exit_code == 1
     assert "owned" in done.output
     assert "\x1b" not in done.output

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from scipy import sparse
 
 import strategies
@@ -24,17 +24,12 @@ from mrf_matrix import (
     save_release,
     tune,
 )
-from mrf_matrix.cli.main import main
 from mrf_matrix.datasets.checking import domain_problems
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.study import compare
 
 TWO = {"attributes": [{"name": "a", "size": 2}], "target": {"name": "y", "size": 2}}
 DOMAIN = Domain.from_dict(TWO)
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 def searched(file):

@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from scipy import optimize
 
 from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees, compare, load_dataset
-from mrf_matrix.cli.main import main
 from mrf_matrix.cli.plans.plan import ALLOCATIONS
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.planning import plan
@@ -139,6 +138,6 @@ def test_baselines_stand_in_tables_and_studies():
 def test_the_command_line_knows_every_allocation():
     assert set(ALLOCATIONS) == {kind.allocation for kind in KINDS}
     told = ["plan", "monks_1", "--allocation", "geometric_levels", "--n-trees", "2", "--json"]
-    record = json.loads(CliRunner().invoke(main, told).stdout)
+    record = json.loads(run(*told).stdout)
     assert record["allocation"] == "geometric_levels"
     assert record["ensembles"][0]["strategy"] == "geometric levels"

@@ -14,11 +14,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import Domain, load_dataset
 from mrf_matrix.cli.compare_tables import strategy_table
-from mrf_matrix.cli.main import main
 from mrf_matrix.compilation import path_matrix, path_matrix_from_codes
 from mrf_matrix.forests import RandomTrees
 from mrf_matrix.planning import plan
@@ -131,14 +130,14 @@ def test_the_command_prints_the_same_bound(tmp_path):
     arguments = ["plan", "monks_1", "--epsilon", "0.02", "--n-trees", "4", "--max-depth", "2",
                  "--strategy", "identity", "--random-state", "0",
                  "--output", str(tmp_path)]  # fmt: skip
-    done = CliRunner().invoke(main, [*arguments, "--json"])
+    done = run(*arguments, "--json")
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
     made = plan(load_dataset("monks_1").domain, epsilon=0.02, n_trees=4, max_depth=2,
                 strategy="identity", random_state=0)  # fmt: skip
     low, high = expected_bounds(made, [constant({"epsilon": 0.02})])
     assert low <= record["lower_bound"] <= high
-    printed = re.search(r"within ([\d.]+) times", CliRunner().invoke(main, arguments).stdout)
+    printed = re.search(r"within ([\d.]+) times", run(*arguments).stdout)
     assert made.total / high * 0.99 <= float(printed[1]) <= made.total / low * 1.01
 
 

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import ResidualForestClassifier, from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError
 from mrf_matrix.planning import plan, tune
@@ -100,7 +99,7 @@ def test_the_command_prints_its_steps(tmp_path):
     file = tmp_path / "schema.json"
     DOMAIN.save(file)
     words = ["plan", str(file), "--kind", "additive", "--output", str(tmp_path)]
-    done = CliRunner().invoke(main, words)
+    done = run(*words)
     assert done.exit_code == 0, done.output
     assert "class totals" in done.output
     assert json.loads((tmp_path / "plan.json").read_text())["kind"] == "additive"

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import (
     Domain,
@@ -16,7 +16,6 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     plan,
 )
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
@@ -153,7 +152,7 @@ def test_the_command_line_tells_the_memory(kind, tmp_path):
     Domain.from_sizes([4] * 5, n_classes=2).save(file)
     asked = ["plan", str(file), "--kind", kind, "--n-records", "3000", "--output", str(tmp_path)]
     asked += ["--random-state", "0", "--no-pictures"]
-    said = CliRunner().invoke(main, asked).output
+    said = run(*asked).output
     assert "at the peak of a fit" in " ".join(said.split())
-    figures = json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)
+    figures = json.loads(run(*asked, "--json").stdout)
     assert figures["peak_bytes"] > 1000

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from mrf_matrix import (
     Domain,
@@ -14,7 +14,6 @@ from mrf_matrix import (
     plan,
 )
 from mrf_matrix.base.steps import listening
-from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
@@ -152,9 +151,9 @@ def test_the_command_line_says_it_in_the_same_words(kind, tmp_path):
     TEN.save(file)
     given = ["plan", str(file), "--kind", kind, "--epsilon", "1", "--n-records", "10", "--json"]
     out = ["--output", str(tmp_path)]
-    done = CliRunner().invoke(main, [*given, *out, "--no-pictures"])
+    done = run(*given, *out, "--no-pictures")
     said = json.loads(done.stdout)["signal_to_noise"]
     assert "do not deploy" in said
-    refused = CliRunner().invoke(main, [*given, *out, "--no-pictures", "--strict"])
+    refused = run(*given, *out, "--no-pictures", "--strict")
     assert refused.exit_code == 1
     assert f"--strict: {said}." in refused.output

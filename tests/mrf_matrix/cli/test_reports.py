@@ -1,21 +1,81 @@
-"""`mrf-matrix report` and `ledger --html`: pages from files."""
+"""`mrf-matrix evaluate` and `report`: figures at one charge, and pages from files."""
 
 import json
 from hashlib import sha256
 
 import pytest
-from click.testing import CliRunner
+from command_line import run, told
 
-from mrf_matrix import PrivacyLedger, load_dataset, save_model
-from mrf_matrix.cli.main import main
+from mrf_matrix import PrivacyLedger, load_dataset, load_release, save_model
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.study import evaluate
 
 DATA = load_dataset("monks_1")
 
+# Evaluations --------------------------------------------------------------------------------------
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+@pytest.fixture
+def ledger(tmp_path):
+    PrivacyLedger.open(tmp_path / "tests.json", epsilon=2)
+    return tmp_path / "tests.json"
+
+
+def test_figures_are_shown_kept_and_charged_once(tables_file, ledger, tmp_path, numbers_told):
+    kept = tmp_path / "evaluation.json"
+    done = run(
+        "evaluate", tables_file, "monks_1", "--epsilon", "1", "--ledger", ledger, "--output", kept
+    )
+    assert done.exit_code == 0, done.output
+    for words in ("Private release", "balanced accuracy", "AUC", "sampling ±", "remains"):
+        assert words in done.output
+    assert str(len(DATA.y)) not in numbers_told(done.output)
+    record = json.loads(kept.read_text())
+    assert record["is_private"]
+    assert record["figures"]["accuracy"]["low"] <= record["figures"]["accuracy"]["high"]
+    (charge,) = PrivacyLedger.open(ledger).charges
+    assert "evaluation" in charge.what
+
+
+def test_the_record_goes_to_standard_output(tables_file):
+    done = run("evaluate", tables_file, "monks_1", "--rho", "1/2", "--json", "--threshold", "0.4")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["threshold"] == 0.4
+
+
+def test_delta_is_claimed_and_charged(tables_file, ledger):
+    asked = ("--epsilon", "1", "--delta", "1e-6", "--ledger", ledger)
+    done = run("evaluate", tables_file, "monks_1", *asked)
+    assert done.exit_code == 0, done.output
+    assert "(epsilon=1, delta=1e-06)-DP via" in told(done)
+    assert PrivacyLedger.open(ledger).spent == 1
+
+
+def test_a_ledger_of_epsilon_and_delta_pays_for_an_evaluation(tables_file, tmp_path):
+    path = tmp_path / "approximate.json"
+    assert run("ledger", path, "--epsilon", "1", "--delta", "1e-6").exit_code == 0
+    asked = ("--epsilon", "1", "--delta", "1e-6", "--ledger", path)
+    done = run("evaluate", tables_file, "monks_1", *asked)
+    assert done.exit_code == 0, done.output
+    assert sum(PrivacyLedger.open(path).shares) == 1
+    assert "nothing remains" in told(run("evaluate", tables_file, "monks_1", *asked))
+
+
+def test_what_the_disk_refuses_is_kept_as_a_release(tables_file, tmp_path, monkeypatch):
+    def full(path):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("mrf_matrix.cli.evaluate.whole_file", full)
+    kept = tmp_path / "evaluation.json"
+    done = run("evaluate", tables_file, "monks_1", "--epsilon", "1", "--output", kept)
+    assert done.exit_code != 0
+    assert "is spent; what was drawn is kept in" in done.output
+    assert "Do not pay again" in done.output
+    (release,) = tmp_path.glob("evaluation-release-1-*.release")
+    assert load_release(release).is_private
+
+
+# Pages --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -113,7 +173,7 @@ def test_an_evaluation_of_other_classes_is_refused_and_one_of_no_model_is_said_t
     kept.write_text(json.dumps(record | {"classes": ["a", "b", "c"]}))
     refused = run("report", evaluated / "second.mrf", "--evaluation", kept)
     assert refused.exit_code == 1
-    assert "its classes are not those of this model" in " ".join(refused.output.split())
+    assert "its classes are not those of this model" in told(refused)
 
 
 @pytest.mark.parametrize("record", ["{}", "[]", "nonsense", '{"figures": 1}'])
