@@ -254,6 +254,19 @@ def test_outcomes_pick_a_plan_of_exactly_the_share():
     ]  # fmt: skip
 
 
+def test_no_step_follows_a_part_that_has_steps_left():
+    inner = Plan((measuring(),), HALF)
+    whole = Plan((inner, measuring(attribute=1)))
+    curator, _ = live(whole)
+    with curator:
+        part = curator.part(inner)
+        with pytest.raises(PlanError, match="1 announced steps were not taken"):
+            curator.measure(whole.steps[1], cells(1))
+        part.measure(inner.steps[0], cells())
+        curator.measure(whole.steps[1], cells(1))
+        curator.check_finished()
+
+
 @pytest.mark.parametrize(
     "follows",
     [
