@@ -41,7 +41,7 @@ OF_TREES = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
 
 SIMULATED = (
     "Simulated in one process, which sees every party's records: the release is private, the "
-    "rehearsal is not. Deploy as docs/federated.md says."
+    "rehearsal is not. Deploy as docs/federated/deploying.md says."
 )
 
 

@@ -56,7 +56,7 @@ A domain file says which records exist at all, and is public:
   ],
   "target": {"name": "income", "categories": ["<=50K", ">50K"]}
 }
-See docs/domain.md for all of it, and docs/command_line.md for an example.
+See docs/domain.md for all of it.
 """
 
 

@@ -172,7 +172,7 @@ def test_sessions_of_another_design_are_refused():
 def test_the_files_of_the_documentation_make_a_federation(tmp_path, monkeypatch):
     for name in ("_run_id", "_node_id", "_task_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
-    page = (Path(__file__).parents[3] / "docs" / "federated.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "federated" / "deploying.md").read_text("utf-8")
     told = re.findall(r"^ +```python\n(.*?)^ +```$", page, re.M | re.S)
     agreed, party, server, use = map(dedent, told)
     sites = ["PARTY 0", "PARTY 1", "PARTY 2", "THE SERVER"]
