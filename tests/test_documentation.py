@@ -2,7 +2,7 @@
 
 The blocks of a page run in order, in one namespace, in an empty folder, as a reader would type
 them. A block of prompts is a doctest; a ``text`` block right below a block is what that one prints.
-What a page names in code, a thing of ours or a file, is there.
+What a page names in code, a thing of ours or a file, is there. A guide is short.
 """
 
 import doctest
@@ -29,6 +29,12 @@ FILE = re.compile(
 )
 NO_NAMES = {"mrf_matrix.learned_model", "strategies.md"}
 """Dotted, but a file's format and a file."""
+MOST_WORDS = 1000
+"""Words of a guide; how a thing was measured or proved stands in a page of ``MEASURED``."""
+MOST_IN_ALL = 45_000
+"""Words of README and all pages but the API's and the reproductions', as ``wc -w`` counts them."""
+MEASURED = ("docs/why/", "docs/private/accuracy.md", "docs/design.md")
+ELSEWHERE = ("docs/api/", "docs/reproduction/")
 RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -144,3 +150,30 @@ def test_a_name_that_is_not_there_is_found() -> None:
     assert missing_names(wrong) == []
     wrong += ", `strategies.selected`, `mrf_matrix.no.room`, `tests/none.py`"
     assert missing_names(wrong) == ["mrf_matrix.no.room", "strategies.selected", "tests/none.py"]
+
+
+def n_words(text: str) -> int:
+    """Return how many words hold a letter or a digit: the bars of a table are none."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+GUIDES = [
+    page
+    for page in pages()
+    if page.parts[0] == "docs" and not page.as_posix().startswith(MEASURED + ELSEWHERE)
+]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=str)
+def test_a_guide_is_short(page: Path) -> None:
+    assert n_words((ROOT / page).read_text("utf-8")) <= MOST_WORDS
+
+
+def test_the_words_of_a_page_are_counted() -> None:
+    assert n_words("| a | `b` |\n|---|---|\n| 1.5 | $c$ |\n") == 4
+
+
+def test_all_pages_together_are_short() -> None:
+    ours = [page for page in pages() if page.name == "README.md" or page.parts[0] == "docs"]
+    read = [page for page in ours if not page.as_posix().startswith(ELSEWHERE)]
+    assert sum(len((ROOT / page).read_text("utf-8").split()) for page in read) <= MOST_IN_ALL
