@@ -1,4 +1,4 @@
-"""What docs/posterior.md says of the rivals, from what was recorded: its table, averages, defeats.
+"""What docs/posterior.md sums up of the rivals, from what was recorded: table, averages, defeats.
 
 A method's figures on a data set are ``kept[data set][method][ε]["mean"]``, as `rival_scores`
 records them.

@@ -1,4 +1,4 @@
-"""The table on abstaining of docs/many_forests.md: labels kept under redrawn noise.
+"""Labels kept under redrawn noise; docs/many_forests.md has rows of the table.
 
 ``python tests/benchmarks/test_abstaining.py`` prints it. Car as a whole, 32 trees of depth 3 on a
 release of its cells, three releases of research noise.

@@ -1,4 +1,4 @@
-"""How far probabilities are from what happens: the calibration table of docs/posterior.md.
+"""How far probabilities are from what happens; docs/posterior.md has the Brier scores.
 
 Run with ``python tests/benchmarks/test_calibration.py [DATASET ...]``: it prints the table in
 Markdown, and where the posterior forest is not the best. Test records of ten splits together, one

@@ -1,8 +1,8 @@
 """Posterior forest and naive Bayes on data sets that were not looked at while it was made.
 
-Run with ``python tests/benchmarks/test_held_out.py [DATASET ...]``: it prints the table of
-docs/posterior.md in Markdown, and where which one is ahead. Four splits of two draws of research
-noise; the data sets are described in `rival_held_out`.
+Run with ``python tests/benchmarks/test_held_out.py [DATASET ...]``: it prints the table
+in Markdown, and where which one is ahead; docs/posterior.md has its means. Four splits of two draws
+of research noise; the data sets are described in `rival_held_out`.
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Rare outcomes: every kind of forest where one class is a few records in a hundred.
 
-Run with ``python tests/benchmarks/test_rare.py [--repeats N]``: prints the tables of
-docs/rare_outcomes.md in Markdown. ``stays``: made-up hospital stays, 12 attributes, one of 200
-codes; ``random``: 6 to 20 attributes with random effects that repeat each other; 10 000 records to
-train on. Real sets have their minority thinned to one record in twenty. Research noise.
+Run with ``python tests/benchmarks/test_rare.py [--repeats N]``: prints tables in
+Markdown; docs/rare_outcomes.md has their means. ``stays``: made-up hospital stays, 12 attributes,
+one of 200 codes; ``random``: 6 to 20 attributes with random effects that repeat each other; 10 000
+records to train on. Real sets have their minority thinned to one record in twenty. Research noise.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The tables of docs/reconstruction.md, computed again.
+"""The tables of docs/reconstruction.md and more of their rows, computed again.
 
 Run ``python tests/benchmarks/test_reconstruction_tables.py`` with one thread of BLAS; it takes
 about two minutes. Noise is research noise with fixed seeds, so the same figures come out.

@@ -1,10 +1,10 @@
 """The residual forest beside the posterior forest, and its ablations.
 
-Run with ``python tests/benchmarks/test_residual.py [--splits N] [DATASET ...]``: prints the tables
-of docs/residual.md in Markdown: accuracy, AUC and log-loss on test records at every ε, pure and
-at (ε, 1e-6), research noise, number of records public. ``--ablations`` prints what each constant
-is worth: differences of accuracy and log-loss, in points, on average over the sets. Sets are
-binned without labels (`binary_sets`); ``--records N`` takes a part of the larger ones.
+Run with ``python tests/benchmarks/test_residual.py [--splits N] [DATASET ...]``: prints a table
+in Markdown, of which docs/why/residual.md has the means: accuracy, AUC and log-loss on test records
+at every ε, pure and at (ε, 1e-6), research noise, number of records public. ``--ablations`` prints
+what each constant is worth: differences of accuracy and log-loss, in points, on average over the
+sets. Sets are binned without labels (`binary_sets`); ``--records N`` takes a part of larger ones.
 ``--several`` takes the tasks of more than two classes (`several_sets`), and AUC of each class
 against the rest.
 """

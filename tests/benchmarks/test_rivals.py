@@ -1,8 +1,9 @@
 """Every rival and every candidate on the same splits: accuracy, probabilities, time.
 
 ``python tests/benchmarks/test_rivals.py`` measures what is not yet in `rivals.json` beside this
-file, then prints every table of docs/private/accuracy.md and draws its picture. Rivals are
-installed when they are first asked for, each in an environment of its own (`rival_environments`).
+file, then prints the tables of docs/private/accuracy.md, with more figures, and draws its picture.
+Rivals are installed when they are first asked for, each in an environment of its own
+(`rival_environments`).
 
 Options: ``--fresh`` does so for KEEL's sets, on which nothing was chosen, in `fresh.json`;
 ``--show`` measures nothing; ``--only METHOD`` (repeated) and names of data sets restrict

@@ -1,4 +1,4 @@
-"""The table of docs/objectives.md: strategies for the leaves, or for the votes of all cells.
+"""Strategies for the leaves, or for the votes of all cells: what docs/objectives.md sums up.
 
 ``python tests/benchmarks/test_vote_strategies.py [NAME ...]`` prints paired differences of accuracy
 on held-out records, votes less leaves, at ε = .1, .5, 1 and 2: about half a minute a line. Numbers
