@@ -18,7 +18,6 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests.forest import export_text
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut, usable_attributes
@@ -263,7 +262,7 @@ def counted(plan: LabelPlan, data: Data) -> tuple[AnyInts, Longs]:
     cells = data.cells(plan.attributes)
     if not isinstance(cells, CellCounts):
         raise needs_records("a tree of labels")
-    return cells.codes, cells.counts[:, sorted_classes(plan.domain)[1]]
+    return cells.codes, cells.counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,8 +304,8 @@ def tree_text(posterior: LabelPosterior, domain: Domain) -> str:
     before, and those below which both sides are the same, are left out.
     """
     tree: Any = posterior.partition
-    classes, (forest, cells) = sorted_classes(domain)[0], tree.forest(domain)
-    said = [str(classes[label]) for label in posterior.labels[cells]]
+    forest, cells = tree.forest(domain)
+    said = [str(domain.classes[label]) for label in posterior.labels[cells]]
     if tree.counts is not None:
         sure = [posterior.evidence[cell].probabilities.max() for cell in cells]
         said = [f"{one} ({p:.0%})" for one, p in zip(said, sure, strict=True)]

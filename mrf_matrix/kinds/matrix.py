@@ -24,7 +24,6 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.base.provenance import STRATEGY, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.arrays import checked_forest
 from mrf_matrix.forests.nodes import ARRAYS
@@ -120,10 +119,10 @@ class OwnLeaves:
         return counts
 
 
-def ensemble_of(part: PlanPart, release: Release, order: Any) -> ReleasedEnsemble:
-    """Return what a release leaves of a part; `order`: of its classes."""
+def ensemble_of(part: PlanPart, release: Release) -> ReleasedEnsemble:
+    """Return what a release leaves of a part."""
     return ReleasedEnsemble(
-        part.ensemble.features, part.forest, part.answers(release)[:, order], release,
+        part.ensemble.features, part.forest, part.answers(release), release,
         part.strategy, leaves_measured=part.strategy is None,
     )  # fmt: skip
 
@@ -163,9 +162,8 @@ class Matrix(Kind):
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
         """Measure every ensemble, and answer its leaves."""
         releases = curator.measure_all(questions(plan, curator.noise))
-        order = sorted_classes(plan.domain)[1]
         pairs = zip(plan.parts, releases, strict=True)
-        found = tuple(ensemble_of(part, release, order) for part, release in pairs)
+        found = tuple(ensemble_of(part, release) for part, release in pairs)
         voting: Any = plan.voting
         return MatrixPosterior(found, voting, getattr(plan, "shrinkage", "none"))
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import one_word
@@ -43,6 +44,9 @@ class Posterior(Protocol):
 
 class Kind(ABC):
     """What differs between kinds of model; there is one object a kind.
+
+    Columns of classes, in counts, releases and posteriors alike, are in the domain's order: `Model`
+    alone sorts them.
 
     Attributes
     ----------
@@ -219,10 +223,18 @@ class Model:
         domain: Domain = self.plan.domain
         return domain
 
-    @cached_property
+    @property
     def classes(self) -> Values:
         """The public classes, sorted."""
-        return sorted_classes(self.domain)[0]
+        return self._sorting[0]
+
+    @cached_property
+    def _sorting(self) -> tuple[Values, NDArray[np.intp]]:
+        return sorted_classes(self.domain)
+
+    def sorted(self, columns: Array) -> Array:
+        """Return columns of the domain's classes in the order of `classes`, (..., k)."""
+        return columns[..., self._sorting[1]]
 
     @cached_property
     def report(self) -> PrivacyReport:
@@ -236,19 +248,23 @@ class Model:
 
     def probabilities(self, codes: Codes) -> Array:
         """Return class probabilities, shape (b, k)."""
-        return self.kind.probabilities(self.posterior, codes, self.domain.sizes)
+        return self.sorted(self.kind.probabilities(self.posterior, codes, self.domain.sizes))
 
     def log_odds(self, codes: Codes) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
-        return self.kind.log_odds(self.posterior, codes, self.domain.sizes)
+        odds = self.kind.log_odds(self.posterior, codes, self.domain.sizes)
+        if odds.ndim == 2:
+            return self.sorted(odds)
+        return odds if self._sorting[1][0] == 0 else -odds
 
     def votes(self, codes: Codes) -> Array:
         """Return what the classes of records are compared by, (b, k)."""
-        return self.kind.votes(self.posterior, codes, self.domain.sizes)
+        return self.sorted(self.kind.votes(self.posterior, codes, self.domain.sizes))
 
     def margins(self, codes: Codes, level: float) -> Margins:
         """Return leading classes, margins in log odds, and widths under the model."""
-        return self.kind.margins(self.posterior, codes, level)
+        first, ahead, below, above = self.kind.margins(self.posterior, codes, level)
+        return np.argsort(self._sorting[1])[first], ahead, below, above
 
     def __repr__(self) -> str:
         return f"Model({self.plan!r}. {self.report.statement})"

@@ -13,7 +13,6 @@ from mrf_matrix.base.fields import FieldError, JsonObject, flag_of, integer_of, 
 from mrf_matrix.base.kept import begun
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import CRITERIA
 from mrf_matrix.forests.growth.leaf_labels import LABEL_SCORES, private_labels
@@ -179,8 +178,7 @@ class Multinomial(Kind):
         asked = LabelledStructures(plan.trees, plan.domain, plan.label_score)
         chosen = curator.choose(step, asked)
         forest, labels = asked.labelled(chosen, curator.provenance, curator.noise)
-        _, order = sorted_classes(plan.domain)
-        return LabelledForest(forest, labels, np.eye(len(order))[labels][:, order])
+        return LabelledForest(forest, labels, np.eye(plan.domain.n_classes)[labels])
 
     def public(self, plan: MultinomialPlan) -> tuple[str, ...]:
         """Return what the claim takes for public."""

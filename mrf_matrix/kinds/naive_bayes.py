@@ -12,7 +12,6 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.fields import JsonObject, number_of
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.planning.blocks.block_part import single_attributes
@@ -58,7 +57,7 @@ class NaiveBayesPosterior:
     forest : Forest
         A stump an attribute, and the tree of class totals.
     leaf_values : ndarray of shape (o, k)
-        Noisy class counts of the leaves, classes sorted.
+        Noisy class counts of the leaves.
     alpha : float
         Records added to every count.
     floor : float
@@ -94,9 +93,8 @@ class NaiveBayes(Kind):
         (part,), domain, (step,) = plan.parts, plan.domain, plan.steps
         asked = Cells(part.ensemble.features, domain.sizes, domain.n_classes)
         release = curator.measure(step, asked)
-        values = part.answers(release)[:, sorted_classes(domain)[1]]
         floor = 0.0 if release.noise == "none" else LEAST_TOTAL
-        return NaiveBayesPosterior(part.forest, values, plan.alpha, floor)
+        return NaiveBayesPosterior(part.forest, part.answers(release), plan.alpha, floor)
 
     def probabilities(self, posterior: NaiveBayesPosterior, codes: Codes, sizes: Sizes) -> Array:
         """Return class probabilities, shape (b, k)."""

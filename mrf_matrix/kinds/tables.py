@@ -20,7 +20,6 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.provenance import Chosen, Provenance
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of, weighted_blocks
@@ -55,7 +54,7 @@ class Tables(Kind):
         part, domain, (step,) = only_blocks(plan.parts), plan.domain, plan.steps
         asked = Cells(part.ensemble.features, domain.sizes, domain.n_classes)
         release = curator.measure(step, asked)
-        tables, totals = tables_of(part, release, sorted_classes(domain)[1])
+        tables, totals = tables_of(part, release)
         tell("Fitting the posterior")
         return product_posterior(tables, domain.ordered, totals)
 

@@ -19,7 +19,6 @@ from mrf_matrix.base.fields import (
     number_of,
     object_of,
 )
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
 from mrf_matrix.kinds.model import Kind, Known, Model
@@ -113,8 +112,7 @@ class TwoStage(Kind):
         release = part.measure(
             step, Cells(leaves.ensemble.features, domain.sizes, domain.n_classes)
         )
-        values = leaves.answers(release)[:, sorted_classes(domain)[1]]
-        return TwoStagePosterior(forest, values, plan.voting)
+        return TwoStagePosterior(forest, leaves.answers(release), plan.voting)
 
     def votes(self, posterior: TwoStagePosterior, codes: Codes, sizes: Sizes) -> Array:
         """Return the votes of all trees."""

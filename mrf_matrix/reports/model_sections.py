@@ -150,19 +150,20 @@ def strength_section(model: Any, domain: Domain) -> Section:
     posterior = getattr(model, "posterior_", None)
     if posterior is None:
         return Section(STRENGTH_TITLE, ("This kind of model does not add effects of attributes.",))
-    classes: list[Hashable] = model.classes_.tolist()
+    classes = domain.classes
     if isinstance(posterior, LabelPosterior):
         tree: Any = posterior.partition
         return labels_section(tree, posterior, classes, domain)
     if domain.n_classes == 1:
         return Section(STRENGTH_TITLE, ("The domain names one class, which is every answer.",))
-    last = domain.n_classes - 1
-    known = (one for one in terms(posterior, last, 0) if one.deviations.any())
+    ends = model.classes_.tolist()
+    last, first = (classes.index(ends[i]) for i in (-1, 0))
+    known = (one for one in terms(posterior, last, first) if one.deviations.any())
     found = sorted(known, key=lambda one: -one.size)
-    unit = f"log odds of {classes[last]} against {classes[0]}"
+    unit = f"log odds of {classes[last]} against {classes[first]}"
     strengths = bars([(_name(domain, one), one.size) for one in found], unit)
     singles = [one.attributes for one in found if len(one.attributes) == 1][:MOST_STRIPS]
-    effects = ((i, effect_of(posterior, (i,), (last, 0), LEVEL)) for (i,) in singles)
+    effects = ((i, effect_of(posterior, (i,), (last, first), LEVEL)) for (i,) in singles)
     strips = tuple(_strip(domain, i, of, unit) for i, of in effects if of is not None)
     words = (
         f"How far each attribute, or several together, move the {unit}: root mean square over the "
@@ -278,7 +279,7 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
         posterior, beside = posterior.tables.posterior, (BESIDE,)
     if not isinstance(posterior, ResidualPosterior | SeveralPosterior):
         return None
-    found = list(_compared(posterior, model.classes_.tolist(), domain))
+    found = list(_compared(posterior, domain))
     if not found:
         return None
     beyond = [one for one in found if one.excess > 1]
@@ -297,10 +298,10 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
 
 
 def _compared(
-    posterior: ResidualPosterior | SeveralPosterior, classes: list[Hashable], domain: Domain
+    posterior: ResidualPosterior | SeveralPosterior, domain: Domain
 ) -> Iterator[Compared]:
     """Return every code of every attribute that was looked at again, for each class's column."""
-    labels = classes if len(posterior.columns) > 1 else classes[-1:]
+    labels = domain.classes if len(posterior.columns) > 1 else domain.classes[-1:]
     shares = [one.code_shares for one in posterior.columns]
     n_compared = sum(len(one.counted) for column in shares for one in column)
     for label, column in zip(labels, shares, strict=True):

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.base.shown import PrivateValue
-from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.posterior import SCALES, UNITS, Link, SumOfEffects, penalties_of_scales
@@ -272,8 +271,7 @@ def scored_records(plan: ResidualPlan, effects: Effects, data: Any) -> ResidualR
     """
     kept: Scored | None = data.kept.get(Scored)
     if kept is None or not _begins(kept.effects, effects):
-        labels = np.argsort(sorted_classes(plan.domain)[1])[data.labels]
-        kept = Scored(ResidualRecords(data.codes, labels, plan.domain.sizes, plan.n_classes))
+        kept = Scored(ResidualRecords(data.codes, data.labels, plan.domain.sizes, plan.n_classes))
         data.kept[Scored] = kept
     for attributes, one in effects[len(kept.effects) :]:
         kept.records.add(attributes, one)

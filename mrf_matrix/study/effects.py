@@ -190,9 +190,9 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
 
 
 def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
-    """Return the numbers of two classes."""
-    known = model.classes_.tolist()
-    given = (known[-1], known[0]) if asked is None else asked
+    """Return the numbers of two classes in the domain's order."""
+    known, sorted_ = list(model.domain_.classes), model.classes_.tolist()
+    given = (sorted_[-1], sorted_[0]) if asked is None else asked
     found = [known.index(name) for name in given if name in known] if _is_pair(given) else []
     if len(set(found)) != 2:
         raise ValueError(f"classes={shown(asked)}: expected two of {shown(known)}.")
@@ -238,7 +238,7 @@ def _named(
     pair: tuple[int, int],
     level: float,
 ) -> Effect:
-    one, other = model.classes_[list(pair)].tolist()
+    one, other = (model.domain_.classes[i] for i in pair)
     return Effect(
         names=tuple(attribute.name for attribute in attributes),
         labels=tuple(tuple(map(str, attribute.labels)) for attribute in attributes),

@@ -24,7 +24,7 @@ class ReleasedEnsemble:
 
     features: tuple[int, ...]  # positions of its attributes in the domain
     forest: Forest  # its structure, over these attributes
-    # (o, k): noisy class counts of the leaves, in the order of the classifier's `classes_`
+    # (o, k): noisy class counts of the leaves, in the order of the domain's classes
     leaf_values: Array
     release: Release  # the noisy measurement
     strategy: Strategy | None = None  # the strategy in use, where there was one

@@ -57,7 +57,10 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
 
     @property
     def posterior_(self) -> Any:
-        """What the releases imply, under a model that knows their noise."""
+        """What the releases imply, under a model that knows their noise.
+
+        Its classes are in the domain's order.
+        """
         model = self._model
         if not model.kind.models_noise:
             raise AttributeError(
@@ -125,7 +128,10 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
 
     @property
     def ensembles_(self) -> tuple[ReleasedEnsemble, ...]:
-        """Forest, strategy, release and leaf values of each ensemble, of a matrix forest."""
+        """Forest, strategy, release and leaf values of each ensemble, of a matrix forest.
+
+        Columns of leaf values are in the order of the domain's classes.
+        """
         posterior = self._model.posterior
         if isinstance(posterior, MatrixPosterior):
             return posterior.ensembles
@@ -205,10 +211,12 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
         if not isinstance(posterior, MatrixPosterior) or posterior.rule == ("weight", "none"):
             return super().predict_or_abstain(X, wanted)
         draws, codes = checked_draws(n_draws, wanted), self._codes(X)
-        best = model.votes(codes).argmax(axis=1)
+        best = model.kind.votes(posterior, codes, model.domain.sizes).argmax(axis=1)
         generator = np.random.default_rng(random_state)
         found = agreements(posterior.ensembles, codes, best, posterior.rule, draws, generator)
-        return np.ma.masked_array(model.classes[best], mask=(found < wanted * (draws + 1)))
+        return np.ma.masked_array(
+            np.asarray(model.domain.classes)[best], mask=(found < wanted * (draws + 1))
+        )
 
     @property
     def spent(self) -> Budget:

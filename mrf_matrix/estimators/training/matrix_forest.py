@@ -135,8 +135,8 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
 
     @property
     def leaf_values_(self) -> Array:
-        """Noisy class counts of the only ensemble's leaves, shape (o, k)."""
-        return self._only("leaf_values_").leaf_values
+        """Noisy class counts of the only ensemble's leaves, in the order of `classes_`, (o, k)."""
+        return self._model.sorted(self._only("leaf_values_").leaf_values)
 
     @property
     def leaf_variances_(self) -> Array:

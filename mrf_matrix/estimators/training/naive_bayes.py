@@ -102,5 +102,4 @@ class PrivateNaiveBayesClassifier(FitsByPlan):
     @property
     def leaf_values_(self) -> Array:
         """Noisy class counts of the leaves, in the order of `classes_`."""
-        values: Array = self._model.posterior.leaf_values
-        return values
+        return self._model.sorted(self._model.posterior.leaf_values)

@@ -252,11 +252,11 @@ def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
 
 
 def tables_of(
-    part: BlockPart, release: Release, order: NDArray[np.intp]
+    part: BlockPart, release: Release, columns: NDArray[np.intp] | slice = slice(None)
 ) -> tuple[list[BlockTable], BlockTable]:
-    """Return the blocks' noisy tables and that of the class totals, columns in a given order."""
+    """Return the blocks' noisy tables and that of the class totals; `columns`: of the release."""
     leaf, total = (weight * float(release.scale) for weight in part.weights)
-    answers = release.answers[:, order].astype(np.float64)
+    answers = release.answers[:, columns].astype(np.float64)
     sizes = part.forest.domain.sizes
     tables, start = [], 0
     for block in part.blocks:

@@ -16,6 +16,7 @@ import pytest
 from sklearn.base import clone
 
 from mrf_matrix import (
+    Attribute,
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
@@ -38,6 +39,7 @@ from mrf_matrix.files.container import ModelFileError, write_container
 from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.transcript import Recorded
+from mrf_matrix.study.effects import effect
 from strategies.operators import MemoryCapError, memory_cap
 
 
@@ -129,6 +131,36 @@ def test_probabilities_are_shares_and_labels_lead(kind):
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert (model.predict(codes[:200]) == model.classes_[shares.argmax(axis=1)]).all()
     assert model.score(codes[:200], labels[:200]) > 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("classes", [("yes", "no"), ("no", "yes"), ("m", "z", "a")])
+def test_the_order_in_which_a_domain_writes_its_classes_changes_no_label(kind, classes):
+    """A class for each code of the first attribute, so that a column in another's place shows."""
+    sizes, many = (len(classes), 2), 600
+    codes = np.column_stack([np.arange(many) % len(classes), np.arange(many) // len(classes) % 2])
+    attributes = Domain.from_sizes(sizes).attributes
+    domain = Domain(attributes, target=Attribute("class", categories=classes))
+    make, own, _ = KINDS[kind]
+    given = {"epsilon": 300.0, "random_state": 3, "n_records": many} | own | RESEARCH
+    given |= {"epsilon": 300.0, "max_features": None}
+    known = signature(make).parameters
+    model = make(domain, **{k: v for k, v in given.items() if k in known})
+    truth = np.array(classes)[codes[:, 0]]
+    model.fit(codes, truth)
+    assert model.classes_.tolist() == sorted(classes)
+    assert model.score(codes, truth) == 1
+    if hasattr(model, "decision_function"):
+        odds = model.decision_function(codes)
+        places = odds.argmax(axis=1) if odds.ndim == 2 else (odds > 0).astype(int)
+        assert (model.classes_[places] == truth).all()
+    if kind in ("tables", "additive", "labels", "pool", "pool of residuals"):
+        told = model.predict_or_abstain(codes, 0.5)
+        assert (told.compressed() == truth[~told.mask]).all()
+        assert not told.mask.all()
+        found = effect(model, "x0")
+        assert found.classes == (sorted(classes)[-1], sorted(classes)[0])
+        assert classes[found.log_odds.argmax()] == found.classes[0]
 
 
 @pytest.mark.parametrize("kind", [one for one in KINDS if one not in OF_RECORDS])

@@ -48,7 +48,7 @@ def test_expected_errors_are_those_of_simulated_releases(changes):
     rng, squares = np.random.default_rng(0), np.zeros(len(made.row_variances))
     for _ in range(runs):
         release = measure(part.mechanism, columns, noise="research", random_state=rng)
-        tables, totals = tables_of(part, release, np.arange(3))
+        tables, totals = tables_of(part, release)
         values = np.concatenate([*(table.values for table in tables), totals.values])
         values[:, 0] -= truth
         squares += (values**2).sum(axis=1)
