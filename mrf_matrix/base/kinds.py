@@ -3,6 +3,7 @@
 `kind=` is checked against it. Choices, help and refusals of ``mrf-matrix --kind`` are made from it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 PARTIES = ("queries", "parties", "dropouts", "colluders", "remove_excess")
@@ -89,5 +90,27 @@ KINDS = {
 }
 """Every word with its kind."""
 
+ONLY_IN_PYTHON = {
+    "forest": "matrix",
+    "feature_subsets": "matrix",
+    "law": "matrix",
+    "blocks": "tables",
+}
+"""Arguments of kinds that are no options of the command line."""
+
 TYPED = tuple(word for word, kind in KINDS.items() if kind.is_typed)
 """The words of the command line."""
+
+
+def kind_asked_by(given: Collection[str]) -> str:
+    """Return the kind that names of arguments are of, "auto" where they are of all.
+
+    >>> kind_asked_by({"n_trees", "random_state"}), kind_asked_by({"n_blocks"}), kind_asked_by(())
+    ('matrix', 'tables', 'auto')
+    """
+    told = {name for name in given if name != "random_state"}
+    for word in ("matrix", *TYPED):
+        own = {name for name, kind in ONLY_IN_PYTHON.items() if kind == word}
+        if told & (own | set(KINDS[word].options)):
+            return word
+    return "auto"

@@ -10,7 +10,7 @@ import click
 import mrf_matrix
 from mrf_matrix import streams
 from mrf_matrix.base.file_format import FileFormat
-from mrf_matrix.base.kinds import KINDS, TYPED
+from mrf_matrix.base.kinds import KINDS, TYPED, kind_asked_by
 from mrf_matrix.cli.options import Decorator, refuse_given, together, was_given
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.domain import Domain
@@ -61,9 +61,9 @@ def checked_kind(named: str, among: Sequence[str] = OPTIONS) -> str:
     belong to a kind.
     """
     given = [name for name in among if was_given(name)]
-    told = {name for name in given if name != "random_state"}
-    if told and not was_given("kind"):
-        named = next(one for one in ("matrix", *TYPED) if told.intersection(KINDS[one].options))
+    if not was_given("kind"):
+        asked = kind_asked_by(given)
+        named = named if asked == "auto" else asked
     refuse_given([name for name in given if name not in KINDS[named].options], f"--kind {named}")
     return named
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.checks import one_word, structure_generator
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
@@ -23,27 +23,25 @@ from mrf_matrix.base.fields import (
     object_of,
     part_of,
 )
-from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
+from mrf_matrix.base.provenance import Chosen, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import COMMON, Kind, Known, known_of
 from mrf_matrix.kinds.pool import POOL
 from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES
-from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budgets.budget import budget_of
-from mrf_matrix.planning.plans.plan_of import tables_plan
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity, Screening
-from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooled_plan
-from mrf_matrix.planning.private.private_plan import blocks_of
-from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.private_plan import forest_plan, what_follows
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Budget, Deferred, Plan
+from mrf_matrix.release.plan import Budget, Plan
 from mrf_matrix.release.transcript import Announced, Places, Transcript
 from mrf_matrix.reports.privacy_report import STRUCTURE
-from mrf_matrix.residual import ResidualPlan, residual_plan
+from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.step import Kind as StepKind
 from mrf_matrix.residual.step import ResidualStep
 from mrf_matrix.voting.intervals import Margins
@@ -103,10 +101,12 @@ class PrivateSteps:
         """Choices, and the forest or the share for it."""
         if self.forest is not None:
             return (*self.choices, self.forest)
-        left = self.budget
-        if not left.is_infinite:
-            left = left.of(left.exact - sum(one.budget.exact for one in self.choices))
-        return (*self.choices, Deferred("what follows the choices", left, self.neighboring))
+        return (
+            *self.choices,
+            what_follows(
+                self, self.choices, self.screening or getattr(self.why, "screening", None)
+            ),
+        )
 
     def __repr__(self) -> str:
         forest = self.settled_forest
@@ -338,31 +338,6 @@ def follows(
         return forest_plan(plan.why, kept, plan.random_state, provenance)
     later = planned_for(plan.why, records_after(plan.why, level))
     return private_steps(later, plan.random_state, plan.steps[-1].budget)
-
-
-def forest_plan(
-    plan: PrivatePlan,
-    kept: tuple[int, ...] | None,
-    random_state: Any,
-    provenance: Provenance = NOTHING,
-) -> Any:
-    """Return the plan of the forest that a private plan takes, over attributes that were kept."""
-    structure, measured = structure_generator(random_state), plan.measured
-    known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
-    if measured == "labels":
-        return label_plan(plan.domain, plan.rest, structure, **known)
-    if measured in POOLS:
-        residuals = measured in OF_RESIDUALS
-        return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
-    if kept is None and measured == "additive":
-        even = plan.even_records
-        return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
-    if kept is None and plan.even_records is not None:
-        kept = tuple(range(plan.domain.n_attributes))
-    blocks = None
-    if kept is not None:
-        blocks = Chosen(blocks_of(plan, kept, structure), provenance)
-    return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
 
 
 def _kept(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:

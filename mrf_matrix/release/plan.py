@@ -85,11 +85,21 @@ class StrategyStep:
 
 @dataclass(frozen=True)
 class Deferred:
-    """A share of the budget for a plan that outcomes before it will pick."""
+    """A share of the budget for a plan that outcomes before it will pick.
+
+    Attributes
+    ----------
+    measured : str
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    n_tables : int or None
+        How many tables of the records it is for, where that is known: its verdict is by them.
+    """
 
     measured: str
     budget: Budget
     neighboring: str
+    n_tables: int | None = None
     kind: ClassVar[str] = "deferred"
 
 

@@ -1,7 +1,7 @@
 """Sections of a model's page: what was measured, what attributes tell, agreement with counts."""
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from math import log, sqrt
 from typing import Any, NamedTuple
 
@@ -153,7 +153,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
     classes = domain.classes
     if isinstance(posterior, LabelPosterior):
         tree: Any = posterior.partition
-        return labels_section(tree, posterior, classes, domain)
+        return labels_section(tree, posterior, domain)
     if domain.n_classes == 1:
         return Section(STRENGTH_TITLE, ("The domain names one class, which is every answer.",))
     ends = model.classes_.tolist()
@@ -203,13 +203,11 @@ def _name(domain: Domain, term: Term) -> str:
     return " × ".join(domain.names[i] for i in term.attributes)
 
 
-def labels_section(
-    tree: LabelTree, posterior: LabelPosterior, classes: Sequence[Hashable], domain: Domain
-) -> Section:
+def labels_section(tree: LabelTree, posterior: LabelPosterior, domain: Domain) -> Section:
     """Return the cells of a tree of labels, in words, with their labels."""
     forest, cells = tree.forest(domain)
     rows = [
-        (_path(forest, node), str(classes[posterior.labels[cell]]))
+        (_path(forest, node), str(domain.classes[posterior.labels[cell]]))
         for node, cell in zip(forest.leaves.tolist(), cells, strict=True)
     ]
     sure = [float(posterior.evidence[cell].probabilities.max()) for cell in cells]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import run
 
-from mrf_matrix import Domain, compare, estimators, plan, tune
+from mrf_matrix import Domain, RandomTrees, compare, estimators, plan, tune
 from mrf_matrix.base.kinds import KINDS, TYPED
 
 DOMAIN = Domain.from_sizes([3, 3, 2, 4], n_classes=2)
@@ -41,7 +41,7 @@ def test_the_command_line_plans_every_kind(tmp_path, word):
     assert json.loads(done.stdout)["kind"] == word
 
 
-@pytest.mark.parametrize("word", ["posterior", "training", "private", None, ["tables"]])
+@pytest.mark.parametrize("word", ["posterior", "training", "private", 3, ["tables"]])
 def test_other_words_are_refused_by_name(word):
     for call in (plan, tune):
         with pytest.raises(ValueError, match=r"kind=.*: expected one of 'auto', 'tables'"):
@@ -84,3 +84,33 @@ def test_the_page_lists_every_word_with_its_class():
     for word in TYPED:
         assert f"| `{word}` | " in page
         assert f"`{KINDS[word].estimator}`" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({}, "auto"),
+        ({"n_records": 500}, "auto"),
+        ({"n_trees": 4}, "matrix"),
+        ({"strategy": "identity", "max_depth": 1}, "matrix"),
+        ({"allocation": "per_tree"}, "matrix"),
+        ({"n_blocks": 2}, "tables"),
+        ({"parties": 3}, "matrix"),
+    ],
+)
+def test_without_a_word_python_and_the_command_line_plan_the_same_kind(tmp_path, given, word):
+    """What no argument asks for is "auto"; an argument of one kind only asks for that kind."""
+    assert plan(DOMAIN, epsilon=1, random_state=0, **given).to_dict()["kind"] == word
+    DOMAIN.save(tmp_path / "domain.json")
+    options = [part for name, one in given.items() for part in (f"--{name}".replace("_", "-"), one)]
+    asked = (tmp_path / "domain.json", *map(str, options), "--json", "--no-pictures")
+    done = run("plan", *asked, "--output", tmp_path)
+    assert json.loads(done.stdout)["kind"] == word
+
+
+def test_a_forest_is_planned_over_a_strategy():
+    forest = RandomTrees(2, 1).grow(DOMAIN, random_state=0)
+    assert plan(forest, epsilon=1, strategy="identity").to_dict()["kind"] == "matrix"
+    assert plan(DOMAIN, epsilon=1, forest=forest).to_dict()["kind"] == "matrix"
+    with pytest.raises(ValueError, match="n_trees"):
+        plan(DOMAIN, "auto", epsilon=1, n_trees=4)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from math import sqrt
 
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
-from mrf_matrix.kinds.private import forest_plan
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.plans.cost import peak_bytes
 from mrf_matrix.planning.plans.plan import Plan
@@ -12,6 +11,7 @@ from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for
 from mrf_matrix.planning.private.plan_of_claim import ClaimPlan
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.private_plan import forest_plan
 from mrf_matrix.planning.private.rules import FORESTS
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.settings import Budget

@@ -181,7 +181,7 @@ class PrivateForestClassifier(FitsByPlan):
         data: PrivateData = given.over(plan.domain)
         why = plan.why
         assert why is not None
-        with weighed(lambda: why):
+        with weighed(lambda: plan):
             if why.takes_records or why.makes_choices:
                 data = held(data, records=why.takes_records)
             if not why.makes_choices:

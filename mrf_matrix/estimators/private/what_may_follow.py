@@ -11,12 +11,11 @@ import numpy as np
 from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.shared.given_data import EncodedRecords, check_before_release
 from mrf_matrix.kinds.labels import Trees
-from mrf_matrix.kinds.private import forest_plan
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.private import PrivatePlan
-from mrf_matrix.planning.private.private_plan import single_attributes, tables_of
+from mrf_matrix.planning.private.private_plan import forest_plan, single_attributes, tables_of
 from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation

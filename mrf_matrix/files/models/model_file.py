@@ -24,10 +24,10 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.files.container import Container
+from mrf_matrix.files.container import MAX_BYTES, Container
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
-from mrf_matrix.kinds.model import Kind, Model, learn
+from mrf_matrix.kinds.model import Model, learn
 from mrf_matrix.kinds.registry import KINDS
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
@@ -42,13 +42,11 @@ KEYS = {
     "outcomes", "n_answers", "notes", "digest",
 }  # fmt: skip
 MOST_ANSWERS, MOST_NOTES, MOST_CLASSES = 2**40, 100, 2**16
-MOST_BYTES = 50 * 2**20
-"""Of a strategy's arrays."""
 
 
 def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a model."""
-    plan, arrays = model.kind.to_dict(model.plan), checked_arrays(model.kind, model.plan)
+    plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
     told = model.transcript.recorded(model.kind.announced_to_dict)
     content: JsonObject = {
         "format": FORMAT,
@@ -67,24 +65,22 @@ def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
     return content, {"answers": told.answers.astype(ANSWERS), **arrays}
 
 
-def checked_arrays(kind: Kind, plan: Any) -> dict[str, Values]:
-    """Return the arrays of a plan.
-
-    Raises FieldError, OperatorFileError if no file holds them.
-    """
-    arrays = kind.arrays(plan)
-    if (size := sum(one.nbytes for one in arrays.values())) > MOST_BYTES:
-        raise FieldError(
-            f"the strategy has {size} bytes: expected at most {MOST_BYTES} in a model file. Keep "
-            f"the release itself, by save_release, and the forest with it."
-        )
-    return arrays
-
-
 def check_fits_a_file(plan: Any) -> None:
-    """Refuse a plan of a matrix forest whose model no file would hold, before it is paid for."""
-    if isinstance(plan, MatrixPlan):
-        checked_arrays(MATRIX, plan)
+    """Refuse a matrix forest whose file would be read with `max_bytes` only, before it is paid for.
+
+    Raises FieldError, OperatorFileError.
+    """
+    if not isinstance(plan, MatrixPlan):
+        return
+    answers = 8 * sum(part.n_measurements for part in plan.parts) * plan.n_classes
+    size = answers + sum(one.nbytes for one in MATRIX.arrays(plan).values())
+    if size > MAX_BYTES:
+        raise FieldError(
+            f"the model's file would have {size} bytes of arrays: expected at most {MAX_BYTES}, "
+            f"which commands read. Give fewer or shallower trees, or a --strategy that "
+            f"follows from parameters, such as identity. save_model in Python writes it, "
+            f"and load_model(max_bytes=) reads it."
+        )
 
 
 def model_of(container: Container) -> Model:

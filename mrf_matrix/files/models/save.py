@@ -31,8 +31,8 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
     Raises
     ------
     ModelFileError
-        If no privacy is claimed of the model and that was not allowed, or its strategy is too large
-        for a file.
+        If no privacy is claimed of the model and that was not allowed, or its release was measured
+        otherwise than its strategy is by now.
     TypeError
         If it is no fitted classifier of this kind.
 

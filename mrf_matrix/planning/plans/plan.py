@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
+from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.questions import KeptTable, KeptVotes
 from strategies import Strategy
-
-if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.verdict import Verdict
 
 SHARES = (0.1, 0.2, 0.5)
 """Leads whose flip probability a summary states, as shares of the records of an answer."""
@@ -134,10 +132,8 @@ class Plan(PlannedErrors):
         return array_sizes(self)
 
     @property
-    def verdict(self) -> "Verdict":
+    def verdict(self) -> Verdict:
         """Signal and noise in words: whether to deploy it."""
-        from mrf_matrix.planning.plans.verdict import verdict_of  # few plans are asked
-
         return verdict_of(self)
 
     @property

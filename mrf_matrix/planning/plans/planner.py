@@ -1,7 +1,8 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from inspect import signature
 from os import PathLike
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import public_records, structure_generator, whole_number
+from mrf_matrix.base.kinds import kind_asked_by
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
@@ -37,7 +39,7 @@ Amount = float | Fraction | str | None
 
 def plan(
     domain: Domain | Forest | str | PathLike[str],
-    kind: str = "matrix",
+    kind: str | None = None,
     *,
     epsilon: Amount = None,
     rho: Amount = None,
@@ -79,9 +81,10 @@ def plan(
     domain : Domain or Forest
         The public schema, or a forest grown over it without data.
     kind : {"auto", "tables", "additive", "labels", "pool", "matrix", "naive_bayes", "batch", \
-"subsample", "two_stage"}, default="matrix"
-        What is released. "auto" is what `PrivateForestClassifier` takes, and the next four are its
-        kinds of the same words; "matrix" is `MatrixForestClassifier`, "naive_bayes"
+"subsample", "two_stage"}, optional
+        What is released; by default "auto", or the kind that the arguments given are of, such as
+        "matrix" with `n_trees`. "auto" is what `PrivateForestClassifier` takes, and the next four
+        are its kinds of the same words; "matrix" is `MatrixForestClassifier`, "naive_bayes"
         `PrivateNaiveBayesClassifier`, "batch" `BatchPredictionClassifier`, "subsample"
         `SubsampleAggregateClassifier`, "two_stage" `MultinomialMatrixForestClassifier`.
     epsilon, rho : positive number
@@ -173,6 +176,8 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     >>> made.flip_probabilities(margin=10, rows=[0]).round(3)
     array([0.003])
     """
+    if kind is None:
+        kind = "matrix" if isinstance(domain, Forest) else kind_asked_by(_given(locals()))
     what = kind_of(kind, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
     claim, known = (epsilon, delta, rho), target_rms is None or what.is_sequence
@@ -224,6 +229,12 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     if made.target_rms is not None:
         made = made.within_targets(made.target_rms)
     return made if quorum is None else shared_plan(made, quorum, remove_excess)
+
+
+def _given(arguments: Mapping[str, object]) -> list[str]:
+    """Return the names of the arguments of `plan` that are not left as they are."""
+    usual = signature(plan).parameters
+    return [name for name, value in arguments.items() if value is not usual[name].default]
 
 
 def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:

@@ -1,42 +1,45 @@
 """Whether noise leaves anything of a release: one verdict, from public numbers alone.
 
 Two rules. Whatever is measured, a private model of few records may be right less often than the
-majority class: records times ε say so. And where what is measured is fixed, a typical answer holds
-records and noise, whose ratio says how far its labels are chance. Where a plan chooses what it
-measures by the very numbers that are judged (blocks, residuals, trees of labels), finer answers are
-no worse verdict: there the count of a typical code stands for them, every attribute counted once.
-So a verdict never falls as ε or the number of records grows.
+majority class: records times ε say so. And a typical answer holds records and noise, whose ratio
+says how far its labels are chance. Where what is measured is fixed, it is a leaf, or a query's
+votes. Where a plan chooses what it measures by the very numbers that are judged (blocks, residuals,
+trees of labels), finer answers are no worse verdict: there it is the count of a code, as the plan's
+steps measure it. A choice stands for what is labelled by choices alone; the tables of a `Deferred`
+share stand for what outcomes will pick.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, Protocol
+from math import inf, pi, prod, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mrf_matrix.base.provenance import is_charged
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
+from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.signal import WEIGHING
+from mrf_matrix.release.plan import Deferred, Plan, StrategyStep, flat_steps, is_plan
+from mrf_matrix.residual.step import CHOICES
 
 if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.planned_errors import PlannedErrors
     from mrf_matrix.reports.privacy_report import PrivacyReport
 
 FAINT = 50
 """Records times ε below which a private model may be right less often than the majority class:
 docs/private/accuracy.md has what was measured there."""
 
-HOPELESS = {"leaf": 1 / 3, "code": 0.0, "query": 1.0}
+HOPELESS = {"leaf": 1 / 3, "count": 0.0, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
 noise, so that a leaf may hold less than its noise and still say something; whoever chooses what to
 measure may leave codes out."""
 
-DOUBTFUL = {"leaf": 2.0, "code": 2.0, "query": 5.0}
+DOUBTFUL = {"leaf": 2.0, "count": 2.0, "query": 5.0}
 """Records over noise below which noise decides many labels."""
 
 NOTE = "signal and noise: "
@@ -45,26 +48,6 @@ NOTE = "signal and noise: "
 
 class NoiseError(ValueError):
     """A release that was to be refused where noise leaves nothing of it."""
-
-
-class Planned(Protocol):
-    """What a verdict asks of a plan of any kind."""
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain."""
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """The whole."""
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
-
-    @property
-    def n_records(self) -> int | None:
-        """Where their number is public."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +118,7 @@ def _round(number: float) -> str:
     return f"{number:,.0f}" if 10 <= number < 1e15 else f"{number:.2g}"
 
 
-def verdict_of(plan: Planned, n_records: int | None = None) -> Verdict:
+def verdict_of(plan: Plan, n_records: int | None = None) -> Verdict:
     """Return the verdict on a plan of any kind.
 
     `n_records`: the *public* number of records, where the plan was not told.
@@ -152,9 +135,8 @@ the majority class may be right more often: do not deploy
     signal = None if known is None else known * choice_epsilon(plan.budget)
     fixed = _fixed(plan)
     if fixed is None:
-        sizes = [size for size in plan.domain.sizes if size > 1] or [1]
-        behind = None if known is None else known / float(np.median(sizes))
-        return Verdict("code", _code_noise(plan, len(sizes)), behind, signal)
+        noise, share = typical_count(plan)
+        return Verdict("count", noise, None if known is None else known * share, signal)
     unit = "leaf" if fixed.releases_leaves else "query"
     noise = float(np.median(fixed.row_rms))
     if known is None:
@@ -163,33 +145,94 @@ the majority class may be right more often: do not deploy
     return Verdict(unit, noise, records, signal)
 
 
-def _fixed(plan: Planned) -> "PlannedErrors | None":
+def _fixed(plan: Plan) -> PlannedErrors | None:
     """Return a plan whose answers do not follow from its budget; None of others."""
-    from mrf_matrix.planning.plans.planned_errors import PlannedErrors  # whose plans ask for this
-
     if not isinstance(plan, PlannedErrors):
         return None
     return None if plan.kind.chooses_blocks else plan
 
 
-def _code_noise(plan: Planned, n_attributes: int) -> float:
-    """Return the noise of a count where every attribute is counted once; continuous noise.
+def typical_count(plan: Plan) -> tuple[float, float]:
+    """Return the noise of a typical count of a plan's tables, and the share of records behind it.
 
-    Laplace: ``sqrt(2) d/ε``; Gaussian: ``sqrt(d/2ρ)``; times the factor of the relation.
+    Of a plan that asks no table, the noise is that of its last choice.
     """
-    budget = plan.budget
+    found = np.array(list(_counts(plan)))
+    if not len(found):
+        return _noise_of_choice(list(flat_steps(plan))[-1]), _usual_share(plan.domain)
+    noise, share = np.median(found, axis=0).tolist()
+    return noise, share
+
+
+def _counts(plan: Any) -> Iterator[tuple[float, float]]:
+    """Yield noise and share of the records of a count of each table that a plan asks."""
+    usual = _usual_share(plan.domain)
+    for step in plan.steps:
+        if is_plan(step):
+            yield from _counts(step)
+        elif isinstance(step, Deferred):
+            if step.n_tables is not None:
+                yield _noise_of_tables(step), usual
+        elif isinstance(plan, PlannedErrors):
+            yield from _codes_of_blocks(plan.parts[0], plan.domain)
+        elif not _is_choice(step) and step.kind != "curvature":
+            made = step.mechanism(1)
+            noise = sqrt(made.law.variance) / (float(made.rounded.scale) * step.units)
+            yield noise, _row_share(made) if isinstance(step, StrategyStep) else usual
+
+
+def _codes_of_blocks(part: Any, domain: Domain) -> Iterator[tuple[float, float]]:
+    """Yield the count of a code of each attribute: the cells of its block, added up."""
+    leaf = float(np.sqrt(part.row_variances[0]))
+    for block in part.blocks:
+        cells = prod(domain.sizes[i] for i in block)
+        for i in block:
+            yield leaf * sqrt(cells / domain.sizes[i]), 1 / domain.sizes[i]
+
+
+def _row_share(made: Mechanism) -> float:
+    """Return the share of the records that the middle row of a strategy counts, by its weights."""
+    rows, cells = made.rounded.matrix.shape
+    row = abs(made.rounded.matrix.take_rows(np.array([rows // 2])).to_sparse())
+    return float(row.sum()) / (float(made.rounded.scale) * cells)
+
+
+def _usual_share(domain: Domain) -> float:
+    return 1 / float(np.median([size for size in domain.sizes if size > 1] or [1]))
+
+
+def _noise_of_tables(step: Deferred) -> float:
+    """Return the noise of a count where so many tables share a budget evenly; continuous noise.
+
+    Laplace: ``sqrt(2) t/ε``; Gaussian: ``sqrt(t/2ρ)``; times the factor of the relation.
+    """
+    budget, many = step.budget, step.n_tables or 1
     if budget.is_infinite:
         return 0.0
     amount = float(budget.exact)  # 0 where a budget is no float
     if not amount:
         return inf
-    squared = squared_factor(plan.neighboring, budget.norm, nonnegative=True)
+    squared = squared_factor(step.neighboring, budget.norm, nonnegative=True)
     if budget.norm == "l1":
-        return sqrt(2 * squared) * n_attributes / amount
-    return sqrt(squared * n_attributes / (2 * amount))
+        return sqrt(2 * squared) * many / amount
+    return sqrt(squared * many / (2 * amount))
 
 
-def with_verdict(report: "PrivacyReport", plan: Planned) -> "PrivacyReport":
+def _is_choice(step: Any) -> bool:
+    return step.kind in CHOICES or not hasattr(step, "mechanism")
+
+
+def _noise_of_choice(step: Any) -> float:
+    """Return the noise of a score, in records.
+
+    To choose by weights ``exp(rate · score)`` is to take the largest score with Gumbel noise of
+    scale 1/rate.
+    """
+    rate = float(step.choice_rate)
+    return pi / sqrt(6) / rate if rate else inf
+
+
+def with_verdict(report: "PrivacyReport", plan: Plan) -> "PrivacyReport":
     """Return a report with the verdict on its whole plan among the notes, where that is known.
 
     In place of those on parts of it.
@@ -209,7 +252,7 @@ class Weighing:
     strict: bool
     verdicts: list[Verdict]  # of the plans that were weighed
 
-    def weigh(self, plan: Planned) -> None:
+    def weigh(self, plan: Plan) -> None:
         """Weigh a plan, unless its budget is spent already.
 
         Raises NoiseError if noise leaves nothing, or that is not known.

@@ -6,13 +6,18 @@ of attributes that were kept have blocks of their own.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.domain.errors import name_few
 from mrf_matrix.forests.sources.block_trees import Block
+from mrf_matrix.labels import label_plan
 from mrf_matrix.mechanisms.budgets.claim import (
     checked_neighboring,
     choice_epsilon,
@@ -24,7 +29,7 @@ from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.plan_of import plan_of, tables_plan
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.planning.private.choices import (
     ONE_IN,
@@ -33,6 +38,7 @@ from mrf_matrix.planning.private.choices import (
     planned_balance,
     screening_share,
 )
+from mrf_matrix.planning.private.pooled_plan import pooled_plan
 from mrf_matrix.planning.private.rules import (
     OF_RESIDUALS,
     POOLS,
@@ -40,9 +46,12 @@ from mrf_matrix.planning.private.rules import (
     Facts,
     Measured,
     Rule,
+    budget_of_tables,
     neighbour,
     row_for,
 )
+from mrf_matrix.release.plan import Deferred
+from mrf_matrix.residual.sequence import residual_plan
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 from strategies.operators import MemoryCapError
@@ -132,6 +141,18 @@ class PrivatePlan:
     def is_rare(self) -> bool:
         """Whether an earlier choice said that one class is rare."""
         return self.even_records not in (None, self.n_records)
+
+    @cached_property
+    def steps(self) -> tuple[Any, ...]:
+        """Choices, and what follows; a forest that is known has the structure of seed 0."""
+        if self.announced is not None:
+            return self.announced.steps
+        first = None if self.balance is None else self.balance
+        screening = None if first else self.screening
+        choices = (first,) if first else screening.steps if screening else ()
+        if not choices:
+            return (forest_plan(self, None, 0),)
+        return (*choices, what_follows(self, choices, self.screening))
 
     @property
     def verdict(self) -> Verdict:
@@ -286,31 +307,6 @@ def private_plan(
     return replace(made, coarser=_differing(given, domain))
 
 
-def budget_of_tables(
-    domain: Domain, budgets: Sequence[Budget], n_records: int | None, neighboring: str
-) -> Budget:
-    r"""Return the law, of those that make a claim, by whose noise tables are measured.
-
-    Of t tables Laplace noise has the variance :math:`2t^2/\varepsilon^2`, Gaussian noise
-    :math:`t/2\rho`, times the factor of the relation. The smaller is taken, of one table for each
-    attribute: under (ε, 10⁻⁶) Gaussian noise from seven to thirteen attributes on, as ε is .05 to
-    4. One table of all attributes has Laplace noise.
-    """
-    if len(budgets) == 1:
-        return budgets[0]
-    laplace, gaussian = sorted(budgets, key=lambda one: one.norm)
-    if Facts(domain, laplace, laplace, n_records, neighboring).one_table:
-        return laplace
-    t = sum(size > 1 for size in domain.sizes)
-    of_laplace = _factor(neighboring, laplace) * 2 * t**2 / laplace.exact**2
-    of_gauss = _factor(neighboring, gaussian) * t / (2 * gaussian.exact)
-    return gaussian if of_gauss < of_laplace else laplace
-
-
-def _factor(neighboring: str, budget: Budget) -> int:
-    return squared_factor(neighboring, budget.norm, nonnegative=True)
-
-
 def _planned(facts: Facts, delta: float) -> PrivatePlan:
     """Return the plan of the row that holds."""
     row = row_for(facts)
@@ -366,6 +362,46 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         )  # fmt: skip
         follows = replace(_planned(facts, plan.delta), left_out=plan.left_out)
     return replace(follows, balance=None, announced=plan, even_records=even, coarser=plan.coarser)
+
+
+def what_follows(
+    plan: Any, choices: Sequence[ResidualStep], screening: Screening | None
+) -> Deferred:
+    """Return the share for what choices pick: tables of what screening keeps, or of each attribute.
+
+    `plan`: of the whole budget.
+    """
+    left = plan.budget
+    if not left.is_infinite:
+        left = left.of(left.exact - sum(one.budget.exact for one in choices))
+    used = sum(size > 1 for size in plan.domain.sizes)
+    many = used if screening is None else len(screening.choices)
+    return Deferred("what follows the choices", left, plan.neighboring, many)
+
+
+def forest_plan(
+    plan: PrivatePlan,
+    kept: tuple[int, ...] | None,
+    random_state: Any,
+    provenance: Provenance = NOTHING,
+) -> Any:
+    """Return the plan of the forest that a private plan takes, over attributes that were kept."""
+    structure, measured = structure_generator(random_state), plan.measured
+    known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
+    if measured == "labels":
+        return label_plan(plan.domain, plan.rest, structure, **known)
+    if measured in POOLS:
+        residuals = measured in OF_RESIDUALS
+        return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
+    if kept is None and measured == "additive":
+        even = plan.even_records
+        return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
+    if kept is None and plan.even_records is not None:
+        kept = tuple(range(plan.domain.n_attributes))
+    blocks = None
+    if kept is not None:
+        blocks = Chosen(blocks_of(plan, kept, structure), provenance)
+    return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
 
 
 # Tables of the attributes that choices kept ------------------------------------------------------

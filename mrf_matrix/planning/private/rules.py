@@ -8,7 +8,7 @@ Each row was set on public sets, by fits of its kind and of the runner-up at the
 worth is the mean lead in points of accuracy, with the standard error over sets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -372,3 +372,28 @@ def neighbour(facts: Facts, *, above: bool) -> tuple[float, str] | None:
 
 def _kind_at(facts: Facts) -> str:
     return RULES[row_for(facts)].name
+
+
+def budget_of_tables(
+    domain: Domain, budgets: Sequence[Budget], n_records: int | None, neighboring: str
+) -> Budget:
+    r"""Return the law, of those that make a claim, by whose noise tables are measured.
+
+    Of t tables Laplace noise has the variance :math:`2t^2/\varepsilon^2`, Gaussian noise
+    :math:`t/2\rho`, times the factor of the relation. The smaller is taken, of one table for each
+    attribute: under (ε, 10⁻⁶) Gaussian noise from seven to thirteen attributes on, as ε is .05 to
+    4. One table of all attributes has Laplace noise.
+    """
+    if len(budgets) == 1:
+        return budgets[0]
+    laplace, gaussian = sorted(budgets, key=lambda one: one.norm)
+    if Facts(domain, laplace, laplace, n_records, neighboring).one_table:
+        return laplace
+    t = sum(size > 1 for size in domain.sizes)
+    of_laplace = _factor(neighboring, laplace) * 2 * t**2 / laplace.exact**2
+    of_gauss = _factor(neighboring, gaussian) * t / (2 * gaussian.exact)
+    return gaussian if of_gauss < of_laplace else laplace
+
+
+def _factor(neighboring: str, budget: Budget) -> int:
+    return squared_factor(neighboring, budget.norm, nonnegative=True)

@@ -95,7 +95,9 @@ class TwoStagePlan:
     def steps(self) -> tuple[GrowthStep, Deferred]:
         """All choices, and the share for what they pick."""
         grown, counts = GrowthStep(words_of(self.trees), self.trees), self.measuring.budget
-        return grown, Deferred("the leaf counts of these trees", counts, self.neighboring)
+        return grown, Deferred(
+            "the leaf counts of these trees", counts, self.neighboring, self.trees.n_trees
+        )
 
     def __repr__(self) -> str:
         sign = "+" if self.parts == "all" else "and, on other records,"

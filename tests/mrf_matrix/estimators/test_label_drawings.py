@@ -127,7 +127,7 @@ def test_a_tree_of_one_label_is_drawn_as_that_label():
     for label in odd.required_target().labels:
         model = tree(odd, epsilon=0.21).fit(np.tile(X, (20, 1)), np.full(6000, label))
         assert model.export_text() == label
-        section = labels_section(model.tree_, model.posterior_, model.classes_.tolist(), odd)
+        section = labels_section(model.tree_, model.posterior_, odd)
         assert section.rows == (("all records", label),)
         counted = tree(odd, epsilon=INFINITE).fit(X, np.full(300, label)).export_text()
         lines = counted.splitlines()

@@ -272,15 +272,13 @@ def test_its_figures_tell_the_sensitivity_and_the_claim(n_records, counts):
         (400, 0.2, "noise is the smaller part"),
     ],
 )
-def test_the_verdict_weighs_a_code_of_every_attribute_however_deep_the_tree(
-    n_records, epsilon, advice
-):
+def test_the_verdict_weighs_the_choice_of_labels_however_deep_the_tree(n_records, epsilon, advice):
     plan = planned(PureDP(epsilon), n_records)
     found = verdict_of(plan)
     sizes = plan.domain.sizes
-    assert found.noise == pytest.approx(2**0.5 * len(sizes) / epsilon)
+    assert found.noise == pytest.approx(np.pi / 6**0.5 / float(plan.labels.choice_rate))
     assert found.records == n_records / np.median(sizes)
-    assert (found.advice, found.unit, found.ok) == (advice, "code", advice != "do not deploy")
+    assert (found.advice, found.unit, found.ok) == (advice, "count", advice != "do not deploy")
 
 
 def test_the_verdict_without_a_number_of_records_says_what_is_missing():

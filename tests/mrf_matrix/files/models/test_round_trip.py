@@ -3,6 +3,7 @@
 import json
 import zipfile
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix import (
+    Domain,
     MatrixForestClassifier,
     RandomTrees,
     from_release,
@@ -93,11 +95,21 @@ def test_numpy_opens_the_arrays(tmp_path):
         assert np.array_equal(file["answers"], model.release_.answers.ravel())
 
 
-def test_a_strategy_too_large_for_a_file_is_refused_with_what_keeps_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrf_matrix.files.models.model_file.MOST_BYTES", 0)
-    with pytest.raises(ModelFileError, match="save_release"):
-        save_model(fitted(), tmp_path / "m")
-    assert not list(tmp_path.iterdir())
+def test_a_strategy_of_any_size_is_saved_and_read_with_leave():
+    """Of 600 cells it has 2.9 MB, which is more than this reader allows."""
+    domain = Domain.from_sizes([20, 30], n_classes=2)
+    matrix = np.eye(600) + np.tri(600, k=-1) * (np.arange(600) % 30 == 0)
+    forest = MatrixForestClassifier(
+        domain, n_trees=2, max_depth=1, strategy=matrix, noise="exact", random_state=0
+    )
+    codes = np.random.default_rng(0).integers(domain.sizes, size=(500, 2))
+    forest.fit(codes, codes[:, 0] % 2)
+    with TemporaryDirectory() as folder:
+        save_model(forest, f"{folder}/m")
+        with pytest.raises(ModelFileError, match="Raise max_bytes if you trust the file"):
+            load_model(f"{folder}/m", max_bytes=2**20)
+        loaded = load_model(f"{folder}/m")
+    assert (loaded.predict_proba(codes) == forest.predict_proba(codes)).all()
 
 
 def test_a_release_that_was_measured_otherwise_is_not_saved_as_a_model(tmp_path):

@@ -107,7 +107,7 @@ def test_parameters_that_do_not_fit_are_named(given, message):
 
 def test_other_modes_take_no_blocks():
     with pytest.raises(ValueError, match="n_blocks=2"):
-        plan(DATA.domain, epsilon=1, n_blocks=2)
+        plan(DATA.domain, "matrix", epsilon=1, n_blocks=2)
 
 
 # -- searches -------------------------------------------------------------------------------------

@@ -1,16 +1,21 @@
 """What noise leaves of a plan: one verdict, from one rule, in the same words everywhere."""
 
 import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pytest
 from command_line import run
+from scipy.special import softmax
 
 from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    PureDP,
     plan,
 )
 from mrf_matrix.base.steps import listening
@@ -20,7 +25,10 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
+from mrf_matrix.mechanisms import DiscreteLaplace, calibrate
 from mrf_matrix.planning.plans.verdict import NOTE, NoiseError, Verdict, verdict_of, weighing
+from mrf_matrix.release.plan import StrategyStep, flat_steps
+from mrf_matrix.residual.step import CHOICES
 
 DOMAIN = Domain.from_sizes([4, 4], n_classes=2)
 DESIGN = {"n_trees": 4, "max_depth": 2, "strategy": "identity"}
@@ -157,3 +165,76 @@ def test_the_command_line_says_it_in_the_same_words(kind, tmp_path):
     refused = run(*given, *out, "--no-pictures", "--strict")
     assert refused.exit_code == 1
     assert f"--strict: {said}." in refused.output
+
+
+CHOOSERS = {
+    "tables": (PosteriorForestClassifier, {"n_blocks": 10}),
+    "additive": (ResidualForestClassifier, {}),
+    "pool": (PooledForestClassifier, {"beside": "additive"}),
+    "naive_bayes": (PrivateNaiveBayesClassifier, {}),
+}
+
+
+@pytest.mark.parametrize("claim", [{"epsilon": 1.0}, {"epsilon": None, "rho": 0.2}])
+@pytest.mark.parametrize("kind", CHOOSERS)
+def test_the_noise_is_that_of_the_tables_that_a_fit_asks(kind, claim):
+    """Of those that were released, and not of a table an attribute, whatever is asked."""
+    make, own = CHOOSERS[kind]
+    codes = np.random.default_rng(0).integers(2, size=(900, 10))
+    model = make(TEN, n_records=900, noise="research", **claim, **own).fit(codes, codes[:, 0])
+    steps = [one for one in flat_steps(model.plan_) if one.kind not in CHOICES]
+    pairs = zip(steps, model.releases_, strict=True)
+    found = [
+        np.sqrt(release.variance) / (float(release.scale) * step.units)
+        for step, release in pairs
+        if step.kind != "curvature"
+    ]
+    assert verdict_of(model.plan_).noise == pytest.approx(np.median(found))
+
+
+def test_a_tree_that_is_labelled_by_choices_has_the_noise_of_a_choice():
+    """The largest of scores with Gumbel noise has the law that the exponential mechanism draws."""
+    plan = planned("labels", epsilon=1, n_records=60)
+    rate, draws = float(plan.labels.choice_rate), np.random.default_rng(0)
+    scores = np.array([0, 1, 3])
+    noisy = scores + draws.gumbel(scale=1 / rate, size=(40_000, 3))
+    shares = np.bincount(noisy.argmax(axis=1), minlength=3) / len(noisy)
+    np.testing.assert_allclose(shares, softmax(rate * scores), atol=0.01)
+    assert verdict_of(plan).noise == pytest.approx(np.std(noisy - scores), rel=0.02)
+
+
+def test_what_screening_keeps_is_counted_and_no_more():
+    domain = Domain.from_sizes([3] * 12, n_classes=2)
+    plan = PrivateForestClassifier(domain, epsilon=0.4, random_state=0).plan()
+    assert plan.screening is not None
+    many, left = len(plan.screening.choices), float(plan.rest.exact)
+    assert many < 12
+    assert verdict_of(plan).noise == pytest.approx(np.sqrt(2) * many / left)
+
+
+@dataclass(frozen=True)
+class OwnPlan:
+    """A kind of one's own that asks one table."""
+
+    rows: Any
+    domain: Domain = field(default_factory=lambda: Domain.from_sizes([3] * 6, n_classes=2))
+    budget: PureDP = field(default_factory=lambda: PureDP(1))
+    neighboring: str = "add_remove"
+    n_records: int = 600
+    delta: float = 0.0
+
+    @cached_property
+    def steps(self):
+        return (StrategyStep("counts", calibrate(self.rows, self.budget)),)
+
+
+@pytest.mark.parametrize(("rows", "records"), [(np.eye(3), 200), (np.ones((1, 3)), 600)])
+def test_a_kind_of_ones_own_is_judged_by_what_it_asks(rows, records):
+    """A histogram of one of six attributes, or class totals: the others share no budget."""
+    plan = OwnPlan(rows)
+    found = verdict_of(plan)
+    law = DiscreteLaplace(1.0)
+    assert found.noise == pytest.approx(np.sqrt(law.variance))
+    assert found.records == pytest.approx(records)
+    assert verdict_of(replace(plan, budget=PureDP(0.1))).noise > 9 * found.noise
+    assert not verdict_of(replace(plan, n_records=49)).ok
