@@ -41,8 +41,8 @@ class LabelTreeClassifier(FitsByPlan):
     plan_ : LabelPlan
         What was announced and released.
     tree_ : LabelTree
-        The cuts of its nodes, the labels of its cells, as numbers in `classes_`, and their noisy
-        class counts where these were measured; `export_text` draws it.
+        The cuts of its nodes, the labels of its cells, as places in the domain's classes, and
+        their noisy class counts where these were measured; `export_text` draws it.
     posterior_ : LabelPosterior
         What labels and counts imply.
     privacy_report_ : PrivacyReport

@@ -72,8 +72,7 @@ def cells_of(rows):
 
 def section_of(model):
     """Return the page's section of a tree of labels, its paths read."""
-    names = [str(one) for one in model.classes_]
-    section = labels_section(model.tree_, model.posterior_, names, DOMAIN)
+    section = labels_section(model.tree_, model.posterior_, DOMAIN)
     if section.rows[0][0] == "all records":
         return section, [((), *rest) for _, *rest in section.rows]
     rows = [(re.split(", (?=x)", path), rest) for path, *rest in section.rows]
