@@ -24,8 +24,8 @@ from strategies.operators.base.qr import (
 )
 from strategies.operators.base.validation import densified
 
-CONTAINED = 1e-9
-"""Share of a row's norm that may lie outside of the row space: it moves a loss by as little."""
+CONTAINED = 1e-7
+"""Share of a row's norm that may lie outside of the row space: rounding to 23 bits moves it so."""
 MOVED = 64.0  # units of rounding in the entries of A
 SQUARED = 1e-6
 """The same share where only squares of norms are known, whose rounding hides less."""

@@ -5,10 +5,9 @@ import pytest
 from scipy import sparse
 
 import strategies
-from mrf_matrix import RandomTrees, path_matrix, prediction_workload, query_matrix
-from mrf_matrix.domain.domain import Domain
-from mrf_matrix.mechanisms.rounding.rounding import round_strategy
-from strategies import evaluate, select
+from mrf_matrix import Domain, RandomTrees, path_matrix, prediction_workload, query_matrix
+from mrf_matrix.mechanisms import ZCDP, calibrate
+from strategies import Problem, evaluate, select
 from strategies.bounds.lower_bound import row_maximum_bound
 from strategies.bounds.path_climb import path_climb
 from strategies.operators import (
@@ -20,9 +19,8 @@ from strategies.operators import (
     Sparse,
     error_trace,
     estimate,
+    row_errors,
 )
-from strategies.operators.base.recovery import row_errors
-from strategies.problem.problem import Problem
 
 SIZES = (6, 5, 6, 4, 5)
 DOMAIN = Domain.from_sizes(SIZES)
@@ -102,7 +100,7 @@ def test_integer_rows_keep_the_row_space(small_limits):
     """No row is lost to rounding, what is measured is the strategy itself, and W = W A⁺ A."""
     paths = forest_paths(5)
     found = strategies.select(paths, "l2", "path_optimal", random_state=0, time_limit=1.0)
-    rounded = round_strategy(found.matrix, "l2")
+    rounded = calibrate(found, ZCDP(1), workload=paths).rounded
     assert rounded.matrix is found.matrix
     assert rounded.is_unbiased
     assert not rounded.is_lossy
@@ -116,7 +114,8 @@ def test_real_combinations_are_rounded_and_recovered(small_limits):
     """A user's real combinations of paths: measured as integers, recovered as they were."""
     paths = forest_paths(3)
     left = np.random.default_rng(0).normal(size=(40, paths.shape[0]))
-    rounded = round_strategy(Product(Dense(left), paths), "l2")
+    given = strategies.evaluate(paths, Product(Dense(left), paths), "l2")
+    rounded = calibrate(given, ZCDP(1), workload=paths).rounded
     assert rounded.matrix.left.array.dtype == np.int64
     scale = float(rounded.scale)
     np.testing.assert_allclose(rounded.matrix.left.array, scale * left, atol=0.5)

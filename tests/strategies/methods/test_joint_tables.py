@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies import evaluate, joint_tables, select
-from strategies.bounds.lower_bound import lower_bound
-from strategies.bounds.sum_form import joint_bound
+from strategies import Problem, evaluate, joint_tables, select
 from strategies.operators import (
     Dense,
-    Grouping,
     Identity,
     Kronecker,
     Operator,
@@ -22,14 +19,9 @@ from strategies.operators import (
     Stack,
     TableStack,
 )
-from strategies.problem.problem import Problem
-from strategies.search.select import default_limit
+from tests.strategies.workloads import total, ways
 
 PAIRS = list(combinations(range(5), 2))
-
-
-def total(size: int) -> Operator:
-    return Grouping(np.zeros(size, dtype=np.int64))
 
 
 def pair_rows(n: int) -> dict[str, np.ndarray]:
@@ -126,12 +118,7 @@ def test_one_workload_in_several_forms() -> None:
 def test_products_are_tables_too() -> None:
     """Unions of products over many cells: no worse than .5 % above oblique residuals."""
     factors: list[Operator] = [PrefixSums(8), PrefixSums(8), PrefixSums(8), Identity(9)]
-    workload = Stack(
-        [
-            Kronecker([f if i in s else total(f.shape[1]) for i, f in enumerate(factors)])
-            for s in combinations(range(4), 2)
-        ]
-    )
+    workload = ways(factors, (2,))
     oblique = select(workload, "l2", method="oblique_residuals", random_state=0)
     joint = select(workload, "l2", method="joint_tables", random_state=0)
     assert oblique.lower_bound <= joint.loss <= 1.005 * oblique.loss
@@ -209,14 +196,10 @@ def test_tables_too_many_to_be_added_up_are_bounded(
     assert evaluate(stack, again, norm).loss > loss
 
 
-def test_the_bound_climbs_within_the_work_and_once() -> None:
-    """Without the work for a climb there is none; what was climbed is known at no cost."""
+def test_a_brief_search_has_a_bound() -> None:
     workload = TableStack([3] * 5, PAIRS, [pair_rows(3)["x + y <= t"]] * len(PAIRS))
-    problem = Problem.of(workload, "l2")
-    assert joint_bound(problem, 1e-6) == 0.0
-    bound = joint_bound(problem, 4.0)
-    assert 0.0 < bound == joint_bound(problem, 1e-6)
-    assert bound <= lower_bound(problem) <= select(workload, "l2", random_state=0).loss
+    brief = select(workload, "l2", method="joint_tables", time_limit=1e-6, random_state=0)
+    assert 0.0 < brief.lower_bound <= select(workload, "l2", random_state=0).loss
     largest = Problem.of(workload, "l2", "max")
     assert largest.as_total() is largest.as_total()
 
@@ -256,5 +239,6 @@ def test_tables_beyond_their_size_are_refused() -> None:
 def test_the_default_limit_is_enough_for_many_tables() -> None:
     """All pairs of thirty attributes: by 4 s nothing but their own rows were tried, at 20 times."""
     pairs = list(combinations(range(30), 2))
-    problem = Problem.of(TableStack([10] * 30, pairs, [pair_rows(10)["x + y <= t"]] * 435), "l2")
-    assert default_limit(problem) >= joint_tables().least(problem) > 0.0
+    workload = TableStack([10] * 30, pairs, [pair_rows(10)["x + y <= t"]] * 435)
+    problem = Problem.of(workload, "l2")
+    assert joint_tables().good(problem) >= joint_tables().least(problem) > 0.0

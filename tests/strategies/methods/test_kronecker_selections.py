@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from strategies import evaluate, examples, select
-from strategies.bounds.lower_bound import product_bound
 from strategies.operators import (
     Dense,
     Identity,
@@ -17,9 +16,8 @@ from strategies.operators import (
     Stack,
     error_trace,
     estimate,
-    stack,
 )
-from strategies.problem.problem import Problem
+from tests.strategies.workloads import lower_bound
 
 PREFIX, RANGES = examples.prefix_sums, examples.all_ranges
 PRODUCTS: dict[str, Kronecker] = {
@@ -36,7 +34,7 @@ def test_not_above_the_product_of_the_factors_answers(name: str, norm: str) -> N
     alone = [select(f, norm, random_state=0, time_limit=0.2) for f in workload.factors]
     together = select(workload, norm, random_state=0, time_limit=0.5)
     assert together.loss <= np.prod([one.loss for one in alone]) * 1.01
-    bound = product_bound(Problem.of(workload, norm))
+    bound = lower_bound(workload, norm)
     assert bound == pytest.approx(np.prod([one.lower_bound for one in alone]), rel=1e-3)
     assert bound <= together.loss
     if norm == "l2":
@@ -71,7 +69,7 @@ def test_unions_against_their_dense_twins(norm: str) -> None:
     twin = evaluate(workload.to_dense(), strategy.matrix.to_dense(), norm)
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-9)
     optimum = select(workload.to_dense(), "l2", random_state=0).loss
-    assert product_bound(Problem.of(workload, norm)) <= optimum
+    assert lower_bound(workload, norm) <= optimum
 
 
 def test_a_part_of_the_budget_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +85,7 @@ def test_a_part_of_the_budget_each(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = np.random.default_rng(0).integers(0, 9, (25, 2)).astype(float)
     together = error_trace(workload, matrix)
     with monkeypatch.context() as patch:
-        patch.setattr(stack, "MOST_JOINT", 0)
+        patch.setattr("strategies.operators.stack.MOST_JOINT", 0)
         apart = error_trace(workload, matrix)
         answers = estimate(workload, matrix, matrix.matmat(cells))
         assert_allclose(answers, workload.matmat(cells), rtol=1e-9)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 import strategies
-from strategies import evaluate, examples, select
-from strategies.methods.family import Search
+from strategies import Problem, Search, evaluate, examples, select
 from strategies.methods.marginals.algebra import (
     LatticeCover,
     SparseCover,
@@ -38,7 +37,6 @@ from strategies.operators import (
     memory_cap,
 )
 from strategies.operators.masks.energies import structure_energies
-from strategies.problem.problem import Problem
 
 FAMILY = strategies.marginals()
 

@@ -8,10 +8,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import strategies
-from strategies import boxes, evaluate, examples, select
+from strategies import Problem, Search, boxes, evaluate, examples, select
 from strategies.bounds.dual_ascent import ascend, certified_bound
 from strategies.bounds.ordered_dual import assess_ordered, bands, climb_ordered, ordered_bound
-from strategies.methods.family import Search
 from strategies.methods.streams import ordered_root
 from strategies.methods.trees import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.windows import WindowLoss, Windows
@@ -31,7 +30,6 @@ from strategies.operators import (
     as_operator,
 )
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
-from strategies.problem.problem import Problem
 from strategies.problem.product_form import with_attributes
 
 FAMILY = strategies.ordered_cells()

@@ -1,25 +1,17 @@
 """Product marginals for Laplace noise: losses against dense algebra, and against other families."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import select
-from strategies.methods.marginals import product_marginals
-from strategies.methods.marginals.joint_losses import JointLosses
-from strategies.methods.marginals.product_losses import ProductLosses
-from strategies.methods.marginals.product_marginals import basic_sets
 from strategies.operators import (
     AllRanges,
     Dense,
-    Grouping,
     Identity,
     JointMarginals,
     Kronecker,
-    Operator,
     PrefixSums,
     ProductMarginals,
     Stack,
@@ -28,18 +20,7 @@ from strategies.operators import (
     memory_cap,
     row_errors,
 )
-from strategies.problem.table_union import TableUnion, table_union
-
-
-def ways(factors: list[Operator], sizes: list[int]) -> Stack:
-    sums = [Grouping(np.zeros(factor.shape[1], dtype=np.int64)) for factor in factors]
-    return Stack(
-        [
-            Kronecker([f if i in chosen else sums[i] for i, f in enumerate(factors)])
-            for k in sizes
-            for chosen in combinations(range(len(factors)), k)
-        ]
-    )
+from tests.strategies.workloads import definition, ways
 
 
 def product(*factors: object) -> Kronecker:
@@ -68,63 +49,6 @@ WORKLOADS = {
     ),
     "faint rows": Stack([product([[1, -1, 0], [2, 1, 5]], np.eye(4)), product(ONE[3], np.tri(4))]),
 }
-
-
-def union_of(workload: Operator) -> TableUnion:
-    union = table_union(workload)
-    assert union is not None
-    return union
-
-
-def measured(form: ProductLosses, x: np.ndarray) -> ProductMarginals:
-    """The rows that some roots stand for, by the form's own classes and sides."""
-    point = form.at(x)
-    factors = [point.sides[o].matrix()[:, form.classes[o].labels] for o in form.owner]
-    sets = [tuple(np.flatnonzero(one).tolist()) for one in form.sets]
-    return ProductMarginals(factors, sets, (point.roots**2).tolist())
-
-
-def differences(value: object, x: np.ndarray) -> np.ndarray:
-    steps = 1e-6 * np.eye(len(x))
-    return np.array([(value(x + h)[0] - value(x - h)[0]) / 2e-6 for h in steps])
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_loss_and_slope_are_those_of_dense_rows(name: str) -> None:
-    workload = WORKLOADS[name]
-    union = union_of(workload)
-    form = ProductLosses(union, np.arange(len(union.tables)))
-    form.measure(basic_sets(form))
-    x = np.random.default_rng(0).random(form.size) + 0.1
-    level, slope = form(x)
-    dense, rows = measured(form, x).to_dense(), workload.to_dense()
-    loss = np.abs(dense).sum(axis=0).max() ** 2 * np.sum((rows @ np.linalg.pinv(dense)) ** 2)
-    assert np.exp(level) == pytest.approx(loss, rel=1e-8)
-    found = differences(form, x)
-    assert np.allclose(slope, found, rtol=0, atol=1e-6 * np.abs(found).max())
-
-
-def by_groups() -> JointLosses:
-    union = union_of(BY_GROUPS)
-    forms = ProductLosses(union, np.array([0, 1])), ProductLosses(union, np.array([2, 3]))
-    for form in forms:
-        form.measure(basic_sets(form))
-    return JointLosses(*forms)
-
-
-def test_joint_loss_and_slope_are_those_of_dense_rows() -> None:
-    losses = by_groups()
-    x = np.random.default_rng(1).random(sum(form.size for form in losses.forms)) + 0.2
-    level, slope = losses(x)
-    halves = np.split(x, [losses.forms[0].size])
-    matrix = JointMarginals([measured(f, h) for f, h in zip(losses.forms, halves, strict=True)])
-    dense, rows = matrix.to_dense(), BY_GROUPS.to_dense()
-    inverse = rows @ np.linalg.pinv(dense)
-    loss = np.abs(dense).sum(axis=0).max() ** 2 * np.sum(inverse**2)
-    assert np.exp(level) == pytest.approx(loss, rel=1e-8)
-    some = np.arange(0, len(x), 5)
-    found = differences(losses, x)
-    assert np.allclose(slope[some], found[some], rtol=0, atol=1e-6 * np.abs(found).max())
 
 
 @pytest.mark.parametrize("sets", [[(1, 2, 3), ()], [(1, 2), (2, 3), (3,)]])
@@ -175,8 +99,7 @@ def test_loss_is_recomputed_and_no_worse_than_others(seed: int) -> None:
     factors[0] = PrefixSums(int(sizes[0]))
     workload = ways(factors, [1, 2])
     found = select(workload, "l1", method="product_marginals", random_state=0, time_limit=0.2)
-    dense, rows = found.matrix.to_dense(), workload.to_dense()
-    loss = np.abs(dense).sum(axis=0).max() ** 2 * np.sum((rows @ np.linalg.pinv(dense)) ** 2)
+    loss = definition(workload.to_dense(), found.matrix.to_dense(), "l1")
     assert found.loss == pytest.approx(loss, rel=1e-7)
     other = select(workload, "l1", method="kronecker_selections", random_state=0, time_limit=0.2)
     assert found.loss <= other.loss * 1.001
@@ -213,9 +136,7 @@ def test_groups_are_found_and_answered_jointly() -> None:
     )
     found = select(workload, "l1", method="product_marginals", random_state=0)
     assert isinstance(found.matrix, JointMarginals)
-    dense = found.matrix.to_dense()
-    inverse = workload.to_dense() @ np.linalg.pinv(dense)
-    loss = np.abs(dense).sum(axis=0).max() ** 2 * np.sum(inverse**2)
+    loss = definition(workload.to_dense(), found.matrix.to_dense(), "l1")
     assert found.loss == pytest.approx(loss, rel=1e-6)
 
 
@@ -223,8 +144,9 @@ def test_groups_are_not_looked_for_where_all_tables_tell_the_same_codes_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Dealing 55 tables into groups took 2.5 s, and found what sets of attributes have already."""
-    looked: list[TableUnion] = []
-    monkeypatch.setattr(product_marginals, "two_groups", looked.append)
+    looked: list[object] = []
+    searched = "strategies.methods.marginals.product_marginals.two_groups"
+    monkeypatch.setattr(searched, looked.append)
     asked = {"method": "product_marginals", "random_state": 0, "time_limit": 0.1}
     select(WORKLOADS["tables"], "l1", **asked)
     assert not looked

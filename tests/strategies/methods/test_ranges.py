@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import strategies
-from strategies import evaluate, select
+from strategies import Problem, Search, evaluate, select
 from strategies.bounds.ordered_dual import fitted_dual, fitted_gram, ranges_bound
-from strategies.methods.family import Search
 from strategies.methods.trees import (
     best_hierarchy,
     block_traces,
@@ -18,7 +17,6 @@ from strategies.methods.windows import Descent, RangeLoss, Windows
 from strategies.operators import Dense, Ranges
 from strategies.operators.base.recovery import factorised
 from strategies.operators.ranges import ranges_error
-from strategies.problem.problem import Problem
 
 FAMILY = strategies.ordered_cells()
 

@@ -10,10 +10,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import strategies
-from strategies import evaluate, examples, select
+from strategies import Problem, Search, evaluate, examples, select
 from strategies.bounds.dual_ascent import ascend, certified_bound
 from strategies.bounds.lower_bound import algebra_bound, rows_bound
-from strategies.methods.family import Search
 from strategies.methods.marginals.marginals import best_residuals
 from strategies.operators import (
     AllRanges,
@@ -33,7 +32,6 @@ from strategies.operators import (
     Stack,
 )
 from strategies.operators.masks.energies import gram_energies, structure_energies
-from strategies.problem.problem import Problem
 
 FAMILY = strategies.residual_marginals()
 

@@ -6,7 +6,6 @@ import pytest
 import strategies
 from mrf_matrix.mechanisms import ZCDP, calibrate, count_cells, measure, reconstruct
 from strategies import select
-from strategies.methods.marginals.weighted_frames import FramesValue, Tables
 from strategies.operators import (
     AllRanges,
     Dense,
@@ -16,7 +15,7 @@ from strategies.operators import (
     Stack,
     WeightedKronecker,
 )
-from strategies.problem.table_union import table_union
+from tests.strategies.workloads import total
 
 
 def union(*tables):
@@ -27,7 +26,6 @@ def both_ways(rows, n):
     return union((rows(n), Identity(n)), (Identity(n), rows(n)))
 
 
-TOTAL = Dense(np.ones((1, 6)))
 SMALL = {
     "both ways": both_ways(PrefixSums, 8),
     "unlike sizes": union((PrefixSums(6), Identity(9)), (Identity(6), AllRanges(9))),
@@ -35,7 +33,7 @@ SMALL = {
         (PrefixSums(4), Identity(3), Identity(4)), (Identity(4), PrefixSums(3), AllRanges(4))
     ),
     "a table of one attribute": union(
-        (PrefixSums(6), Identity(7)), (Identity(6), PrefixSums(7)), (TOTAL, AllRanges(7))
+        (PrefixSums(6), Identity(7)), (Identity(6), PrefixSums(7)), (total(6), AllRanges(7))
     ),
     "a code alone": union(
         (PrefixSums(5), Identity(1), Identity(6)), (Identity(5), Identity(1), AllRanges(6))
@@ -55,22 +53,6 @@ def test_the_loss_is_that_of_the_explicit_matrix(name):
     found = select(SMALL[name], "l2", method="weighted_kronecker", time_limit=0.1, random_state=0)
     explicit = strategies.evaluate(SMALL[name], found.matrix.to_dense(), "l2")
     assert found.loss == pytest.approx(explicit.loss, rel=1e-9)
-
-
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("power", [3.0, 100.0])
-def test_gradients_are_those_of_differences(name, power):
-    tables = Tables.of(table_union(SMALL[name]))
-    value, generator = FramesValue(tables, power), np.random.default_rng(0)
-    frames = [np.eye(n) + 0.3 * generator.normal(size=(n, n)) for n in tables.sizes]
-    point = np.concatenate(
-        [*(one.ravel() for one in frames), generator.normal(size=tables.sizes).ravel()]
-    )
-    _, slope = value(point)
-    for _ in range(5):
-        way = generator.normal(size=point.shape)
-        change = value(point + 1e-6 * way)[0] - value(point - 1e-6 * way)[0]
-        assert change / 2e-6 == pytest.approx(float(slope @ way), rel=1e-4, abs=1e-6)
 
 
 def test_many_cells_are_served_by_default_below_oblique_residuals():

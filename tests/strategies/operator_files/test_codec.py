@@ -14,9 +14,7 @@ from strategies import operators as ops
 from strategies.operator_files import RULES, OperatorFileError, decode, encode
 from strategies.operator_files import rules as paths
 from strategies.operator_files.rules import check_disjoint
-from strategies.operators import Operator
-from strategies.operators.ordered_sums import AllRanges, PrefixSums
-from strategies.operators.p_identity import PIdentity
+from strategies.operators import AllRanges, Operator, PIdentity, PrefixSums
 
 RANDOM = np.random.default_rng(3)
 SIZES = (3, 2, 4)

@@ -9,8 +9,16 @@ from scipy import sparse
 
 import strategies
 from strategies import operators as ops
-from strategies.operators import Dense, Operator, PIdentity, RowKronecker, Sparse, as_operator
-from strategies.operators.base.arrays import current_cap, readable_bytes
+from strategies.operators import (
+    Dense,
+    Operator,
+    PIdentity,
+    RowKronecker,
+    Sparse,
+    as_operator,
+    current_cap,
+    readable_bytes,
+)
 
 NAN = np.array([[1.0, np.nan]])
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
-from strategies.operators import Marginals, RowSpaceError, Scaled, Stack, memory_cap
+from strategies.operators import Marginals, RowKronecker, RowSpaceError, Scaled, Stack, memory_cap
 from strategies.operators.masks.components import MaskRows, components
 from strategies.operators.masks.packed_masks import combinations, unique_rows
 from strategies.operators.masks.residuals import DistinctMasks, contracted
-from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.tables import marginals as marginals_module
 
 WIDE = (200, 10, 7, 5)

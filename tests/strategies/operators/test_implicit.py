@@ -9,8 +9,8 @@ from scipy import sparse
 
 import strategies
 from strategies import operators as ops
+from strategies.operators import cross_gram
 from strategies.operators.base import recovery
-from strategies.operators.base.operator import cross_gram
 from strategies.operators.base.recovery import MOST_BITS, coordinates
 
 RANDOM = np.random.default_rng(12)

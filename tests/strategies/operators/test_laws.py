@@ -12,9 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from strategies import operators as ops
-from strategies.operators import Operator, RowSpaceError, memory_cap
-from strategies.operators.ordered_sums import AllRanges, PrefixSums
-from strategies.operators.p_identity import PIdentity
+from strategies.operators import (
+    AllRanges,
+    Operator,
+    PIdentity,
+    PrefixSums,
+    RowSpaceError,
+    memory_cap,
+)
 
 RANDOM = np.random.default_rng(7)
 SIZES = (3, 2, 4)

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from strategies import examples, select
+from strategies import Problem, examples, merge_columns, select
 from strategies.operators import Dense, Ranges, Scaled, Sparse, Stack
 from strategies.problem.consecutive import equal_valued_rows
-from strategies.problem.merging import merge_columns
-from strategies.problem.problem import Problem
 
 
 def random_ranges(n, q, seed, longest=None):

@@ -10,9 +10,9 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import strategies
+from strategies import merge_columns
 from strategies.operators import Dense, Gram, Identity, Kronecker, Operator, RowKronecker, Sparse
 from strategies.problem import merging as module
-from strategies.problem.merging import merge_columns
 
 
 @st.composite

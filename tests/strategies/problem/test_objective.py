@@ -5,13 +5,11 @@ import pytest
 from scipy import linalg, sparse
 
 import strategies
-from strategies import examples
-from strategies.operators import Gram, Marginals, RowScaled, as_operator
-from strategies.operators.base.arrays import Array
+from strategies import Problem, examples
+from strategies.operators import Array, Gram, Marginals, RowScaled, as_operator
 from strategies.operators.masks.components import mask_rows
 from strategies.problem import objective
 from strategies.problem.objective import Aim, distinct_rows, factor_of_rows, weighted
-from strategies.problem.problem import Problem
 
 NONSENSE = [
     ({"objective": "mean"}, "objective='mean'"),

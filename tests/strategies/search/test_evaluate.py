@@ -212,9 +212,9 @@ def test_rows_beside_the_row_space_are_refused_in_every_form(
                 served.append(False)
             else:
                 served.append(True)
-                assert found.loss >= found.lower_bound * (1 - 1e-7)
+                assert found.loss >= found.lower_bound * (1 - 1e-6)
     assert len(set(served)) == 1
-    assert digits > 8 or not any(served)
+    assert digits > 6 or not any(served)
     assert evaluate(2.0**power * inside, matrix, norm).loss > 0
 
 

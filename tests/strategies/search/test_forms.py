@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import strategies
-from strategies import select
-from strategies.methods.family import Family
+from strategies import Family, select
 from strategies.operators import (
     Dense,
     Gram,
@@ -19,6 +18,7 @@ from strategies.operators import (
     Kronecker,
     Marginals,
     Operator,
+    PIdentity,
     PrefixSums,
     Product,
     RowScaled,
@@ -27,7 +27,6 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.operators.p_identity import PIdentity
 from strategies.problem.product_form import product_sizes, with_attributes
 
 SIZES = (3, 4, 2)

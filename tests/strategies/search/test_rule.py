@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import evaluate, examples, select
-from strategies.bounds.lower_bound import lower_bound
+from strategies import Problem, evaluate, examples, select
 from strategies.operators import (
     Dense,
     Identity,
@@ -19,9 +18,7 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.problem.problem import Problem
-
-NORMS = ("l1", "l2")
+from tests.strategies.workloads import NORMS, lower_bound
 
 
 def own_loss(workload: Operator, norm: str) -> float:
@@ -136,8 +133,8 @@ def test_bounds_of_parts_are_bounds_of_the_whole(name: str) -> None:
         "paths": RowKronecker.from_masks([np.eye(3)[[0, 1, 1]], np.ones((3, 4))]),
     }[name]
     optimum = select(small.to_dense(), "l2", random_state=0)
-    assert lower_bound(Problem.of(small, "l2")) <= optimum.loss * (1 + 1e-9)
-    assert lower_bound(Problem.of(small, "l2")) >= optimum.loss * (1 - 1e-3)
+    assert lower_bound(small) <= optimum.loss * (1 + 1e-9)
+    assert lower_bound(small) >= optimum.loss * (1 - 1e-3)
 
 
 AWKWARD: dict[str, tuple[object, dict[str, object]]] = {

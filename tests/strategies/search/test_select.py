@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import strategies
-from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
-from strategies.methods.family import BOTH_NORMS
-from strategies.methods.registry import FAMILIES, requested_families, shares_of
+from strategies import Family, Problem, Progress, RowSpaceError, Search, evaluate, examples, select
 from strategies.operators import (
     Dense,
     Identity,
@@ -23,42 +21,14 @@ from strategies.operators import (
     RowKronecker,
     as_operator,
 )
-from strategies.problem.problem import Problem
-from strategies.search import portfolio as portfolio_module
-from strategies.search.portfolio import Portfolio
-from strategies.search.select import DEFAULT_MOST, DEFAULT_TIME_LIMIT, default_limit
-
-NORMS = ("l1", "l2")
-
-
-def paths(sizes: tuple[int, ...], rows: int, seed: int) -> RowKronecker:
-    """Return random paths that fix about half of the attributes."""
-    random = np.random.default_rng(seed)
-    masks = []
-    for size in sizes:
-        codes = random.integers(0, size, size=rows)
-        free = random.random(rows) < 0.5
-        masks.append((codes[:, None] == np.arange(size)) | free[:, None])
-    return RowKronecker.from_masks(masks)
-
-
-WORKLOADS: dict[str, Callable[[], object]] = {
-    "prefix sums": lambda: examples.prefix_sums(16),
-    "ranges": lambda: examples.all_ranges(12),
-    "marginals": lambda: examples.marginals((3, 2, 4), 2),
-    "paths": lambda: paths((3, 2, 4, 2), 40, 0),
-    "deficient": lambda: np.outer([1.0, 2.0, 3.0], [1.0, 1.0, -1.0, 0.0]),
-    "one row": lambda: np.array([[1.0, 2.0, 0.0]]),
-    "one column": lambda: np.array([[1.0], [2.0]]),
-    "one entry": lambda: np.array([[-3.0]]),
-}
+from tests.strategies.workloads import NORMS, WORKLOADS, paths
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_best_of_its_families(name: str, norm: str) -> None:
     workload = WORKLOADS[name]()
-    strategy = select(workload, norm, random_state=0, time_limit=1.0)
+    strategy = select(workload, norm, random_state=0, time_limit=0.1)
     assert strategy.norm == norm
     assert strategy.loss == min(candidate.loss for candidate in strategy.candidates)
     assert strategy.method == strategy.candidates[0].family
@@ -70,31 +40,8 @@ def test_the_best_of_its_families(name: str, norm: str) -> None:
     assert explicit.loss == pytest.approx(strategy.loss, rel=1e-6)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_every_family_alone(family: Family, norm: str) -> None:
-    workload = paths((3, 2, 4, 2), 40, 0)
-    if norm not in family.norms:
-        with pytest.raises(ValueError, match="cannot serve"):
-            select(workload, norm, method=family.name)
-        return
-    if not family.serves(Problem.of(workload, norm)):
-        with pytest.raises(ValueError, match="cannot serve"):
-            select(workload, norm, method=family.name)
-        return
-    strategy = select(workload, norm, method=family.name, random_state=0, time_limit=0.05)
-    assert strategy.method == family.name
-    assert [candidate.family for candidate in strategy.candidates] == [family.name]
-    assert strategy.lower_bound <= strategy.loss
-    twin = evaluate(workload.to_dense(), strategy.matrix.to_dense(), norm)
-    assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
-    again = select(workload, norm, method=family.name, random_state=0, time_limit=0.05)
-    assert again.loss == strategy.loss
-
-
 def test_names() -> None:
     names = strategies.families()
-    assert list(names) == [family.name for family in FAMILIES]
     assert {"identity", "workload_itself", "tree", "wavelet"} <= set(names)
     lines = repr(names).splitlines()
     for line, (name, purpose) in zip(lines, names.items(), strict=True):
@@ -111,7 +58,7 @@ def test_a_family_of_ones_own() -> None:
         g = problem.merged_workload.shape[1]
         return as_operator(np.vstack([np.eye(g), np.kron(np.eye(g // 2), [[1.0, 1.0]])]))
 
-    mine = Family("pairs", "merged", BOTH_NORMS, lambda problem: True, pairs)
+    mine = Family("pairs", "merged", BOTH, lambda problem: True, pairs)
     workload = np.kron(np.eye(4), [[1.0, 1.0], [1.0, 0.0]])
     alone = select(workload, method=mine)
     assert (alone.method, alone.matrix.shape) == ("pairs", (12, 8))
@@ -121,19 +68,21 @@ def test_a_family_of_ones_own() -> None:
     assert beside.loss == min(alone.loss, select(workload, method="identity").loss)
 
 
-def test_a_family_says_what_it_is_worth(problem: Problem) -> None:
-    gaussian = family_that(
-        lambda problem, search: Identity(2), share=6.0, worthwhile=lambda one: one.norm == "l2"
-    )
-    marginals = next(family for family in FAMILIES if family.name == "marginals")
-    assert shares_of((gaussian, marginals)) == (0.75, 0.25)
-    assert shares_of((FAMILIES[0],)) == (1.0,)  # alone it gets everything, whatever its share
-    assert not gaussian.worthwhile(problem)
-    assert gaussian.worthwhile(replace(problem, norm="l2"))
-    assert GOOD.worthwhile(problem)
-    names = {family.name for family in requested_families("auto", problem)}
-    assert {"identity", "p_identity"} <= names
-    assert not {"tree", "levels", "wavelet"} & names  # which are never the best
+def test_a_family_says_what_it_is_worth() -> None:
+    """Families of "auto" say so themselves; the work goes by their shares, to one alone all."""
+    auto = {one.family for one in select(np.tri(6), time_limit=0.1, random_state=0).candidates}
+    assert "identity" in auto
+    assert not {"tree", "levels", "wavelet"} & auto  # which are never the best
+    work: dict[str, float] = {}
+
+    def spends(problem: Problem, search: Search) -> Operator:
+        work[str(len(work))] = search.work
+        return Identity(problem.merging.n_groups)
+
+    most, least = (family_that(spends, name, share=share) for name, share in (("a", 6), ("b", 2)))
+    select(np.tri(4), method=(most, least), time_limit=2.0)
+    select(np.tri(4), method=least, time_limit=2.0)
+    assert list(work.values()) == [1.5, 0.5, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -159,18 +108,18 @@ def test_seeds_decide_and_clocks_do_not() -> None:
     assert np.array_equal(first.matrix.to_dense(), second.matrix.to_dense())
 
 
-@pytest.fixture
-def problem() -> Problem:
-    return Problem.of(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 2.0]]))
+TWO_CELLS = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 2.0]])
+BOTH = frozenset({"l1", "l2"})
 
 
-def family_that(search: Callable[[Problem, Search], Operator], **options: object) -> Family:
-    return Family("test", "merged", BOTH_NORMS, lambda problem: True, search, **options)
+def family_that(
+    search: Callable[[Problem, Search], Operator], name: str = "test", **options: object
+) -> Family:
+    return Family(name, "merged", BOTH, lambda problem: True, search, **options)
 
 
-def run(problem: Problem, *families: Family, limit: float = 1.0) -> strategies.Strategy:
-    generator = np.random.default_rng(0)
-    return Portfolio(problem, families, generator, limit, lambda event: None).run()
+def run(*families: Family, **options: object) -> strategies.Strategy:
+    return select(TWO_CELLS, method=families, random_state=0, **options)
 
 
 def wrong_space(problem: Problem, search: Search) -> Operator:
@@ -181,63 +130,78 @@ def too_large(problem: Problem, search: Search) -> Operator:
     raise MemoryCapError("needs a moon")
 
 
-GOOD = family_that(lambda problem, search: Identity(2))
+GOOD = family_that(lambda problem, search: Identity(2), "good")
 
 
-def test_a_family_that_misses_the_row_space_never_wins(problem: Problem) -> None:
-    strategy = run(problem, family_that(wrong_space), GOOD)
+def test_a_family_that_misses_the_row_space_never_wins() -> None:
+    strategy = run(family_that(wrong_space), GOOD)
     failed = strategy.candidates[-1]
     assert failed.loss == float("inf")
     assert "row space" in failed.note
     with pytest.raises(RowSpaceError):
-        run(problem, family_that(wrong_space))
+        run(family_that(wrong_space))
 
 
-def test_a_family_that_needs_too_much_is_noted(problem: Problem) -> None:
-    strategy = run(problem, family_that(too_large), GOOD)
+def test_a_family_that_needs_too_much_is_noted() -> None:
+    strategy = run(family_that(too_large), GOOD)
     assert strategy.candidates[-1].note == "needs a moon"
-    with pytest.raises(MemoryCapError, match="test: needs a moon; test: needs a moon"):
-        run(problem, family_that(too_large), family_that(too_large))
+    with pytest.raises(MemoryCapError, match="test: needs a moon; again: needs a moon"):
+        run(family_that(too_large), family_that(too_large, "again"))
 
 
-def test_polishers_run_last_and_from_the_best(problem: Problem) -> None:
+def test_polishers_run_last_and_from_the_best() -> None:
     seen: list[tuple[Operator, ...]] = []
 
     def polish(problem: Problem, search: Search) -> Operator:
         seen.append(search.starts)
         return Identity(2)
 
-    worse = family_that(lambda problem, search: Dense(np.tri(2)))
-    strategy = run(problem, family_that(polish, polishes=True), worse, GOOD)
+    worse = family_that(lambda problem, search: Dense(np.tri(2)), "worse")
+    strategy = run(family_that(polish, polishes=True), worse, GOOD)
     assert len(strategy.candidates) == 3
     ((best, second),) = seen
     assert isinstance(best, Identity)
     assert second.shape == (2, 2)
-    run(problem, family_that(polish, polishes=True))
+    run(family_that(polish, polishes=True))
     assert seen[1] == ()
 
 
-def test_what_is_left_decides_whether_a_family_starts(problem: Problem) -> None:
+def test_what_is_left_decides_whether_a_family_starts() -> None:
     """Two that take six tenths of the limit at least: the second is left out, and it is said."""
-    dear = family_that(lambda problem, search: Identity(2), least=lambda problem: 0.6)
-    found = run(problem, GOOD, dear, dear, GOOD, limit=1.0)
-    notes = [one.note for one in found.candidates]
+    dear, again = (
+        family_that(lambda problem, search: Identity(2), name, least=lambda problem: 0.6)
+        for name in ("dear", "again")
+    )
+    last = replace(GOOD, name="last")
+    notes = [one.note for one in run(GOOD, dear, again, last, time_limit=1.0).candidates]
     assert sum("more than is left" in note for note in notes) == 1
-    assert len(run(problem, dear, dear, limit=2.0).candidates) == 2
-    assert not any(one.note for one in run(problem, dear, dear, limit=2.0).candidates)
+    assert [one.note for one in run(dear, again, time_limit=2.0).candidates] == ["", ""]
 
 
-def test_the_default_limit_is_what_the_families_ask_for(problem: Problem) -> None:
-    patient = family_that(lambda problem, search: Identity(2), good=lambda problem: 9.0)
-    endless = replace(patient, good=lambda problem: 1e9)
-    assert default_limit(problem, (GOOD, patient)) == 9.0
-    assert default_limit(problem, (GOOD,)) == DEFAULT_TIME_LIMIT
-    assert default_limit(problem, (endless, patient)) == DEFAULT_MOST
-    product = Problem.of(Kronecker([examples.prefix_sums(4)] * 2))
-    assert default_limit(product, (patient,)) == 9.0
-    assert default_limit(product, (GOOD,)) == default_limit(product) == DEFAULT_TIME_LIMIT
-    few, many = (Problem.of(examples.prefix_sums(n)) for n in (16, 4096))
-    assert default_limit(few) == DEFAULT_TIME_LIMIT < default_limit(many) <= DEFAULT_MOST
+def test_the_default_limit_is_what_the_families_ask_for() -> None:
+    def limit_of(workload: object, *seconds: float) -> float:
+        """The limit that families find which ask for some seconds to be good."""
+        seen: list[float] = []
+
+        def search(problem: Problem, search: Search) -> Operator:
+            seen.append(search.limit)
+            return Identity(problem.workload.shape[1])
+
+        families = [
+            replace(family_that(search, str(i), good=lambda problem, s=s: s), space="domain")
+            for i, s in enumerate(seconds)
+        ]
+        select(workload, method=families)
+        return min(seen)
+
+    product = Kronecker([examples.prefix_sums(4)] * 2)
+    usual, most = limit_of(np.tri(3), 0.0), limit_of(np.tri(3), 1e9, 9.0)
+    assert usual < limit_of(np.tri(3), 0.0, 9.0) == 9.0 < most
+    assert limit_of(product, 9.0) == 9.0
+    assert limit_of(product, 0.0) == usual
+    factors = [examples.prefix_sums(16), examples.all_ranges(16), Identity(2)]
+    assert limit_of(Kronecker(factors), 0.0) == 2 * usual  # what each would get alone
+    assert limit_of(Kronecker(factors[:1] * 2), 0.0) == usual
 
 
 def test_over_many_cells_p_identity_gives_way_to_what_is_far_better() -> None:
@@ -248,15 +212,16 @@ def test_over_many_cells_p_identity_gives_way_to_what_is_far_better() -> None:
 
 
 def test_wall_time_stops_a_portfolio_and_it_says_so(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(0, 100_000, 1000))
-    monkeypatch.setattr(portfolio_module.time, "monotonic", lambda: float(next(clock)))
-    strategy = run(problem, GOOD, GOOD, GOOD)
+    monkeypatch.setattr("strategies.search.portfolio.time.monotonic", lambda: float(next(clock)))
+    three = [replace(GOOD, name=name) for name in "abc"]
+    strategy = run(*three)
     assert strategy.truncated
     assert len(strategy.candidates) == 1
     monkeypatch.undo()
-    assert not run(problem, GOOD, GOOD).truncated
+    assert not run(*three).truncated
 
 
 def test_progress() -> None:
@@ -289,7 +254,7 @@ def test_domains_too_large_to_enumerate() -> None:
 
 REFUSED: dict[str, tuple[dict[str, object], type[Exception], str]] = {
     "method": ({"method": "magic"}, ValueError, "expected 'auto' or one of .*identity"),
-    "a known name": ({"method": replace(FAMILIES[0])}, ValueError, "a name of its own"),
+    "a known name": ({"method": replace(strategies.identity())}, ValueError, "a name of its own"),
     "no family": ({"method": 3}, TypeError, "method=3: expected 'auto', the name of a family"),
     "no families": ({"method": ()}, ValueError, "at least one family"),
     "twice": ({"method": ("identity", "identity")}, ValueError, "each name once"),

@@ -1,14 +1,12 @@
 """What a limit leaves out, what it never leaves out, and what answers without long steps."""
 
+import pkgutil
+
 import numpy as np
 import pytest
 
 from strategies import evaluate, examples, select
-from strategies.bounds import dual_ascent as climbs
-from strategies.methods.kronecker_selections import searched_factors
-from strategies.methods.registry import requested_families
 from strategies.operators import (
-    Identity,
     Kronecker,
     Marginals,
     MemoryCapError,
@@ -18,10 +16,6 @@ from strategies.operators import (
     estimate,
     row_errors,
 )
-from strategies.operators.base import recovery
-from strategies.problem.problem import Problem
-from strategies.search.portfolio import Portfolio
-from strategies.search.select import DEFAULT_TIME_LIMIT, default_limit
 
 DENSE = np.random.default_rng(0).normal(size=(200, 150))
 MASKS = [np.tile(np.eye(3, dtype=bool), (4, 1)), *[np.ones((12, 3), dtype=bool)] * 39]
@@ -44,8 +38,9 @@ def test_the_weights_of_rows_are_climbed_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, limit: float, most: int
 ) -> None:
     asked: list[float] = []
-    plain = climbs.steps_within
-    monkeypatch.setattr(climbs, "steps_within", lambda *a: asked.append(plain(*a)) or asked[-1])
+    name = "strategies.bounds.dual_ascent.steps_within"
+    plain = pkgutil.resolve_name(name.replace(".steps", ":steps"))
+    monkeypatch.setattr(name, lambda *a: asked.append(plain(*a)) or asked[-1])
     select(examples.prefix_sums(150), "l2", objective="max", time_limit=limit, random_state=0)
     assert max(asked, default=0) <= most
 
@@ -60,21 +55,10 @@ def test_no_limit_puts_a_product_above_its_factors(norm: str, objective: str, li
     assert whole <= np.prod([select(one, norm, **given).loss for one in factors]) * (1 + 1e-9)
 
 
-def test_different_factors_get_what_each_gets_alone() -> None:
-    prefix, ranges = examples.prefix_sums(16), examples.all_ranges(16)
-    two, same = Kronecker([prefix, ranges, Identity(2)]), Kronecker([prefix, prefix])
-    assert (len(searched_factors(two)), len(searched_factors(same))) == (2, 1)
-    assert default_limit(Problem.of(two)) == 2 * DEFAULT_TIME_LIMIT
-    assert default_limit(Problem.of(same)) == DEFAULT_TIME_LIMIT
-
-
 def test_own_rows_too_dear_to_evaluate_count_by_plain_noise() -> None:
-    problem = Problem.of(Scaled(2.0, FOREST), "l2")
-    families, random = requested_families("identity", problem), np.random.default_rng(0)
-    found = Portfolio(problem, families, random, 1e-12, lambda event: None, True).run()
-    assert found.method == "workload_itself"
-    assert found.loss == problem.workload.sensitivity("l2") ** 2 * 12
-    assert evaluate(problem.workload, problem.workload, "l2").loss <= found.loss
+    workload = Scaled(2.0, FOREST)
+    found = select(workload, "l2", time_limit=1e-12, random_state=0)
+    assert found.loss <= workload.sensitivity("l2") ** 2 * 12
 
 
 def test_rows_too_many_to_be_solved_with_answer_for_themselves(
@@ -95,7 +79,8 @@ def test_rows_too_many_to_be_solved_with_answer_for_themselves(
 def test_more_rows_than_can_be_factorised_are_refused_with_their_price(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recovery, "LONGEST", 1.01 * recovery.factorisation_seconds(10))
+    seconds = pkgutil.resolve_name("strategies.operators.base.recovery:factorisation_seconds")
+    monkeypatch.setattr("strategies.operators.base.recovery.LONGEST", 1.01 * seconds(10))
     with pytest.raises(MemoryCapError, match=r"12 rows .* about .* s\. Expected at most 10 rows"):
         row_errors(FOREST.take_rows(slice(0, 3)), RowKronecker.from_masks(MASKS))
 

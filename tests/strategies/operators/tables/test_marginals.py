@@ -7,14 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.operators.base.arrays import MemoryCapError, memory_cap
-from strategies.operators.base.recovery import RowSpaceError
-from strategies.operators.explicit import Dense
+from strategies import MemoryCapError, RowSpaceError, memory_cap
+from strategies.operators import Dense, Marginals, Product, RowKronecker, RowScaled, Stack
 from strategies.operators.masks.components import components, mask_rows
-from strategies.operators.product import Product, RowScaled
-from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.stack import Stack
-from strategies.operators.tables.marginals import Marginals
 
 SIZES = (3, 2, 4)
 CASES = {
