@@ -8,8 +8,7 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import NoReturn
 
-from mrf_matrix.base.checks import is_plain_line
-from mrf_matrix.base.shown import cut, shown
+from mrf_matrix.base.checks import cut, is_plain_line, shown
 
 JsonObject = dict[str, object]
 """An object of JSON; its values are nothing in particular until a field is checked."""

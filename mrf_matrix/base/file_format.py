@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 
 TAB_ENDINGS = (".tsv", ".tsv.gz")
 SEPARATORS = (",", ";", "\t", "|")

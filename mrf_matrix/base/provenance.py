@@ -14,8 +14,7 @@ from operator import or_
 from typing import Any, Self
 from uuid import uuid4
 
-from mrf_matrix.base.checks import is_plain_line, one_word
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import is_plain_line, one_word, shown
 
 WORST_FIRST = ("none", "research", "claimed", "shares", "exact")
 """Kinds of noise, by what they protect. "claimed" is that of a law that its author vouches for."""

@@ -1,12 +1,15 @@
-"""Where public work and studies run: this process, processes of joblib, or a cluster.
+"""Where public work and studies run, and who hears of its steps.
 
-Workers are as many as there are cores and tasks at most, and none outlives its parent.
+Workers, in this process, processes of joblib or a cluster, are as many as there are cores and tasks
+at most, and none outlives its parent. Steps name public things alone (trees, answers, draws): a
+progress bar, a log or nobody listens.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from numbers import Integral
 from threading import Thread
@@ -15,10 +18,42 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.parallel import get_active_backend
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+Listener = Callable[[str, int, int | None], None]
+"""Takes what is done, how much of it, and how much there is if that is known."""
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+def tell(step: str | Callable[[], str], done: int = 0, total: int | None = None) -> None:
+    """Tell the listener, if there is one, which step has begun or how far it is.
+
+    `step`: a function is called only where somebody listens.
+    """
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(step if isinstance(step, str) else step(), done, total)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of every step of this thread.
+
+    >>> with listening(lambda step, done, total: print(step)):
+    ...     tell("Growing 4 trees")
+    Growing 4 trees
+    """
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
 
 SECONDS_BETWEEN_LOOKS = 0.5
 

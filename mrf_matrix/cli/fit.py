@@ -11,7 +11,7 @@ import click
 import mrf_matrix
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
-from mrf_matrix.base.steps import listening
+from mrf_matrix.base.workers import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.kinds import (
     budget_before,

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mrf_matrix.base import escaped
-from mrf_matrix.base.shown import cut
+from mrf_matrix.base.checks import cut
 from mrf_matrix.cli.options import read_plainly
 
 UNSPOKEN = "mrf_matrix.json"

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from mrf_matrix.base.checks import shown
 from mrf_matrix.base.file_format import FileFormat
-from mrf_matrix.base.shown import shown
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 NUMBER = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")

@@ -12,8 +12,8 @@ from scipy import sparse
 from mrf_matrix.base.arrays import Bools, Longs, plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import codes_in_words
+from mrf_matrix.forests.nodes import checked_codes
 from strategies.operators import RowKronecker, check_allocation, fits
 
 

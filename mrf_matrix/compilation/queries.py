@@ -10,7 +10,7 @@ from scipy import sparse
 from mrf_matrix.compilation.path_matrix import domain_sizes, path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.nodes import checked_codes
 from strategies.operators import Product, RowKronecker, Sparse, check_allocation
 
 

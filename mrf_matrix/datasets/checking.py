@@ -5,9 +5,9 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
+from mrf_matrix.base.checks import shown
 from mrf_matrix.base.fields import FieldError, list_of
 from mrf_matrix.base.file_format import PLAIN, FileFormat
-from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.files import (
     PARQUET_ENDINGS,
     csv_chunks,

@@ -14,13 +14,13 @@ from typing import IO, BinaryIO, Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.checks import name_some
 from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat, separator_hint
 from mrf_matrix.base.files import opened_regular
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
 from mrf_matrix.domain.decoding import value_array
 from mrf_matrix.domain.encoding import numbers
-from mrf_matrix.domain.errors import name_some
 from mrf_matrix.domain.texts import (
     MISSING_MARKS,
     number_in_text,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import as_frame, check_columns, without_repeats

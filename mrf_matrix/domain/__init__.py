@@ -1,15 +1,15 @@
 """The public schema of the records: attributes, their codes, and the domain they span."""
 
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.domain import Domain
-from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
-from mrf_matrix.domain.required import (
+from mrf_matrix.domain.domain import (
+    Domain,
     DomainOrPath,
     as_domain,
     domain_provenance,
     required_domain,
     will_be_read_off,
 )
+from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 
 __all__ = [
     "Attribute",

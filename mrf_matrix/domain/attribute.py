@@ -10,8 +10,8 @@ from typing import Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes
+from mrf_matrix.base.checks import name_few, name_some, shown
 from mrf_matrix.base.provenance import DOMAIN, Provenance
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute_parts import (
     MAX_SIZE,
     Groups,
@@ -25,7 +25,7 @@ from mrf_matrix.domain.attribute_parts import (
     checked_size,
     day_of,
 )
-from mrf_matrix.domain.errors import DomainError, name_few, name_some
+from mrf_matrix.domain.errors import DomainError
 
 READ_OFF = Provenance.from_records("domain")
 OTHER, MISSING = "(other)", "(missing)"

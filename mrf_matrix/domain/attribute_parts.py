@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Values
-from mrf_matrix.base.shown import shown
-from mrf_matrix.domain.errors import DomainError, name_few
+from mrf_matrix.base.checks import name_few, shown
+from mrf_matrix.domain.errors import DomainError
 
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)

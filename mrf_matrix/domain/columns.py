@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.shown import PrivateValue, shown
-from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.base.checks import PrivateValue, name_some, shown
+from mrf_matrix.domain.errors import DomainError
 
 if TYPE_CHECKING:
     import narwhals as nw

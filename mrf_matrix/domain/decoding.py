@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Longs, Values, plain_array
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import dates_of_days
 from mrf_matrix.domain.errors import DomainError

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.base.arrays import Codes, Values
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import name_few, name_some, shown, whole_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance, join
-from mrf_matrix.base.shown import shown
-from mrf_matrix.domain.attribute import MOST_BINS, Attribute, coarser_attribute
+from mrf_matrix.domain.attribute import MOST_BINS, READ_OFF, Attribute, coarser_attribute
 from mrf_matrix.domain.attribute_parts import Scalar
 from mrf_matrix.domain.columns import Outside
 from mrf_matrix.domain.decoding import decode_labels, decode_records
 from mrf_matrix.domain.encoding import encode_labels, encode_records
-from mrf_matrix.domain.errors import DomainError, name_few, name_some
+from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.readable import domain_html, domain_text
 from mrf_matrix.domain.serialization import (
@@ -392,3 +391,59 @@ def chosen_attributes(
         else:
             raise DomainError(f"No attribute {shown(key)}; the domain has {name_some(by_name)}.")
     return chosen
+
+
+# Domains as they are given -----------------------------------------------------------------------
+
+
+DomainOrPath = Domain | str | PathLike[str] | None  # a domain, its file, or "from_data"
+
+
+def will_be_read_off(domain: object) -> bool:
+    """Whether a domain as it was given, `"from_data"`, is to be taken from the records by `fit`."""
+    return isinstance(domain, str) and not domain.endswith(".json")
+
+
+def domain_provenance(domain: object) -> Provenance:
+    """Return the provenance of a domain as it was given: itself, its file, or ``"from_data"``."""
+    if will_be_read_off(domain):
+        return READ_OFF
+    found = as_domain(domain)
+    return found.provenance if isinstance(found, Domain) else NOTHING
+
+
+def as_domain(domain: object) -> object:
+    """Return the domain of a domain file where a path is given; anything else as it is.
+
+    A text is a path if it ends in ``.json``.
+    """
+    if isinstance(domain, PathLike) or (isinstance(domain, str) and domain.endswith(".json")):
+        return Domain.load(domain)
+    return domain
+
+
+def required_domain(domain: object) -> Domain:
+    """Return a public domain with classes, or refuse.
+
+    Raises ValueError if there is none, or it names no target classes; TypeError if it is something
+    else.
+    """
+    if domain is None:
+        raise ValueError(
+            "domain=None: a private forest needs a public domain (attributes, their codes, the "
+            "classes). Pass a Domain or the path of a domain file, or 'from_data' for non-private "
+            "work on public records."
+        )
+    domain = as_domain(domain)
+    if not isinstance(domain, Domain):
+        what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
+        raise TypeError(
+            f"domain={what}: expected a Domain or the path of a domain file (.json); only fit "
+            "takes 'from_data' too."
+        )
+    if domain.target is None:
+        raise ValueError(
+            "domain has no target: the classes are public and must be named. Give its target an "
+            "attribute with the classes as categories."
+        )
+    return domain

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Codes, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import name_some, shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
     GroupOfCode,
@@ -18,7 +18,7 @@ from mrf_matrix.domain.attribute_parts import (
     match_key,
 )
 from mrf_matrix.domain.columns import Column, as_any_column, read_columns
-from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
+from mrf_matrix.domain.errors import SEE_VALUES, DomainError
 from mrf_matrix.domain.texts import MISSING_MARKS, is_missing, read_column
 
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet

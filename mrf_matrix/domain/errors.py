@@ -1,12 +1,8 @@
 """What goes wrong between records and a public domain, in words that show no record."""
 
-from collections import Counter
 from collections.abc import Iterable
-from itertools import islice
 
-from mrf_matrix.base.shown import cut, shown
-
-SHOWN = 5  # values that a message, or `DomainError.values`, names at most
+from mrf_matrix.base.checks import cut, few_values
 
 SEE_VALUES = "The values at fault are in the error's attribute values, which no message shows."
 
@@ -44,27 +40,3 @@ class DomainError(ValueError):
 
 class PrivacyLeakWarning(UserWarning):
     """Something public was taken from private records, so no privacy guarantee holds."""
-
-
-def few_values(values: Iterable[object]) -> tuple[object, ...]:
-    """Return the first few distinct values, in their order."""
-    listed = list(values)
-    try:
-        return tuple(islice(dict.fromkeys(listed), SHOWN))
-    except TypeError:  # lists and other values without a hash
-        return tuple(listed[:SHOWN])
-
-
-def name_few(values: Iterable[object]) -> str:
-    """List the most frequent of some public values, ``'a' (3 times), 'b'``."""
-    counts = Counter(map(shown, values)).most_common()
-    names = [f"{text} ({n} times)" if n > 1 else text for text, n in counts[:SHOWN]]
-    rest = len(counts) - len(names)
-    return ", ".join(names) + (f" and {rest} more" if rest else "")
-
-
-def name_some(values: Iterable[object]) -> str:
-    """List the first of some public names or categories, in their order."""
-    head = list(islice(values, 2 * SHOWN + 1))
-    names = ", ".join(map(shown, head[: 2 * SHOWN]))
-    return names + (", ..." if len(head) > 2 * SHOWN else "")

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from mrf_matrix.base.checks import name_some, shown
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.shown import shown
-from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.texts import MISSING_MARKS
 
 MOST_YAML = 4 * 1024**2

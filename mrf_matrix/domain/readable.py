@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mrf_matrix.base.checks import magnitude
+from mrf_matrix.base.checks import SHOWN, magnitude
 from mrf_matrix.base.display import html_table
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.errors import SHOWN
 
 EXACT_BELOW = 10**12
 MOST_ROWS = 50

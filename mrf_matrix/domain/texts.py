@@ -17,11 +17,11 @@ from typing import TypeVar
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import name_some, shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import GroupOfCode, day_or_none
 from mrf_matrix.domain.columns import Column
-from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.domain.errors import DomainError
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.nodes import ForestError as ForestError
     from mrf_matrix.forests.partition import decision_paths as decision_paths
     from mrf_matrix.forests.partition import leaf_masks as leaf_masks
-    from mrf_matrix.forests.sources.block_trees import BlockTrees as BlockTrees
     from mrf_matrix.forests.sources.conversion import forest_from_paths as forest_from_paths
     from mrf_matrix.forests.sources.conversion import from_sklearn as from_sklearn
+    from mrf_matrix.forests.sources.ensembles import BlockTrees as BlockTrees
     from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
     from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
     from mrf_matrix.forests.theory.cells import (

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Codes, Ints, Longs, owned, plain_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.forests.codes import Router, checked_codes
-from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
+from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router, checked_codes
 from mrf_matrix.forests.partition import check_partition, decision_paths
 from mrf_matrix.mechanisms.statement import composed
 

@@ -40,8 +40,7 @@ from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.questions import Data
-from mrf_matrix.release.transcript import Places
+from mrf_matrix.release.plan import Data, Places
 from mrf_matrix.residual.step import ResidualStep
 from mrf_matrix.voting.intervals import Margins
 

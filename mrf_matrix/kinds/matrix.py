@@ -36,16 +36,16 @@ from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
 from mrf_matrix.planning.kinds.kind import record_coins
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
+from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Curator, PartyReleases
-from mrf_matrix.release.questions import Cells, Table
+from mrf_matrix.release.plan import Cells, Table
 from mrf_matrix.release.transcript import Transcript
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
-from mrf_matrix.voting.ensemble import ReleasedEnsemble
-from mrf_matrix.voting.ensemble_votes import (
+from mrf_matrix.voting.ensemble import (
+    ReleasedEnsemble,
     ensemble_votes,
     shares_of_votes,
 )

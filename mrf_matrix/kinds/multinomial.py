@@ -21,8 +21,7 @@ from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.private.two_stage_plan import GrowthStep, words_of
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Budget
-from mrf_matrix.release.transcript import Places
+from mrf_matrix.release.plan import Budget, Places
 from mrf_matrix.voting.voting import forest_votes, vote_shares
 from strategies.operators import check_allocation
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.checks import shown
 from mrf_matrix.base.fields import JsonObject, number_of
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, Known
@@ -19,7 +19,7 @@ from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of_part
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.questions import Cells
+from mrf_matrix.release.plan import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.voting.evidence import LEAST_TOTAL, naive_bayes_leaf_logs, posterior_shares

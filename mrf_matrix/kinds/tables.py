@@ -18,7 +18,7 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.base.provenance import Chosen, Provenance
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.planning.blocks.block_design import BlockChoice
@@ -28,7 +28,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of_part
 from mrf_matrix.posterior import PooledPosterior, ProductPosterior, product_posterior
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.questions import Cells
+from mrf_matrix.release.plan import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
 from mrf_matrix.voting.intervals import Margins
 

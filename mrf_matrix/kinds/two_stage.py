@@ -32,13 +32,12 @@ from mrf_matrix.kinds.multinomial import (
 from mrf_matrix.mechanisms import calibrate
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.planning.plans.strategy_choice import given_matrix, one_strategy_each
+from mrf_matrix.planning.plans.strategy_choice import Measuring, given_matrix, one_strategy_each
 from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.questions import Cells
+from mrf_matrix.release.plan import Cells
 from mrf_matrix.release.transcript import Announced, Transcript
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares
 from strategies import Strategy

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import chosen_here
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.joint_counts import JointCounts

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
-from mrf_matrix.base.shown import PrivateValue
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.forests.sources.cuts import Cut
 from strategies.operators import check_allocation
 

@@ -6,7 +6,7 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.base.checks import BudgetError as BudgetError
-    from mrf_matrix.base.shown import PrivateDataError as PrivateDataError
+    from mrf_matrix.base.checks import PrivateDataError as PrivateDataError
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING as NEIGHBORING
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.file import LedgerError as LedgerError
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
+    from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
+    from mrf_matrix.mechanisms.measurement.measure import row_variances as row_variances
     from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
     from mrf_matrix.mechanisms.measurement.mechanism import calibrate as calibrate
     from mrf_matrix.mechanisms.measurement.quorum import Quorum as Quorum
-    from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
-    from mrf_matrix.mechanisms.measurement.reconstruct import row_variances as row_variances
     from mrf_matrix.mechanisms.measurement.release import MeasurementRecord as MeasurementRecord
     from mrf_matrix.mechanisms.measurement.release import Release as Release
     from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian as DiscreteGaussian

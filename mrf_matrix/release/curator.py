@@ -18,7 +18,7 @@ import numpy as np
 
 from mrf_matrix.base.fields import FieldError, JsonObject, object_of, whole_numbers
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.mechanisms import Mechanism, Release, measure
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
@@ -26,17 +26,19 @@ from mrf_matrix.mechanisms.measurement.release import Drawn, Noise
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.release.plan import (
     Deferred,
+    Options,
+    Places,
     Plan,
     PlanError,
     Step,
+    Table,
     TableStep,
     check_shares,
     is_dealt,
     is_plan,
     partition_share,
 )
-from mrf_matrix.release.questions import Options, Table
-from mrf_matrix.release.transcript import Announced, Outcome, Places, Recorded, Transcript
+from mrf_matrix.release.transcript import Announced, Outcome, Recorded, Transcript
 
 LARGEST_ANSWER = 2**62
 """In size, of answers in a file: sums of a few of them are int64."""

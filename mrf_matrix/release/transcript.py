@@ -13,11 +13,9 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.release import Noise
-from mrf_matrix.release.plan import Plan
+from mrf_matrix.release.plan import Places, Plan
 
 NO_ARRAYS: Mapping[str, Values] = MappingProxyType({})
-Places = tuple[int, ...]
-"""What a choice came to: places among its public options."""
 
 
 @dataclass(frozen=True)

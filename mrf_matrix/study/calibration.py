@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss, recall_score, roc_auc_score
 
 from mrf_matrix.base.arrays import AnyInts, Array, Codes, plain_array, plain_floats
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown, whole_number
 
 MOST_BINS = 10_000  # finer ones hold nothing but noise
 SAME = 1e-12  # distance below which a threshold is an edge

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.sources.ensembles import attribute_positions

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.voting.ensemble_votes import leaf_evidence as leaf_evidence
-    from mrf_matrix.voting.leaf_noise import NoisyLeaves as NoisyLeaves
+    from mrf_matrix.voting.ensemble import NoisyLeaves as NoisyLeaves
+    from mrf_matrix.voting.ensemble import leaf_evidence as leaf_evidence
     from mrf_matrix.voting.voting import forest_votes as forest_votes
     from mrf_matrix.voting.voting import leaf_votes as leaf_votes
     from mrf_matrix.voting.voting import vote_shares as vote_shares

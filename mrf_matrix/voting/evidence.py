@@ -24,7 +24,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.sources.block_trees import table_forest
+from mrf_matrix.forests.sources.ensembles import table_forest
 
 SMOOTHING = 1.0  # records added to every leaf in every class (Laplace)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from mrf_matrix.base.checks import cut
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.kinds import KINDS
-from mrf_matrix.base.shown import cut
 from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.kinds import checked_kind, kind_option, model_options
 from mrf_matrix.cli.options import (

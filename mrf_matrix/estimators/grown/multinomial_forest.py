@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier
 from mrf_matrix.estimators.grown.tree_sources import source_of

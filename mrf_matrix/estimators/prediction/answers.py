@@ -24,10 +24,10 @@ from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.kinds.model import report_of
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivateDataError, Release
 from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Deferred, PlanOfSteps
 from mrf_matrix.release.transcript import Announced, Outcome, Transcript

@@ -23,9 +23,9 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.estimators.shared.spending import bill_of
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
-from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 

@@ -3,24 +3,39 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from mrf_matrix.base.checks import one_word, public_records
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
-from mrf_matrix.estimators.private.what_may_follow import check_what_may_follow
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
-from mrf_matrix.estimators.shared.asked_data import asked_data
-from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
-from mrf_matrix.estimators.shared.held_records import ALL, Serving, held
+from mrf_matrix.estimators.shared.given_data import (
+    ALL,
+    EncodedRecords,
+    PrivateData,
+    Serving,
+    asked_data,
+    check_before_release,
+    held,
+)
 from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.plans.signal import weighed
-from mrf_matrix.planning.private import planned_for, private_plan
+from mrf_matrix.planning.blocks.block_part import check_block
+from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.planned_errors import weighed
+from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan
+from mrf_matrix.planning.private.private_plan import forest_plan, single_attributes, tables_of
+from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
+from mrf_matrix.residual.questions import check_scores
+from strategies.operators import check_allocation
 
 FACES: Mapping[str, type[FitsByPlan]] = {
     one._kind.name: one
@@ -191,3 +206,43 @@ class PrivateForestClassifier(FitsByPlan):
             most = why if why.balance is None else planned_for(why, why.n_records or 0)
             check_what_may_follow(why, most, tables, self.random_state)
             return tables
+
+
+# What may follow choices -------------------------------------------------------------------------
+
+
+def check_what_may_follow(
+    announced: PrivatePlan, most: PrivatePlan, data: Any, random_state: Any
+) -> None:
+    """Refuse forests that could not be fitted, before anything is spent.
+
+    `announced`: before any choice; `most`: what follows where classes are even, whose signal is
+    weighed; `data`: **Private**; `random_state`: of the structure of what follows.
+    """
+    tell("Checking memory")
+    domain = most.domain
+    widest = int(np.argmax(domain.sizes))
+    check_block(domain, (widest,), domain.n_classes)  # the least that may be kept
+    screening = most.screening
+    if screening is not None and screening.enough is not None:
+        shape = (screening.most_cells, domain.n_classes)
+        check_allocation("the joint table of attributes that are chosen first", shape)
+    if announced.balance is not None:  # tables follow, whatever they are for even classes
+        alone = single_attributes(most, range(domain.n_attributes))
+        check_cost(tables_of(announced, announced.after_balance, alone))
+    of_records = [plan for plan in (most, announced) if plan.measured in OF_RESIDUALS]
+    if of_records:  # steps take as much memory, whatever their budget
+        if isinstance(data, EncodedRecords):
+            check_scores(len(data.labels), domain.n_classes)
+        check_cost(forest_plan(of_records[0], None, random_state))
+    if most.measured == "tables":
+        check_before_release(tables_of(most, most.rest, None))
+    if most.measured in POOLS:
+        pool = forest_plan(most, None, random_state)
+        check_before_release(pool)
+        check_first_draw(pool.tree, data)
+
+
+def check_first_draw(plan: LabelPlan, data: Any) -> None:
+    """Refuse a tree whose first draw would not fit in memory: it comes after what is paid for."""
+    Trees(plan, plan.rounds[0]).scores(data)

@@ -31,7 +31,7 @@ from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.counts import needs_records
-from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from mrf_matrix.base.checks import PrivateValue, shown
 from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.base.shown import PrivateValue, shown
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain, will_be_read_off
 from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.forests import Forest

@@ -8,6 +8,7 @@ private: it exists for public data and for scikit-learn's own checks, and warns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import singledispatch
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -15,22 +16,35 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.base.shown import PrivateValue
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
+from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.domain.columns import checked_table, names_of
+from mrf_matrix.estimators.shared.given_counts import (
+    CountedTables,
+    GivenCounts,
+    GivenStream,
+    is_small,
+)
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.estimators.shared.schema import validated_training
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import CellCounts, count_cells
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation
+from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.signal import WEIGHING
+from mrf_matrix.planning.plans.planned_errors import WEIGHING
+from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.residual import ResidualPlan
+from mrf_matrix.streams.blocks import code_blocks
 from strategies.operators import Operator
 from strategies.operators.base.arrays import readable_bytes
 
@@ -212,3 +226,163 @@ def only_leaves(plan: Plan) -> Forest | None:
     whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))
     by_themselves = not plan.kind.chooses_strategies and not plan.kind.is_disjoint
     return first.forest if len(plan.parts) == 1 and whole and by_themselves else None
+
+
+# Records or tables, held while a fit asks --------------------------------------------------------
+
+
+HELD = 1 << 27
+"""Bytes of codes that may be held of counted data: a fit from them takes five times that."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What private data can give, known in public."""
+
+    records: bool  # every record by itself, as residuals need
+    tables: bool  # tables of any attributes that are asked for later, as screening needs
+
+    @classmethod
+    def by(cls, data: PrivateData, n_records: int | None) -> "Serving":
+        """Tell by what kind of data they are and by the public number of records alone.
+
+        Counts and streams are held as records only where their public number says that they fit:
+        memory does not grow with what is private.
+        """
+        if isinstance(data, GivenRecords):
+            return cls(True, True)
+        if isinstance(data, HeldData):
+            return cls(isinstance(data.source, EncodedRecords), True)
+        width = 4 * (data.domain.n_attributes + 1)
+        if n_records is not None and n_records * width <= HELD:
+            return cls(True, True)
+        if isinstance(data, GivenCounts):
+            return cls(False, isinstance(data.counts, CellCounts))
+        return cls(False, is_small(data.domain))
+
+
+ALL = Serving(True, True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldData(PrivateValue):
+    """Data that were read, and may be asked for tables again and again."""
+
+    domain: Domain
+    source: EncodedRecords | CountedTables
+    provenance: Provenance
+
+    def over(self, coarser: Domain) -> "HeldData":
+        """Return the same data over a coarser domain, with codes of their own."""
+        if coarser == self.domain:
+            return self
+        if isinstance(self.source, CountedTables):
+            return replace(self, domain=coarser, source=self.source.over(self.domain, coarser))
+        attributes = self.domain.attributes, coarser.attributes
+        check_private_allocation("coarser codes of the records", self.source.codes.shape, 4)
+        codes = coarser_codes(*attributes, self.source.codes)
+        return replace(
+            self, domain=coarser, source=replace(self.source, domain=coarser, codes=codes)
+        )
+
+    def check_records(self, what: str) -> None:
+        """Refuse what needs every record by itself, where there are counts alone."""
+        if isinstance(self.source, CountedTables):
+            raise needs_records(what)
+
+    def tables(self, asked: object, leaves: Forest | None = None) -> EncodedRecords | CountedTables:
+        """Return what tables are taken from."""
+        return self.source
+
+
+def held(data: PrivateData, *, records: bool) -> HeldData:
+    """Return data that can be asked again: as records, or as counts of all cells.
+
+    `records`: whether every record is needed by itself, see `Serving`: 4 N (d + 1) bytes.
+
+    Raises TypeError if all that is known are counts of leaves.
+    """
+    if isinstance(data, GivenCounts) and not isinstance(data.counts, CellCounts):
+        raise needs_records("this forest")
+    if records and isinstance(data, GivenStream):
+        return HeldData(data.domain, _read(data), data.provenance)
+    if records and isinstance(data, GivenCounts):
+        return HeldData(data.domain, _written_out(data), data.provenance)
+    source = data.tables([tuple(range(data.domain.n_attributes))])
+    if not isinstance(source, EncodedRecords | CountedTables):
+        raise needs_records("this forest")
+    return HeldData(data.domain, source, data.provenance)
+
+
+def _written_out(data: GivenCounts) -> EncodedRecords:
+    """Return a record for each that was counted."""
+    assert isinstance(data.counts, CellCounts)
+    rows, labels = np.nonzero(data.counts.counts)
+    times = data.counts.counts[rows, labels]
+    shape = int(times.sum(dtype=np.float64)), data.domain.n_attributes + 1
+    check_private_allocation("records written out", shape, 4)
+    codes = np.repeat(data.counts.codes[rows].astype(np.int32), times, axis=0)
+    return EncodedRecords(data.domain, codes, np.repeat(labels.astype(np.int32), times))
+
+
+def _read(data: GivenStream) -> EncodedRecords:
+    """Read all batches once."""
+    blocks = list(
+        code_blocks(data.batches, data.domain, data.extra, data.progress, data.file_format)
+    )
+    if not any(len(block[-1]) for block in blocks):
+        raise ValueError("batches hold no record: expected at least one record to train on.")
+    columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
+    codes = np.stack(columns[:-1], axis=1)
+    return EncodedRecords(data.domain, codes, columns[-1])
+
+
+# What a plan asks of data ------------------------------------------------------------------------
+
+
+Asked = EncodedRecords | CountedTables
+
+
+@singledispatch
+def asked_data(plan: Any, given: PrivateData) -> Any:
+    """Return what the questions of a plan are asked of: **private**; nothing is spent by it.
+
+    Raises TypeError, ValueError if the data cannot serve it.
+    """
+    raise TypeError(
+        f"plan is of type {type(plan).__name__}: expected a plan of ours, or one that "
+        f"mrf_matrix.estimators.shared.given_data.asked_data is registered for."
+    )
+
+
+@asked_data.register
+def _(plan: LabelPlan, given: PrivateData) -> Any:
+    return given.tables([plan.attributes])
+
+
+@asked_data.register
+def _(plan: ResidualPlan, given: PrivateData) -> Any:
+    given.check_records("a residual forest")
+    found = given.tables([])
+    if not isinstance(found, EncodedRecords):
+        raise needs_records("a residual forest")
+    return found
+
+
+@asked_data.register
+def _(plan: Plan, given: PrivateData) -> Any:
+    found = given.tables([part.ensemble.features for part in plan.parts], only_leaves(plan))
+    for part in plan.parts:
+        found.check(part.mechanism.rounded.matrix)
+    return found
+
+
+@asked_data.register
+def _(plan: PooledPlan, given: PrivateData) -> Any:
+    records = isinstance(plan.tables, ResidualPlan)
+    if records and not Serving.by(given, plan.n_records).records:
+        raise needs_records("a tree beside residuals, without a public n_records that fits,")
+    found = held(given, records=records).source
+    if not records:  # what may fail of the tables fails before the tree is paid for
+        found.cells(tuple(range(plan.domain.n_attributes)))
+    return found

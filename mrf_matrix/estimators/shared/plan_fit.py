@@ -18,11 +18,11 @@ from mrf_matrix.domain import (
     required_domain,
     will_be_read_off,
 )
-from mrf_matrix.estimators.shared.asked_data import asked_data
 from mrf_matrix.estimators.shared.base import in_one_step
 from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
     PrivateData,
+    asked_data,
     check_before_release,
 )
 from mrf_matrix.estimators.shared.model_face import ModelVotes

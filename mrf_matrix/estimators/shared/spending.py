@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from mrf_matrix.base.arrays import Seed
-from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.base.checks import check_parent_process, shown, warn_caller
 from mrf_matrix.base.kept import Payment, held_signals, kept_draws
 from mrf_matrix.base.provenance import (
     NOTHING,
@@ -21,7 +21,6 @@ from mrf_matrix.base.provenance import (
     part_of_charge,
     parts_of,
 )
-from mrf_matrix.base.shown import shown, warn_caller
 from mrf_matrix.domain import domain_provenance
 from mrf_matrix.estimators.shared.parameters import Budget as Budget
 from mrf_matrix.estimators.shared.parameters import RandomState

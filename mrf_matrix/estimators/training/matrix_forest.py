@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word, public_records, structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.asked_data import asked_data
-from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
+from mrf_matrix.estimators.shared.given_data import PrivateData, asked_data, check_before_release
 from mrf_matrix.estimators.shared.parameters import ForestParameters, parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
 from mrf_matrix.estimators.shared.spending import bill_of
@@ -43,7 +42,7 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
         :doc:`/objectives`.
     voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
-        The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.
+        The others know the noise or multiply, see `mrf_matrix.voting.ensemble`.
         After `fit` another one costs nothing: see `voted_by`.
     shrinkage : {"none", "votes", "leaves"}
         Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as

@@ -34,7 +34,7 @@ from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.ledger.together import charge_together
 from mrf_matrix.mechanisms.selection.bits import Bits
 from mrf_matrix.release.curator import Live
-from mrf_matrix.release.transcript import Places
+from mrf_matrix.release.plan import Places
 
 
 def grow_privately(

@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import FOREST, Provenance
-from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.base.workers import bounded_jobs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.checks import check_integer
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import check_integer, shown
 
 
 def check_sharpness(name: str, value: object) -> float:

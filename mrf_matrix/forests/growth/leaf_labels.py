@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 from mrf_matrix.forests.growth.level import choose_rows
 from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.mechanisms.selection.bits import Bits

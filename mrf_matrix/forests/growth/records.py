@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs, plain_array
-from mrf_matrix.base.shown import PrivateValue
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.growth.growth import Impurity
+from mrf_matrix.forests.nodes import checked_codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Longs, Values
-from mrf_matrix.base.shown import PrivateValue
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.forests.growth.records import Items, Records
 
 IMPOSSIBLE = -np.inf  # score of what is no cut

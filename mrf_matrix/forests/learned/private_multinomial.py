@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, Seed, plain_array
-from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.checks import check_integer, shown
 from mrf_matrix.base.provenance import Provenance, spending_of
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
 from mrf_matrix.forests.forest import Forest

@@ -18,8 +18,8 @@ from mrf_matrix.forests.assembly import (
     forest_from_levels,
     threshold_pattern,
 )
-from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import Forest, RandomState
+from mrf_matrix.forests.nodes import checked_codes
 from mrf_matrix.forests.sources.pure import midpoint
 from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
 

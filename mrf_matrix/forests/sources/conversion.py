@@ -15,9 +15,8 @@ from mrf_matrix.forests.assembly import (
     multiway_pattern,
     threshold_pattern,
 )
-from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import UNSTATED, Forest
-from mrf_matrix.forests.nodes import ForestError
+from mrf_matrix.forests.nodes import ForestError, checked_codes
 
 
 def forest_from_paths(

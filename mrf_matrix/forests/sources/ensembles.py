@@ -1,27 +1,37 @@
-"""Several forests over subsets of the attributes: the ensembles of Algorithm 3.
+"""Forests over subsets of the attributes: the ensembles of Algorithm 3, and trees of blocks.
 
 Every ensemble sees a few attributes only, so that its domain stays small; its forest, workload
 and strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
 Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
+from math import log, prod
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Ints, Longs
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.provenance import FOREST, carried
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown, whole_number
+from mrf_matrix.base.provenance import FOREST, Chosen, Provenance, carried
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import checked_codes
-from mrf_matrix.forests.forest import LearnedStructureError, check_structure_is_public, seen_columns
-from mrf_matrix.forests.nodes import ARRAYS
+from mrf_matrix.forests.assembly import (
+    branch_pool,
+    check_growth,
+    forest_from_levels,
+    multiway_pattern,
+)
+from mrf_matrix.forests.forest import (
+    Forest,
+    LearnedStructureError,
+    RandomState,
+    check_structure_is_public,
+    seen_columns,
+)
+from mrf_matrix.forests.nodes import ARRAYS, checked_codes
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]
@@ -282,3 +292,129 @@ def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes
     )
     order = np.argsort(first)
     return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]
+
+
+# Trees of blocks ---------------------------------------------------------------------------------
+
+
+Block = tuple[int, ...]
+
+_SMALLER = "make more, smaller blocks, or coarsen the domain"
+
+
+@dataclass(frozen=True)
+class BlockTrees:
+    """One tree for each block of attributes, with a leaf for every combination of its codes.
+
+    Blocks share no attribute, so every record is counted once a tree, and the trees' votes
+    multiply: blocks of one attribute are naive Bayes, one block of all of them is the table of
+    cells.
+
+    Parameters
+    ----------
+    blocks : sequence of sequences of int
+        Positions of each block's attributes.
+    class_totals : bool, default=True
+        Whether a last tree of a single leaf counts the records of each class.
+
+    Raises
+    ------
+    ValueError
+        If a block is empty or an attribute stands in two blocks.
+
+    Examples
+    --------
+    >>> BlockTrees([[0, 2], [1]]).grow(Domain.from_sizes([2, 3, 2]))
+    Forest(3 trees, 8 leaves, depth 2, over 3 attributes, tables of blocks [0, 2] [1])
+    """
+
+    blocks: Sequence[Sequence[int]]
+    class_totals: bool = True
+
+    def __post_init__(self) -> None:
+        blocks = tuple(tuple(sorted(int(i) for i in block)) for block in self.blocks)
+        seen = [i for block in blocks for i in block]
+        if not blocks or not all(blocks) or len(seen) != len(set(seen)) or min(seen) < 0:
+            raise ValueError(
+                f"blocks={self.blocks!r}: expected at least one block, none of them empty, and "
+                f"each attribute's position in one block only."
+            )
+        object.__setattr__(self, "blocks", Chosen(blocks, carried(self.blocks, "forest")))
+
+    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
+        """Return the trees, in the order of the blocks; nothing is random.
+
+        Parameters
+        ----------
+        domain : Domain
+        random_state : ignored
+            Path sources have one.
+
+        Raises
+        ------
+        ValueError
+            If an attribute is not in the domain, or the trees have too many leaves.
+        """
+        largest = max(i for block in self.blocks for i in block)
+        if largest >= domain.n_attributes:
+            raise ValueError(
+                f"blocks name attribute {largest}: the domain has {domain.n_attributes} "
+                f"attributes, numbered from 0."
+            )
+        known = carried(self.blocks, "forest")
+        names = " ".join(map(str, map(list, self.blocks[:4])))
+        more = " ..." if len(self.blocks) > 4 else ""
+        tables = [*self.blocks, ()] if self.class_totals else self.blocks
+        return table_forest(
+            domain, tables, provenance=known, source=f"tables of blocks {names}{more}"
+        )
+
+
+def table_forest(
+    domain: Domain, tables: Sequence[Sequence[int]], *, provenance: Provenance, source: str
+) -> Forest:
+    """Return a tree for each table: a leaf for every combination of its attributes' codes.
+
+    Level by level, so that nothing is longer than the nodes: no row of a path is written down.
+
+    `tables`: positions of each one's attributes, in the order in which its tree splits them; ``()``
+    is one leaf. Attributes of a single code split nothing.
+
+    Raises ValueError if the trees have too many leaves.
+    """
+    sizes = domain.sizes
+    left = [[i for i in table if sizes[i] > 1] for table in tables]
+    check_growth(2 * sum(prod(sizes[i] for i in table) for table in left), _SMALLER)
+    nodes, levels = [1] * len(left), []
+    while left:
+        heads = [table[0] if table else -1 for table in left]
+        levels.append(np.repeat(np.array(heads, dtype=np.int32), nodes))
+        nodes = [count * sizes[table[0]] for count, table in zip(nodes, left, strict=True) if table]
+        left = [table[1:] for table in left if table]
+    start = multiway_pattern(sizes)
+    patterns = [np.full(len(level), start, dtype=np.int32) for level in levels]
+    return forest_from_levels(
+        domain, levels, patterns, branch_pool(sizes), provenance=provenance, source=source
+    )
+
+
+def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:
+    """Split attributes into blocks with about equally many cells, the largest attributes first.
+
+    `attributes`: positions; attributes of one size are taken in this order; `sizes`: sizes of all
+    the domain's attributes; `n_blocks`: most blocks; no more than there are attributes are made.
+
+    Raises ValueError if ``n_blocks`` is less than 1.
+
+    >>> balanced_blocks([0, 1, 2], [2, 2, 4], 2)
+    [(2,), (0, 1)]
+    """
+    if n_blocks < 1:
+        raise ValueError(f"n_blocks={n_blocks!r}: expected a whole number of at least 1.")
+    blocks: list[list[int]] = [[] for _ in range(n_blocks)]
+    weights = np.zeros(n_blocks)
+    for i in sorted(attributes, key=lambda i: -sizes[i]):
+        lightest = int(np.argmin(weights))
+        blocks[lightest].append(int(i))
+        weights[lightest] += log(max(sizes[i], 1 + 1e-9))
+    return [tuple(sorted(block)) for block in blocks if block]

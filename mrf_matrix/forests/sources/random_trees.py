@@ -7,9 +7,8 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints
-from mrf_matrix.base.checks import check_integer
+from mrf_matrix.base.checks import check_integer, shown
 from mrf_matrix.base.provenance import FOREST
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     branch_pool,

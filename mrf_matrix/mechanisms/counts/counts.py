@@ -9,9 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import PrivateValue, whole_number
 from mrf_matrix.base.provenance import NOTHING, Provenance, join
-from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import (
     PublicDomain,
     check_private_allocation,

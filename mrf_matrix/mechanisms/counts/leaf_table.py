@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.base.provenance import NOTHING, Provenance
-from mrf_matrix.base.shown import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import PublicDomain, checked_counts, counted_over
 from mrf_matrix.mechanisms.counts.counts import PrivateAnswers
 from strategies.operators import (

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
-from mrf_matrix.base.shown import PrivateValue
+from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.mechanisms.counts.cells import PublicDomain, check_private_allocation, checked_sizes
 from mrf_matrix.mechanisms.counts.counts import CellCounts
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from mrf_matrix.base.checks import readable
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import readable, shown
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import Neighboring, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined

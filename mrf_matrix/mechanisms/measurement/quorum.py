@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.base.checks import NoiseProcessError as NoiseProcessError
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.noise.law import NoiseLaw
 

@@ -7,16 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import public_records, whole_number
+from mrf_matrix.base.checks import name_few, public_records, shown, whole_number
 from mrf_matrix.base.provenance import FOREST, Chosen, carried
-from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.errors import name_few
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
-from mrf_matrix.forests.sources.block_trees import Block
-from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
+from mrf_matrix.forests.sources.ensembles import Block, Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (

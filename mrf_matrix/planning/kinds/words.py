@@ -1,8 +1,7 @@
 """A user's words for kinds of plan, looked up once, where they come in."""
 
-from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.checks import one_word, shown
 from mrf_matrix.base.kinds import KINDS as WORDS
-from mrf_matrix.base.shown import shown
 from mrf_matrix.planning.kinds.blocks import (
     Additive,
     Auto,

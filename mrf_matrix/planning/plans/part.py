@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.workers import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import Forest
@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
-from mrf_matrix.planning.plans.measuring import RowAim
+from mrf_matrix.planning.plans.strategy_choice import RowAim
 from mrf_matrix.release.plan import StrategyStep
 from strategies import Strategy
 from strategies.operators import Operator

@@ -21,7 +21,7 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.release.curator import Live
-from mrf_matrix.release.questions import KeptTable, KeptVotes
+from mrf_matrix.release.plan import KeptTable, KeptVotes
 from strategies import Strategy
 
 SHARES = (0.1, 0.2, 0.5)

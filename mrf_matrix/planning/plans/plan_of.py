@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.shown import shown
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.checks import shown
+from mrf_matrix.base.workers import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
@@ -34,10 +34,13 @@ from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_forest
-from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim
 from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.strategy_choice import (
+    AUTO,
+    VOTES,
+    Measuring,
+    RowAim,
     choose_strategies,
     is_auto,
     method_within,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import public_records, structure_generator, whole_number
+from mrf_matrix.base.checks import public_records, shown, structure_generator, whole_number
 from mrf_matrix.base.kinds import kind_asked_by
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
@@ -22,10 +21,10 @@ from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.blocks import Blocks, TwoStage
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
-from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.parties import quorum_of, shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
+from mrf_matrix.planning.plans.strategy_choice import AUTO, Measuring
 from mrf_matrix.planning.private.plan_of_claim import ClaimPlan, plan_of_claim
 from mrf_matrix.planning.private.two_stage_plan import (
     TwoStagePlan,

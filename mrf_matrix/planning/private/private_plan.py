@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.checks import name_few, structure_generator
 from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
-from mrf_matrix.domain.errors import name_few
-from mrf_matrix.forests.sources.block_trees import Block
+from mrf_matrix.forests.sources.ensembles import Block
 from mrf_matrix.labels import label_plan
 from mrf_matrix.mechanisms.budgets.claim import (
     checked_neighboring,
@@ -27,9 +26,9 @@ from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of, tables_plan
+from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.planning.private.choices import (
     ONE_IN,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown, whole_number
 from mrf_matrix.base.workers import bounded_jobs, computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw

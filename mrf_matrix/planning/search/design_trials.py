@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mrf_matrix.base.steps import listening
+from mrf_matrix.base.workers import listening
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.accuracy.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import public_records
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import public_records, shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import KINDS, kinds_named

@@ -55,7 +55,8 @@ from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import plan_of_claim, pooled_plan, rules
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
-from mrf_matrix.release import curator, questions
+from mrf_matrix.release import curator
+from mrf_matrix.release import plan as plans
 from mrf_matrix.release.plan import PlanError
 from mrf_matrix.residual.questions import Interaction, Scale
 
@@ -202,10 +203,10 @@ class Watch:
                 monkeypatch.setattr(module, "measure", measuring)
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
-        few = questions.FewOptions
+        few = plans.FewOptions
         monkeypatch.setattr(few, "draw", self._asking(few.draw))
-        choosing = self._choosing_a_place(questions.chosen_place)
-        monkeypatch.setattr(questions, "chosen_place", choosing)
+        choosing = self._choosing_a_place(plans.chosen_place)
+        monkeypatch.setattr(plans, "chosen_place", choosing)
         monkeypatch.setattr(labels, "draw_tree", self._drawing(labels.draw_tree))
         monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
         for module in (private_prediction, matrix):

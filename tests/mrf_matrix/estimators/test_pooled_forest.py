@@ -16,7 +16,7 @@ from mrf_matrix.estimators import (
     PooledForestClassifier,
     PosteriorForestClassifier,
 )
-from mrf_matrix.estimators.shared import asked_data, plan_fit
+from mrf_matrix.estimators.shared import given_data, plan_fit
 from mrf_matrix.estimators.shared.spending import Bill
 from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
@@ -172,7 +172,7 @@ BEFORE = {
     "the tree's plan": (pooled_plan, "label_plan"),
     "the tables' plan": (pooled_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
-    "the records": (asked_data, "held"),
+    "the records": (given_data, "held"),
     "the tree's counts": (labels, "joint_counts"),
     "the tree's weights": (labels, "check_private_allocation"),
 }

@@ -8,14 +8,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier
 
 from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
-from mrf_matrix.base.steps import listening
+from mrf_matrix.base.workers import listening
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.estimators.shared import held_records
+from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.kinds.private import Private
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
@@ -338,13 +338,13 @@ def test_streams_are_held_only_where_their_public_number_fits(monkeypatch):
     codes, labels = records(3000, 12, 2)
     domain = domain_of(12, 2)
     halves = [(codes[:1000], labels[:1000]), (codes[1000:], labels[1000:])]
-    monkeypatch.setattr(held_records, "HELD", 4 * 13 * 5000)
+    monkeypatch.setattr(given_data, "HELD", 4 * 13 * 5000)
     kept = research(domain, 5000, epsilon=1).fit_stream(halves)
     assert kept.plan_.left_out is None
     assert kept.plan_.announced == research(domain, 5000, epsilon=1).plan()
     for unheld in (research(domain, 5001, epsilon=1), research(domain, None, epsilon=1)):
         with monkeypatch.context() as patched:
-            patched.setattr(held_records, "_read", None)
+            patched.setattr(given_data, "_read", None)
             streamed = unheld.fit_stream(halves)
         assert streamed.plan_.left_out.startswith("residuals")
         assert "counted as they pass, without residuals" in streamed.privacy_report_.notes[0]
@@ -357,7 +357,7 @@ def test_screening_reads_counts_of_all_cells_as_it_reads_records(monkeypatch):
     model = research(domain_of(12, 2), None, epsilon=1)
     shares = model.fit(codes, labels).predict_proba(codes)
     assert model.plan_.screening is not None
-    monkeypatch.setattr(held_records, "_read", None)
+    monkeypatch.setattr(given_data, "_read", None)
     streamed = research(domain_of(12, 2), None, epsilon=1).fit_stream([(codes, labels)])
     assert streamed.screened_ == model.screened_
     np.testing.assert_array_equal(streamed.predict_proba(codes), shares)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, RandomTrees, branch_pool, threshold_pattern
-from mrf_matrix.forests.codes import BLOCK, ROWS
+from mrf_matrix.forests.nodes import BLOCK, ROWS
 
 
 @given(data=st.data())

@@ -29,8 +29,7 @@ from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, calibrate, count_cel
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.curator import Live, PartyReleases, Replay
-from mrf_matrix.release.plan import Deferred, PlanError, StrategyStep
-from mrf_matrix.release.questions import Cells, FewOptions, KeptVotes
+from mrf_matrix.release.plan import Cells, Deferred, FewOptions, KeptVotes, PlanError, StrategyStep
 from mrf_matrix.residual.step import ResidualStep
 from mrf_matrix.study import evaluate
 from strategies.operators import Identity

@@ -5,8 +5,8 @@ import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, load_dataset
 from mrf_matrix.estimators import from_release
-from mrf_matrix.voting import ensemble_votes as redrawn_votes
-from mrf_matrix.voting.ensemble_votes import fresh_leaf_noise
+from mrf_matrix.voting import ensemble as redrawn_votes
+from mrf_matrix.voting.ensemble import fresh_leaf_noise
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 CAR = load_dataset("car")

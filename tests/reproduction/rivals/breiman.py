@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
     AllAttributes,

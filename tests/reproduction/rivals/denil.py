@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import shown
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
     AttributeRule,

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike
 from rivals.smooth_sensitivity import draw_smooth_labels
 
 from mrf_matrix.base.arrays import Codes, Longs, Seed
-from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.checks import shown, structure_generator
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.base import in_one_step
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, PrivacyLedger
-from mrf_matrix.base.steps import listening
+from mrf_matrix.base.workers import listening
 from mrf_matrix.mechanisms.noise import discrete
 
 DOMAIN = Domain.from_sizes([3, 4, 2], n_classes=2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain, path_matrix
 from mrf_matrix.forests import BlockTrees
-from mrf_matrix.forests.sources.block_trees import balanced_blocks
+from mrf_matrix.forests.sources.ensembles import balanced_blocks
 
 
 @st.composite

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.estimators.shared.given_counts import GivenCounts
-from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords
-from mrf_matrix.estimators.shared.held_records import HeldData
+from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords, HeldData
 from mrf_matrix.labels.joint_counts import JointCounts
 from mrf_matrix.mechanisms import CellCounts, PrivateDataError, count_cells
 from strategies.operators import (

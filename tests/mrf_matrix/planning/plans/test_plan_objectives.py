@@ -13,7 +13,7 @@ from mrf_matrix import BatchPredictionClassifier, Domain, MatrixForestClassifier
 from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import BudgetError, CellCounts, DiscreteLaplace, PureDP
 from mrf_matrix.planning import plan, tune
-from mrf_matrix.planning.plans.measuring import RowAim
+from mrf_matrix.planning.plans.strategy_choice import RowAim
 from strategies import evaluate, select
 
 DOMAIN = Domain.from_sizes([3, 2, 2], n_classes=2)

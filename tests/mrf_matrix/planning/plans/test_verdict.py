@@ -18,7 +18,7 @@ from mrf_matrix import (
     PureDP,
     plan,
 )
-from mrf_matrix.base.steps import listening
+from mrf_matrix.base.workers import listening
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,

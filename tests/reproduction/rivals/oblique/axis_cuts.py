@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
-from mrf_matrix.base.shown import PrivateValue
+from mrf_matrix.base.checks import PrivateValue
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ import numpy as np
 from rivals.oblique.axis_cuts import Level
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
-from mrf_matrix.base.shown import PrivateValue
+from mrf_matrix.base.checks import PrivateValue
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,8 +20,7 @@ from rivals.oblique.projections import axis_cuts, projected_cuts
 from rivals.oblique.proximal_planes import TIKHONOV, proximal_cuts
 
 from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
-from mrf_matrix.base.checks import check_integer
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import check_integer, shown
 from mrf_matrix.forests.forest import RandomState
 from mrf_matrix.forests.growth.growth import Bootstrap, random_subsets
 
