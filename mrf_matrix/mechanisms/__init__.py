@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.file import LedgerError as LedgerError
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
+    from mrf_matrix.mechanisms.measurement.claimed import claimed_release as claimed_release
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
     from mrf_matrix.mechanisms.measurement.measure import row_variances as row_variances

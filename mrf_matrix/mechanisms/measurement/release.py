@@ -267,6 +267,11 @@ class Release(OfMechanism, RowDisplay):
         return self.law.variance
 
     @property
+    def _own_variance(self) -> float:
+        """The same in the units of the selected strategy."""
+        return self.variance / float(self.scale) ** 2
+
+    @property
     def method(self) -> str:
         """The strategy's family."""
         return self.mechanism.method
@@ -306,7 +311,7 @@ class Release(OfMechanism, RowDisplay):
         rows = [
             ("budget spent", repr(self.budget)),
             ("neighbouring relation", self.neighboring),
-            ("noise", f"{self.noise}: {self.law}, variance {self.variance:.6g} an answer"),
+            ("noise", f"{self.noise}: {self.law}, variance {self._own_variance:.6g} an answer"),
             ("strategy", f"{self.method}, {whole(m)} integer rows over {whole(n)} cells"),
             ("sensitivity", f"{self.sensitivity:.6g} ({norm}, {NEIGHBOURS[self.neighboring]})"),
             ("answers", f"{whole(m)} rows, {self.n_classes} classes"),
