@@ -70,26 +70,23 @@ def strategy_table(study: Comparison) -> Table:
         "/ bound",
         *(f"ε={epsilon:g}" for epsilon in study.epsilons),
     )
-    for row in study.strategies:
-        if row.note is not None:
-            made.add_row(
-                f"{row.name}: cannot serve this workload", *["-"] * (3 + len(study.epsilons))
-            )
-            continue
+    served = [row for row in study.strategies if row.note is None]
+    for row in served:
         made.add_row(
             row.name,
             figure(row.sensitivity),
             f"{row.loss:.4g}",
             figure(row.certified_ratio),
             *(figure(row.rms_per_leaf[epsilon]) for epsilon in study.epsilons),
+            style="bold" if row.is_selected else None,
         )
-    reasons = [f"{row.name}: {row.note}" for row in study.strategies if row.note is not None]
-    bound = max(row.lower_bound for row in study.strategies)
+    bound = max(row.lower_bound for row in served)
     made.caption = (
         f"loss = ‖A‖² ‖W A⁺‖²_F, as measured: ‖W‖² × leaves. No strategy has a loss below "
         f"{bound:,.0f} (certified lower bound)."
     )
-    made.caption = "\n".join([made.caption, *reasons])
+    if left_out := [row.name for row in study.strategies if row.note is not None]:
+        made.caption += f"\nNot for these leaves (compare.json says why): {'; '.join(left_out)}."
     return made
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -300,13 +301,13 @@ def _named(given: object, name: str) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {name: given}
 
 
-LINE_STYLES = ("--", ":")
-MOST_CURVES = 6
-"""Curves and lines that an eye can tell apart."""
+LINE_STYLES = ("--", "-.", ":")
+FAINT = "#B5B5B5"
+"""Of methods behind those that colours and markers tell apart."""
 
 
 class AccuracyDisplay(Display):
-    """Test accuracy, or another figure, of every method against the budget ε.
+    """Test accuracy, or another figure, of every method against the budget ε, best first.
 
     Parameters
     ----------
@@ -330,14 +331,13 @@ class AccuracyDisplay(Display):
         return cls(comparison, metric).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw the first methods that spend as curves, the first and last that do not as lines."""
+        """Draw every method: those that spend as curves, best first, the others as lines."""
         study = self.comparison
-        private = [method for method in study.methods if method.spends]
-        others = [method for method in study.methods if not method.spends]
-        lines = [*others[:1], *others[1:][-1:]]
-        curves = private[: MOST_CURVES - len(lines)]
-        looks = zip(curves, COLOURS, MARKERS, strict=False)
-        for method, colour, marker in looks:
+        best_first = study.ranking(self.metric)
+        looks = [*zip(COLOURS, MARKERS, strict=True)]
+        looks += [(FAINT, ".")] * (len(best_first) - len(looks))
+        for place, method in enumerate(best_first):
+            colour, marker = looks[place]
             points = [study.summary(method.key, epsilon, self.metric) for epsilon in study.epsilons]
             means = np.array([point.mean for point in points], dtype=np.float64)  # None is NaN
             if np.isnan(means).all():
@@ -350,16 +350,18 @@ class AccuracyDisplay(Display):
                 color=colour,
                 marker=marker,
                 capsize=3,
+                zorder=3 - place / len(best_first),  # the best above those that it equals
             )
-        for method, style in zip(lines, LINE_STYLES, strict=False):
+        others = [method for method in study.methods if not method.spends]
+        for method, style in zip(others, cycle(LINE_STYLES), strict=False):
             mean = study.summary(method.key, None, self.metric).mean
             if mean is not None:
                 ax.axhline(
                     mean, color=GREY, linestyle=style, label=literal(f"{method.label} ({mean:.2f})")
                 )
-        self._label(ax, len(study.methods) - len(curves) - len(lines))
+        self._label(ax)
 
-    def _label(self, ax: "Axes", left_out: int) -> None:
+    def _label(self, ax: "Axes") -> None:
         study = self.comparison
         settings = study.settings
         ax.set_xscale("log")
@@ -376,8 +378,10 @@ class AccuracyDisplay(Display):
             f"{settings['voting']} voting, {settings['noise']} noise",
             fontsize=10,
         )
-        title = f"{left_out} more in the table" if left_out > 0 else None
+        handles, labels = ax.get_legend_handles_labels()
+        order = sorted(range(len(labels)), key=lambda i: hasattr(handles[i], "axes"))  # lines last
         ax.legend(
-            loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, title=title
-        )
+            [handles[i] for i in order], [labels[i] for i in order],
+            loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9,
+        )  # fmt: skip
         tidy(ax)

@@ -63,8 +63,11 @@ class StrategyErrorDisplay(Display):
         """Draw the strategies of a study, of `compare`."""
         rows = [row for row in comparison.strategies if row.note is None]
         bound = max(row.lower_bound for row in rows)
+        norm: Norm = "l2" if comparison.settings.get("delta") else "l1"
         title = f"{comparison.dataset}: strategies, before any data"
-        return cls({row.name: row.loss for row in rows}, bound, "l1", title).plot(ax=ax)
+        losses = {row.name: row.loss for row in rows}
+        chosen = next((row.name for row in rows if row.is_selected), None)
+        return cls(losses, bound, norm, title, chosen).plot(ax=ax)
 
     @classmethod
     def from_strategies(
@@ -112,8 +115,10 @@ class StrategyErrorDisplay(Display):
             )  # fmt: skip
         ax.set_xscale("log")
         ax.set_xlim(low / 1.6, most * max(6.0, (most / low) ** 0.62 * 1.8))  # room for words
-        names = [f"{name} (chosen)" if name == self.chosen else name for name in self.losses]
+        names = list(self.losses)
         ax.set_yticks(range(len(names)), list(map(literal, names)))
+        for name, tick in zip(names, ax.get_yticklabels(), strict=True):
+            tick.set_fontweight("bold" if name == self.chosen else "normal")
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlabel(
             rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error over all rows, "

@@ -251,6 +251,7 @@ METRICS = {
 }
 """Names for programs and for people; the last four are of probabilities."""
 
+SMALLER_IS_BETTER = ("log_loss", "brier", "calibration")
 PERCENT = ("accuracy", "balanced_accuracy")  # those that tables give in percent
 
 

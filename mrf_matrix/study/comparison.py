@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite, isnan, nan, sqrt
+from math import inf, isfinite, isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
 
 from mrf_matrix.base.checks import one_word
-from mrf_matrix.base.display import Cells, Tabular
+from mrf_matrix.base.display import Cells, Tabular, latex_table
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.error import direct_error, expected_error
 from mrf_matrix.forests import Forest
 from mrf_matrix.planning.kinds.levels import RULES, level_strategy
-from mrf_matrix.study.calibration import METRICS
+from mrf_matrix.study.calibration import METRICS, SMALLER_IS_BETTER
 from mrf_matrix.study.methods import METHODS, Method
 from strategies import Strategy, select
 from strategies.operators import MemoryCapError, RowSpaceError
@@ -34,6 +34,7 @@ class StrategyRow:
     # expected root-mean-square error of one leaf value at each ε, in records per class
     rms_per_leaf: dict[float, float]
     note: str | None = None  # why the family cannot serve the workload; its figures are NaN then
+    is_selected: bool = False  # the one that `select` found
 
     @property
     def certified_ratio(self) -> float:
@@ -52,6 +53,7 @@ class StrategyRow:
                 for epsilon, rms in self.rms_per_leaf.items()
             ],
             "note": self.note,
+            "is_selected": self.is_selected,
         }
 
 
@@ -77,6 +79,7 @@ def strategy_rows(
     baselines: dict[str, Callable[[], Strategy]] = {
         name: partial(select, workload, norm=norm, method=family)
         for name, family in FAMILIES.items()
+        if family != selected.method  # it is a row already
     }
     for rule in RULES:
         baselines[f"{rule} levels"] = partial(level_strategy, forest, norm, rule)
@@ -95,7 +98,8 @@ def strategy_rows(
             refused[name] = " ".join(str(refusal).split())
             continue
         errors[name] = (strategy.sensitivity, strategy.loss, expected_error(strategy, **budget))
-    errors[f"selected: {selected.method}"] = (
+    chosen = f"selected: {selected.method}"
+    errors[chosen] = (
         selected.sensitivity,
         selected.loss,
         expected_error(selected, **budget),
@@ -110,6 +114,7 @@ def strategy_rows(
                 epsilon: sqrt(error.at(epsilon=epsilon, delta=delta).total / workload.shape[0])
                 for epsilon in epsilons
             },
+            is_selected=name == chosen,
         )
         for name, (size, loss, error) in errors.items()
     ]
@@ -166,6 +171,13 @@ class Summary:
     mean: float | None
     standard_error: float
     n_fits: int
+
+    def __str__(self) -> str:
+        """Write the mean with its error behind a ±; nothing where no fit has the figure."""
+        if self.mean is None:
+            return ""
+        error = "" if isnan(self.standard_error) else f" ± {self.standard_error:.3f}"
+        return f"{self.mean:.3f}{error}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON, which has no NaN."""
@@ -224,17 +236,31 @@ class Comparison(Tabular):
     @property
     def cells(self) -> Cells:
         """One row a method, with the mean accuracy at every ε."""
-        rows = [
-            [
-                method.label,
-                *(
-                    self.summary(method.key, e if method.spends else None).mean
-                    for e in self.epsilons
-                ),
-            ]
-            for method in self.methods
-        ]
+        rows = [[method.label, *(one.mean for one in self._of(method))] for method in self.methods]
         return ["method", *(f"ε={epsilon:g}" for epsilon in self.epsilons)], rows
+
+    def to_latex(self) -> str:
+        """Return mean accuracies with their standard errors as a LaTeX tabular (booktabs)."""
+        header, _ = self.cells
+        return latex_table(
+            [[method.label, *map(str, self._of(method))] for method in self.methods], header
+        )
+
+    def _of(self, method: Method, metric: str = "accuracy") -> list[Summary]:
+        """Return a method's summary at every ε of the study."""
+        budgets = self.epsilons if method.spends else [None] * len(self.epsilons)
+        return [self.summary(method.key, epsilon, metric) for epsilon in budgets]
+
+    def ranking(self, metric: str = "accuracy") -> tuple[Method, ...]:
+        """Return the methods that spend, best first by the mean of a figure over all ε."""
+        sign = 1.0 if metric in SMALLER_IS_BETTER else -1.0
+
+        def place(method: Method) -> float:
+            means = [one.mean for one in self._of(method, metric)]
+            known = [one for one in means if one is not None]
+            return sign * sum(known) / len(known) if known else inf
+
+        return tuple(sorted((one for one in self.methods if one.spends), key=place))
 
     def summaries(self, metric: str = "accuracy") -> tuple[Summary, ...]:
         """Return the summary of every method at every ε it was run at."""

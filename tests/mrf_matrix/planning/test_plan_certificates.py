@@ -184,7 +184,7 @@ def test_the_study_tabulates_and_draws_the_same_bound():
     for row in rows:
         assert low * (1 - 2e-3) <= row.lower_bound <= high
         assert row.certified_ratio == pytest.approx(row.loss / low, rel=3e-3)
-    study = SimpleNamespace(strategies=rows, epsilons=(0.5,), dataset="small")
+    study = SimpleNamespace(strategies=rows, epsilons=(0.5,), dataset="small", settings={})
     caption = str(strategy_table(study).caption)
     assert float(re.search(r"below ([\d,]+)", caption)[1].replace(",", "")) == round(low)
     plt.switch_backend("agg")

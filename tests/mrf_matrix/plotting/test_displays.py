@@ -30,18 +30,18 @@ def close_figures():
     plt.close("all")
 
 
-def test_accuracy_display_draws_six_methods_and_counts_the_others(study):
+def test_accuracy_display_draws_every_method_best_first(study):
     from mrf_matrix.plotting import AccuracyDisplay
 
     display = AccuracyDisplay.from_comparison(study)
     _, labels = display.ax_.get_legend_handles_labels()
-    private = [method.label for method in study.methods if method.spends]
-    others = [method.label for method in study.methods if not method.spends]
-    assert set(private[:4]) <= set(labels)
-    assert not set(private[4:]) & set(labels)
-    assert {label.split(" (")[0] for label in labels} - set(private) == {others[0], others[-1]}
-    title = display.ax_.get_legend().get_title().get_text()
-    assert title == f"{len(study.methods) - 6} more in the table"
+    said = [text.get_text().split(" (")[0] for text in display.ax_.get_legend().get_texts()]
+    ranked = [method.label for method in study.ranking()]
+    assert said == ranked + [method.label for method in study.methods if not method.spends]
+    assert len(labels) == len(study.methods)
+    means = [np.mean([one.mean for one in study.summaries() if one.method == method.key])
+             for method in study.ranking()]  # fmt: skip
+    assert means == sorted(means, reverse=True)
     assert "ε" in display.ax_.get_xlabel()
     assert "accuracy" in display.ax_.get_ylabel()
 
@@ -52,6 +52,15 @@ def test_strategy_display_draws_losses_and_the_bound(study):
     display = StrategyErrorDisplay.from_comparison(study)
     drawn = display.ax_.collections[0].get_offsets()[:, 0].tolist()
     assert drawn == [row.loss for row in study.strategies]
+    bold = [t.get_text() for t in display.ax_.get_yticklabels() if t.get_fontweight() == "bold"]
+    assert bold == ["selected: identity"] == [r.name for r in study.strategies if r.is_selected]
+    assert sum("identity" in row.name for row in study.strategies) == 1
+
+
+def test_a_ranking_of_losses_begins_with_the_smallest(study):
+    means = [study.summary(one.key, 1.0, "brier").mean for one in study.ranking("brier")]
+    known = [one for one in means if one is not None]
+    assert means[: len(known)] == known == sorted(known)
 
 
 def test_displays_use_given_axes(study):

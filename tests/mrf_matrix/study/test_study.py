@@ -64,6 +64,14 @@ def test_the_study_is_reproducible(study):
     assert again.scores == study.scores
 
 
+def test_a_table_for_a_paper_keeps_its_standard_errors(study):
+    one = study.summary("matrix", study.epsilons[0])
+    text = study.to_latex()
+    assert f"{one.mean:.3f} $\\pm$ {one.standard_error:.3f}" in text
+    assert text.count(r"$\pm$") == len(study.methods) * len(study.epsilons)
+    assert text.count("&") == (len(study.methods) + 1) * len(study.epsilons)
+
+
 def test_strategy_errors_follow_the_loss(study):
     for row in study.strategies:
         assert row.loss >= row.lower_bound * (1 - 1e-9)
