@@ -76,7 +76,9 @@ def latex_table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) ->
 
 
 def is_number(value: object) -> bool:
-    """Whether a cell is a number, or empty."""
+    """Whether a cell is a number, one with its error, or empty."""
+    if isinstance(value, str):
+        return "±" in value
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 

@@ -1,7 +1,7 @@
 """Multinomial forests: the structure and the labels of its leaves are one private choice."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,9 +19,10 @@ from mrf_matrix.forests.growth.leaf_labels import LABEL_SCORES, private_labels
 from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.planning.private.two_stage_plan import GrowthStep, words_of
+from mrf_matrix.planning.private.two_stage_plan import GrowthStep, with_budget, words_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Places
+from mrf_matrix.release.step_table import StepTable
 from mrf_matrix.voting.voting import forest_votes, vote_shares
 from strategies.operators import check_allocation
 
@@ -103,7 +104,7 @@ class LabelledStructures(Structures):
 
 
 @dataclass(frozen=True, eq=False)
-class MultinomialPlan:
+class MultinomialPlan(StepTable):
     """The plan of a forest of which all is chosen: one step.
 
     Attributes
@@ -135,6 +136,9 @@ class MultinomialPlan:
     def steps(self) -> tuple[GrowthStep]:
         """All choices together."""
         return (GrowthStep(f"{words_of(self.trees)}, and labels of their leaves", self.trees),)
+
+    def _with_budget(self, budget: Budget, delta: float) -> "MultinomialPlan":
+        return replace(self, trees=with_budget(self.trees, budget), delta=delta)
 
 
 @dataclass(frozen=True, eq=False)

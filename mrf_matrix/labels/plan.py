@@ -12,7 +12,7 @@ of its own cells. A further share pays for noisy class counts of the cells, whic
 label is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +26,7 @@ from mrf_matrix.forests.sources.cuts import (
     usable_attributes,
 )
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import CHOICES, ResidualStep
 
@@ -146,7 +147,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class LabelPlan:
+class LabelPlan(StepTable):
     """What a tree of labels will release, decided without data.
 
     Attributes
@@ -237,6 +238,14 @@ class LabelPlan:
     def cell_signal(self) -> float:
         """By how much all records of a cell move the log probability of a label."""
         return self.cell_records * float(self.labels.choice_rate)
+
+    def _with_budget(self, budget: Budget, delta: float) -> "LabelPlan":
+        def moved(step: ResidualStep) -> ResidualStep:
+            return replace(step, budget=share_of(step.budget, self.budget, budget))
+
+        rounds = tuple(replace(one, step=moved(one.step)) for one in self.rounds)
+        counts = None if self.counts is None else moved(self.counts)
+        return replace(self, budget=budget, rounds=rounds, counts=counts, delta=delta)
 
     def __repr__(self) -> str:
         return (

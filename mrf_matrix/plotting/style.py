@@ -1,5 +1,6 @@
 """One look for every picture: colour-blind safe colours, markers that differ without colour."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -56,6 +57,87 @@ class Display:
 
     def _draw(self, ax: "Axes") -> None:
         raise NotImplementedError
+
+
+MOST_STEPS = 24
+LONGEST_STEP = 48  # characters
+
+
+class StepDisplay(Display):
+    """Steps of a plan: the share of the budget of each, and the noise of its numbers.
+
+    Parameters
+    ----------
+    words : sequence of str
+        What each step measures or chooses.
+    shares : sequence of float
+        Of the whole; steps beyond 24 are one bar.
+    errors : sequence of str
+        What stands beside the bars, such as "± 2.57".
+    whole : str
+        The budget.
+    """
+
+    def __init__(
+        self, words: Sequence[str], shares: Sequence[float], errors: Sequence[str], whole: str
+    ) -> None:
+        rest = len(words) - MOST_STEPS
+        most = MOST_STEPS - 1 if rest > 0 else len(words)
+        more = [f"{rest + 1} more steps"] if rest > 0 else []
+        self.words, self.whole = [*words[:most], *more], whole
+        self.shares = [*shares[:most], *([sum(shares[most:])] if more else [])]
+        self.errors = [*errors[:most], *([""] if more else [])]
+        self.figsize = (7.6, 1.2 + 0.28 * len(self.words))
+
+    def _draw(self, ax: "Axes") -> None:
+        places = range(len(self.words))
+        bars = ax.barh(places, [100 * one for one in self.shares], color=COLOURS[0], height=0.7)
+        ax.set_yticks(places, [literal(shortened(one)) for one in self.words], fontsize=8)
+        ax.bar_label(bars, [literal(one) for one in self.errors], padding=4, fontsize=8)
+        ax.margins(y=0.02)
+        ax.invert_yaxis()
+        ax.set_xlim(0, 118 * max(self.shares, default=0.0) or 1.0)  # room for the labels
+        ax.set_xlabel("share of the budget (%); ± noise of a number, in records (rms)")
+        ax.set_title(literal(f"steps of {self.whole}"), fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+class AnswerDisplay(Display):
+    """Expected error of every answer of a plan, from the worst to the best; a curve an ensemble.
+
+    Parameters
+    ----------
+    errors : sequence of (str, sequence of float)
+        Names of ensembles, and the root-mean-square errors of their answers, in records.
+    unit : str
+        What an answer is.
+    whole : str
+        The budget.
+    """
+
+    def __init__(self, errors: "Sequence[tuple[str, Sequence[float]]]", unit: str, whole: str):
+        self.errors, self.unit, self.whole = errors, unit, whole
+
+    def _draw(self, ax: "Axes") -> None:
+        for number, (name, errors) in enumerate(self.errors):
+            colour, n = COLOURS[number % len(COLOURS)], len(errors)
+            places = [100 * (place + 0.5) / n for place in range(n)]
+            style = "." if n == 1 else "-"
+            ax.plot(
+                places, sorted(errors, reverse=True), style, color=colour, label=literal(name),
+                drawstyle="steps-mid",
+            )  # fmt: skip
+        ax.set(xlim=(0, 100), ylim=(0, None))
+        ax.set_xlabel(f"{self.unit}s, worst first (%)")
+        ax.set_ylabel(f"rms error of a {self.unit} (records per class)")
+        ax.set_title(literal(f"expected error, {self.whole}"), fontsize=10)
+        ax.legend(frameon=False, fontsize=8, loc="lower left")
+        tidy(ax)
+
+
+def shortened(words: str) -> str:
+    """Return words that fit beside a bar."""
+    return words if len(words) <= LONGEST_STEP else f"{words[:LONGEST_STEP]} …"
 
 
 def tidy(ax: "Axes") -> None:

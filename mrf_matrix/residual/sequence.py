@@ -1,16 +1,19 @@
 """The plan of a residual forest: every share, sensitivity and law, before any data is seen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import sqrt
 from operator import add
+from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.checks import cut
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -39,8 +42,11 @@ def most_codes(n_classes: int) -> int:
     return MOST_CODES if n_classes == 2 else round(MOST_CODES * float(n_classes) ** (-1 / 3))
 
 
+LONGEST_NAME = 60  # characters of an attribute in the words of a step
+
+
 @dataclass(frozen=True)
-class ResidualPlan:
+class ResidualPlan(StepTable):
     """A sequence of steps whose budgets add up to the whole.
 
     Which table a later step measures, and which integers the records add to it, depends on
@@ -132,6 +138,19 @@ class ResidualPlan:
         """Sum of the steps' budgets, exact: the whole."""
         return reduce(add, (step.budget for step in self.steps))
 
+    def _with_budget(self, budget: Budget, delta: float) -> "ResidualPlan":
+        def moved(part: Any) -> Any:
+            if isinstance(part, ResidualStep):
+                return replace(part, budget=share_of(part.budget, self.budget, budget))
+            if isinstance(part, FirstPass | ResidualPass | PairSteps):
+                return replace(part, **{name: moved(one) for name, one in vars(part).items()})
+            return tuple(map(moved, part)) if isinstance(part, tuple) else part
+
+        parts = {name: moved(one) for name, one in vars(self).items()}
+        found = replace(self, **parts | {"budget": budget, "delta": delta})
+        _check_noise(found)
+        return found
+
 
 @dataclass(frozen=True)
 class _Shares:
@@ -186,6 +205,7 @@ def residual_plan(
     rest -= known.curvature if curvatures else 0
     for_pairs = rest * known.pairs if tables else Fraction(0)
     of_singles, each = rest - for_pairs, table_shares(domain.sizes, budget, signal)
+    names = [cut(name, LONGEST_NAME) for name in domain.names]
     plan = ResidualPlan(
         domain=domain,
         budget=budget,
@@ -193,10 +213,10 @@ def residual_plan(
         n_records=n_records,
         settings=known,
         totals=shares.step("totals", "class totals", known.totals),
-        counts=shares.steps(
-            "counts", [f"counts of attribute {i + 1}" for i in range(n_attributes)], known.counts
+        counts=shares.steps("counts", [f"counts of {name}" for name in names], known.counts),
+        first=_first_pass(
+            shares, known, of_singles * known.pass_share(0, passes, signal), each, names
         ),
-        first=_first_pass(shares, known, of_singles * known.pass_share(0, passes, signal), each),
         passes=tuple(
             _pass(
                 shares,
@@ -205,6 +225,7 @@ def residual_plan(
                 each_curvature,
                 of_singles * known.pass_share(number, passes, signal),
                 each,
+                names,
                 structure,
             )
             for number in range(1, passes)
@@ -240,12 +261,16 @@ def _check_noise(plan: ResidualPlan) -> None:
 
 
 def _first_pass(
-    shares: _Shares, settings: ResidualSettings, share: Fraction, each: Sequence[Fraction]
+    shares: _Shares,
+    settings: ResidualSettings,
+    share: Fraction,
+    each: Sequence[Fraction],
+    names: Sequence[str],
 ) -> FirstPass:
     """Return the first pass: over all attributes, then the choice of a scale."""
     visits = (
-        shares.step("residuals", f"pass 1: residuals of attribute {i + 1}", share * own)
-        for i, own in enumerate(each)
+        shares.step("residuals", f"pass 1: residuals of {name}", share * own)
+        for name, own in zip(names, each, strict=True)
     )
     return FirstPass(
         visits=tuple(visits),
@@ -260,6 +285,7 @@ def _pass(
     curvature: Fraction,
     share: Fraction,
     each: Sequence[Fraction],
+    names: Sequence[str],
     structure: np.random.Generator,
 ) -> ResidualPass:
     """Return one pass after the first: over so many attributes, those of the largest effects.
@@ -273,7 +299,7 @@ def _pass(
         visits = shares.steps("residuals", tables, share)
     else:
         visits = tuple(
-            shares.step("residuals", f"{name}: residuals of attribute {i + 1}", share * each[i])
+            shares.step("residuals", f"{name}: residuals of {names[i]}", share * each[i])
             for i in order
         )
     return ResidualPass(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import isqrt
+from math import isqrt, sqrt
 from typing import Literal
 
 import numpy as np
@@ -113,6 +113,16 @@ class ResidualStep:
         if self.kind in CHOICES:
             return CHOICE_SENSITIVITY * neighboring_factor(self.neighboring)
         return self.mechanism(1).sensitivity / self.units
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it chooses by scores, and measures nothing."""
+        return self.kind in CHOICES
+
+    @property
+    def rms(self) -> float | None:
+        """Noise of each sum, in records; None of a choice."""
+        return None if self.is_choice else sqrt(self.variance)
 
     @property
     def choice_epsilon(self) -> Fraction | float:

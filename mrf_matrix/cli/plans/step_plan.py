@@ -10,7 +10,10 @@ from rich.table import Table
 
 from mrf_matrix.cli.kinds import classifier
 from mrf_matrix.cli.plans.plan_tables import memory_text
-from mrf_matrix.cli.screen import advise, console, table, write_results
+from mrf_matrix.cli.screen import VOLUME, advise, console, said, table, write_results
+from mrf_matrix.planning import PrivatePlan, peak_bytes
+from mrf_matrix.planning.plans.verdict import verdict_of
+from mrf_matrix.release.step_table import folded
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -26,13 +29,17 @@ def show_steps(
     schema: "Domain", label: str, settings: Mapping[str, Any], file: Path, *, as_json: bool
 ) -> "Verdict":
     """Plan the forest, print, and write the record; return what noise leaves."""
-    from mrf_matrix.estimators.private.announced import announced
-    from mrf_matrix.planning import PrivatePlan
-
     is_auto = settings["kind"] == "auto"
     advise(schema.coarser() if is_auto else schema, settings["n_records"])
-    made = announced(classifier(settings).set_params(domain=schema))
-    figures = {"domain": label, **made.to_dict()}
+    made = classifier(settings).set_params(domain=schema).plan()
+    verdict = verdict_of(made)
+    figures = {
+        "domain": label,
+        **made.to_dict(),
+        "steps": [one.to_dict(made.budget) for one in made.announced_steps],
+        "signal_to_noise": str(verdict),
+        "peak_bytes": peak_bytes(made.forest if is_auto else made),
+    }
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)
@@ -41,13 +48,13 @@ def show_steps(
         if is_auto:
             screen.print(kind_table(figures), figures["reason"], "", sep="\n")
         screen.print(share_table(figures))
-        if isinstance(made.plan, PrivatePlan) and made.plan.balance is not None:
+        if isinstance(made, PrivatePlan) and made.balance is not None:
             screen.print(EVEN)
-        screen.print(f"Signal and noise: {made.verdict}.")
+        screen.print(f"Signal and noise: {verdict}.")
         screen.print(f"Memory: {memory_text(figures)}.")
         screen.print("Nothing was spent and no record read: every figure is public.")
     write_results(record, file, None, as_json=as_json)
-    return made.verdict
+    return verdict
 
 
 def kind_table(figures: Mapping[str, Any]) -> Table:
@@ -68,8 +75,15 @@ def share_table(figures: Mapping[str, Any]) -> Table:
     """List every step with its share of the budget."""
     title = f"Steps and their shares of {figures['claim']}"
     made = table(title, "step", "share", "sensitivity", "rms", words=1)
-    for step in figures["steps"]:
-        made.add_row(step["measured"], f"{step['share']:.2%}", *_noise_of(step))
+    steps = figures["steps"]
+    first, rest, last = (steps, [], []) if said(VOLUME) == "verbose" else folded(steps)
+    rows = [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in first]
+    if rest:
+        share = sum(step["share"] for step in rest)
+        rows.append((f"{len(rest)} more: mrf-matrix plan -v", f"{share:.2%}", "", ""))
+    rows += [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in last]
+    for row in rows:
+        made.add_row(*row)
     made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
     return made
 

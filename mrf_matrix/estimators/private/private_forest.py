@@ -32,7 +32,7 @@ from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.planned_errors import weighed
 from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan
-from mrf_matrix.planning.private.private_plan import forest_plan, single_attributes, tables_of
+from mrf_matrix.planning.private.forest_plan import forest_plan, single_attributes, tables_of
 from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation
@@ -153,6 +153,7 @@ class PrivateForestClassifier(FitsByPlan):
             delta=float(self.delta),
             records=serving.records,
             tables=serving.tables,
+            random_state=self.random_state,
         )
 
     @property
@@ -238,7 +239,7 @@ def check_what_may_follow(
     if most.measured == "tables":
         check_before_release(tables_of(most, most.rest, None))
     if most.measured in POOLS:
-        pool = forest_plan(most, None, random_state)
+        pool: Any = forest_plan(most, None, random_state)
         check_before_release(pool)
         check_first_draw(pool.tree, data)
 

@@ -120,6 +120,11 @@ class PlanPart:
         return self.mechanism.law.variance * self.row_squares
 
     @property
+    def answered_variances(self) -> Array:
+        """`row_variances` without those of class totals, which stand last."""
+        return self.row_variances[: len(self.row_variances) - self.n_totals]
+
+    @property
     def total_square(self) -> float:
         """Expected squared error of all answers in one class, of the strategy before rounding."""
         rounded = self.mechanism.rounded

@@ -4,17 +4,18 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.checks import cut
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.error.expected_error import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart
@@ -22,14 +23,21 @@ from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import KeptTable, KeptVotes
+from mrf_matrix.release.step_table import AnnouncedStep, StepTable
 from strategies import Strategy
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from mrf_matrix.plotting.style import AnswerDisplay
+
+LONGEST_NAMES = 60  # characters of an ensemble's attributes
 SHARES = (0.1, 0.2, 0.5)
 """Leads whose flip probability a summary states, as shares of the records of an answer."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(PlannedErrors):
+class Plan(PlannedErrors, StepTable):
     """A design and everything that is known of its error before any record is seen.
 
     Its attributes and errors are those of `PlannedErrors`; here is what is done with it.
@@ -112,19 +120,37 @@ class Plan(PlannedErrors):
 
         return at(least_amount(lambda amount: bool((at(amount).row_rms <= limits).all())))
 
-    def at(
-        self, *, epsilon: object = None, delta: float | Fraction = 0, rho: object = None
-    ) -> "Plan":
-        """Return the plan at another budget of the same noise law, without new linear algebra.
+    def _with_budget(self, budget: PureDP | ZCDP, delta: float) -> Self:
+        """Return the plan at another budget, without new linear algebra."""
+        return replace(self, parts=at_budget(self.parts, budget), delta=delta)
 
-        Every ensemble keeps its share, and a posterior forest its blocks, which were chosen for
-        the budget that they were planned for.
-        """
-        given = as_budget(epsilon=epsilon, rho=rho)
-        if delta:
-            claiming = claiming_budgets(epsilon, delta, rho)
-            given = next(one for one in claiming if one.norm == self.budget.norm)
-        return replace(self, parts=at_budget(self.parts, given), delta=float(delta))
+    @property
+    def announced_steps(self) -> tuple[AnnouncedStep, ...]:
+        """The measurement of each ensemble, with the error of its typical answer."""
+        return tuple(
+            AnnouncedStep(
+                words, part.mechanism.budget, part.sensitivity, sqrt(part.answered_variances.mean())
+            )
+            for words, part in zip(self._words, self.parts, strict=True)
+        )
+
+    @property
+    def _words(self) -> list[str]:
+        """What is measured; of several ensembles with the attributes of each."""
+        if len(self.parts) == 1:
+            return [one.measured for one in self.steps]
+        names = (", ".join(part.forest.domain.names) for part in self.parts)
+        pairs = zip(self.steps, names, strict=True)
+        return [f"{step.measured}, over {cut(name, LONGEST_NAMES)}" for step, name in pairs]
+
+    def plot(self, ax: "Axes | None" = None) -> "AnswerDisplay":  # type: ignore[override]
+        """Draw the expected error of every answer, from the worst to the best, by ensemble."""
+        from mrf_matrix.plotting.style import AnswerDisplay
+
+        variances = zip(self._words, (one.answered_variances for one in self.parts), strict=True)
+        errors = [(words, np.sqrt(one).tolist()) for words, one in variances]
+        unit = "leaf value" if self.releases_leaves else "vote"
+        return AnswerDisplay(errors, unit, self.budget.claim(self.delta)).plot(ax)
 
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:
@@ -224,16 +250,8 @@ class Plan(PlannedErrors):
 
 
 def at_budget(parts: Sequence[PlanPart], budget: PureDP | ZCDP) -> tuple[PlanPart, ...]:
-    """Return the ensembles at another total budget, of which each keeps its share.
-
-    Raises ValueError if it is of another kind than the one that the strategies were selected for.
-    """
+    """Return the ensembles at another total budget of the same kind, each with its share."""
     spent = total_budget([part.mechanism.budget for part in parts])
-    if type(budget) is not type(spent):
-        raise ValueError(
-            f"{budget!r}: expected a budget of the kind of {spent!r}, for which the "
-            f"strategies were selected."
-        )
     if spent.is_infinite:
         budgets = budget.split(len(parts))
     else:

@@ -43,7 +43,7 @@ def plan_of_claim(
     k, records = domain.required_target().size, public_records(n_records)
     known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
     if kind == "auto":
-        return private_plan(domain, list(budgets), **known)
+        return private_plan(domain, budgets, random_state=random_state, **known)
     if kind == "pool":
         residuals, budget = beside == "additive", pooling_budget(budgets)
         return pooled_plan(domain, budget, random_state, residuals=residuals, **known)

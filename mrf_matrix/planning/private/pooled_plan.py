@@ -18,6 +18,7 @@ from mrf_matrix.planning.plans.cost import (
 )
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import tables_plan
+from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
 
@@ -31,7 +32,7 @@ SMALLEST_SHARE = Fraction(1, 10)
 
 
 @dataclass(frozen=True, eq=False)
-class PooledPlan:
+class PooledPlan(StepTable):
     """What a pooled forest will release, decided without data."""
 
     budget: Budget  # the whole
@@ -69,6 +70,12 @@ class PooledPlan:
             "tree": self.tree.to_dict(),
             "tables": self.tables.to_dict(),
         }
+
+    def _with_budget(self, budget: Budget, delta: float) -> "PooledPlan":
+        def moved(part: Any) -> Any:
+            return part._with_budget(share_of(part.budget, self.budget, budget), part.delta)
+
+        return PooledPlan(budget, moved(self.tree), moved(self.tables), delta)
 
     def __repr__(self) -> str:
         return f"PooledPlan({self.tree!r}, {self.tables!r}, {self.budget!r})"

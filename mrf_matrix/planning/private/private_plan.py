@@ -1,34 +1,22 @@
 """The plan of a `PrivateForestClassifier`: the row of the table that holds, and what it hangs on.
 
-It is planned again once a private choice has said how rare the rarer of two classes is; and tables
-of attributes that were kept have blocks of their own.
+It is planned again once a private choice has said how rare the rarer of two classes is.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from mrf_matrix.base.checks import name_few, structure_generator
-from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
+from mrf_matrix.base.checks import name_few
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
-from mrf_matrix.forests.sources.ensembles import Block
-from mrf_matrix.labels import label_plan
 from mrf_matrix.mechanisms.budgets.claim import (
     checked_neighboring,
     choice_epsilon,
-    squared_factor,
+    claiming_budgets,
 )
-from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
-from mrf_matrix.planning.blocks.block_part import check_block
-from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of, tables_plan
-from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from mrf_matrix.planning.private.choices import (
     ONE_IN,
@@ -37,8 +25,9 @@ from mrf_matrix.planning.private.choices import (
     planned_balance,
     screening_share,
 )
-from mrf_matrix.planning.private.pooled_plan import pooled_plan
+from mrf_matrix.planning.private.forest_plan import ForestPlan, forest_plan
 from mrf_matrix.planning.private.rules import (
+    FORESTS,
     OF_RESIDUALS,
     POOLS,
     RULES,
@@ -50,10 +39,9 @@ from mrf_matrix.planning.private.rules import (
     row_for,
 )
 from mrf_matrix.release.plan import Deferred
-from mrf_matrix.residual.sequence import residual_plan
+from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable, claim_at
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
-from strategies.operators import MemoryCapError
 
 UNEVEN_BESIDE_TREES = 12
 """Up to one in so many have the rarer class where a tree stays beside tables. On 25 public sets of
@@ -62,7 +50,7 @@ a class is rarer."""
 
 
 @dataclass(frozen=True)
-class PrivatePlan:
+class PrivatePlan(StepTable):
     """What will be measured and why, decided without data."""
 
     facts: Facts  # the public numbers that decided
@@ -82,6 +70,8 @@ class PrivatePlan:
     even_records: int | None = None
     # attributes of fewer codes here than in the domain that was given
     coarser: tuple[str, ...] = ()
+    # seed of the public structure of what follows, which the table of steps is told by
+    random_state: Any = field(default=None, compare=False, repr=False)
 
     @property
     def rule(self) -> Rule:
@@ -171,6 +161,52 @@ class PrivatePlan:
         return screening_share(self.screening, self.share)
 
     @property
+    def forest(self) -> ForestPlan:
+        """The plan of the forest of all attributes; after a choice of balance that of even classes.
+
+        Without an integer `random_state` its public structure is another one than the fit's.
+        """
+        seed = self.random_state if isinstance(self.random_state, int) else 0
+        return forest_plan(self._of_even, None, seed)
+
+    @property
+    def _of_even(self) -> "PrivatePlan":
+        return self if self.balance is None else planned_for(self, self.n_records or 0)
+
+    @property
+    def announced_steps(self) -> tuple[AnnouncedStep, ...]:
+        """Every choice, and the steps of the forest; one for all where attributes are screened."""
+        plan = self._of_even
+        choices = [AnnouncedStep.of(one) for one in plan.choices]
+        if (screening := plan.screening) is None:
+            return (*choices, *self.forest.announced_steps)
+        what = f"tables of the {len(screening.choices)} attributes that are kept"
+        if screening.enough is not None:
+            what += f", or a {FORESTS[plan.measured]} of all"
+        return (*choices, AnnouncedStep(what, plan.rest))
+
+    def at(
+        self,
+        amount: Amount = None,
+        *,
+        epsilon: Amount = None,
+        delta: float | Fraction = 0,
+        rho: Amount = None,
+    ) -> "PrivatePlan":
+        """Return what the rules take at another budget: it may be another kind.
+
+        `amount`: of the plan's own ε or ρ; of an (ε, δ) claim the ε, with the same δ.
+        """
+        epsilon, delta, rho = claim_at(self, amount, epsilon, delta, rho)
+        facts = (self.announced or self).facts
+        found = private_plan(
+            facts.domain, claiming_budgets(epsilon, delta, rho), n_records=facts.n_records,
+            neighboring=facts.neighboring, delta=float(delta), records=facts.records,
+            tables=facts.tables, random_state=self.random_state,
+        )  # fmt: skip
+        return replace(found, coarser=self.coarser)
+
+    @property
     def reason(self) -> str:
         """Why, in a few sentences."""
         rule = self.rule
@@ -254,7 +290,7 @@ class PrivatePlan:
         }
 
     def __str__(self) -> str:
-        return self.reason
+        return f"{self.reason}\n{self.to_text()}"
 
 
 def private_plan(
@@ -266,6 +302,7 @@ def private_plan(
     delta: float = 0.0,
     records: bool = True,
     tables: bool = True,
+    random_state: Any = None,
 ) -> PrivatePlan:
     """Return the kind of forest that the table of rules takes, without data.
 
@@ -284,6 +321,8 @@ def private_plan(
     records, tables : bool, default=True
         Whether the records themselves will be there, which residuals need, and tables of whatever
         attributes are asked for, which screening and trees need.
+    random_state : optional
+        Seed of the public structure of the forest that follows.
 
     Examples
     --------
@@ -303,7 +342,7 @@ def private_plan(
         made = replace(made, balance=balance)
     if not records:
         made = replace(made, left_out="residuals" if tables else "residuals and screening")
-    return replace(made, coarser=_differing(given, domain))
+    return replace(made, coarser=_differing(given, domain), random_state=random_state)
 
 
 def _planned(facts: Facts, delta: float) -> PrivatePlan:
@@ -360,7 +399,10 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
             records=plan.facts.records and (not is_rare or plan.measured in OF_RESIDUALS),
         )  # fmt: skip
         follows = replace(_planned(facts, plan.delta), left_out=plan.left_out)
-    return replace(follows, balance=None, announced=plan, even_records=even, coarser=plan.coarser)
+    return replace(
+        follows, balance=None, announced=plan, even_records=even, coarser=plan.coarser,
+        random_state=plan.random_state,
+    )  # fmt: skip
 
 
 def what_follows(
@@ -376,74 +418,3 @@ def what_follows(
     used = sum(size > 1 for size in plan.domain.sizes)
     many = used if screening is None else len(screening.choices)
     return Deferred("what follows the choices", left, plan.neighboring, many)
-
-
-def forest_plan(
-    plan: PrivatePlan,
-    kept: tuple[int, ...] | None,
-    random_state: Any,
-    provenance: Provenance = NOTHING,
-) -> Any:
-    """Return the plan of the forest that a private plan takes, over attributes that were kept."""
-    structure, measured = structure_generator(random_state), plan.measured
-    known: Any = {"n_records": plan.n_records, "neighboring": plan.neighboring}
-    if measured == "labels":
-        return label_plan(plan.domain, plan.rest, structure, **known)
-    if measured in POOLS:
-        residuals = measured in OF_RESIDUALS
-        return pooled_plan(plan.domain, plan.rest, random_state, residuals=residuals, **known)
-    if kept is None and measured == "additive":
-        even = plan.even_records
-        return residual_plan(plan.domain, plan.rest, structure, even_records=even, **known)
-    if kept is None and plan.even_records is not None:
-        kept = tuple(range(plan.domain.n_attributes))
-    blocks = None
-    if kept is not None:
-        blocks = Chosen(blocks_of(plan, kept, structure), provenance)
-    return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
-
-
-# Tables of the attributes that choices kept ------------------------------------------------------
-
-
-def tables_of(plan: PrivatePlan, budget: Budget, blocks: list[Block] | None) -> Plan:
-    """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
-    return plan_of(
-        kind_of("tables"),
-        plan.domain,
-        BlockChoice("auto", blocks),
-        Measuring(budget, plan.neighboring),
-        np.random.default_rng(0),
-        n_records=plan.n_records,
-    )
-
-
-def blocks_of(
-    plan: PrivatePlan, chosen: tuple[int, ...], structure: np.random.Generator
-) -> list[Block]:
-    """Return the blocks of chosen attributes: decided by public numbers and the choices.
-
-    Attributes stand alone, as was checked before, where a design for few records does not fit.
-    """
-    domain, budget = plan.domain, plan.rest
-    design = choose_blocks(
-        [domain.sizes[i] for i in chosen],
-        domain.n_classes,
-        budget,
-        plan.even_records or plan.n_records,
-        structure,
-        squared_factor=squared_factor(plan.neighboring, budget.norm, nonnegative=True),
-    )
-    blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
-    try:
-        for block in blocks:
-            check_block(domain, block, domain.n_classes)
-        check_cost(tables_of(plan, budget, blocks))
-    except MemoryCapError:
-        return single_attributes(plan, chosen)
-    return blocks
-
-
-def single_attributes(plan: PrivatePlan, attributes: Iterable[int]) -> list[Block]:
-    """Return a block for each attribute of more than one code."""
-    return [(i,) for i in attributes if plan.domain.sizes[i] > 1]

@@ -14,6 +14,7 @@ from mrf_matrix.mechanisms import neighboring_factor
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.plan import Budget, Deferred
+from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.voting.voting import VOTINGS, Voting
 
 PARTS = ("coins", "all")
@@ -26,6 +27,7 @@ class GrowthStep:
     measured: str
     trees: PrivateMultinomialTrees  # of the step's share
     kind: ClassVar[str] = "growth"
+    is_choice: ClassVar[bool] = True
     column_sum: ClassVar[int] = 1  # one record more moves a score in records by one at most
 
     @property
@@ -52,7 +54,7 @@ class GrowthStep:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoStagePlan:
+class TwoStagePlan(StepTable):
     """One budget for structure and leaf counts: who sees which records, and what each spends."""
 
     domain: Domain
@@ -97,6 +99,16 @@ class TwoStagePlan:
         grown, counts = GrowthStep(words_of(self.trees), self.trees), self.measuring.budget
         return grown, Deferred(
             "the leaf counts of these trees", counts, self.neighboring, self.trees.n_trees
+        )
+
+    def _with_budget(self, budget: Budget, delta: float) -> "TwoStagePlan":
+        structure, counts = (share_of(one.budget, self.budget, budget) for one in self.steps)
+        trees, measuring = (
+            with_budget(self.trees, structure),
+            replace(self.measuring, budget=counts),
+        )
+        return replace(
+            self, budget=budget, trees=trees, measuring=measuring, delta=delta, followed=None
         )
 
     def __repr__(self) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, PrivateForestClassifier
-from mrf_matrix.estimators.private.announced import announced
 
 CASES = {  # sizes, k, n, what is claimed: every kind, with the choices around it
     "table": ([3] * 6, 2, 432, {"epsilon": 0.9}),
@@ -32,19 +31,16 @@ def unfitted(case, **changes):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_steps_add_up_to_the_whole_budget(case):
-    model = unfitted(case)
-    found = announced(model)
-    assert found.plan == model.plan()
+    plan = unfitted(case).plan()
+    steps = plan.announced_steps
     if case != "no noise":
-        assert sum(one.budget.exact for one in found.steps) == found.plan.budget.exact
-        shares = [one["share"] for one in found.to_dict()["steps"]]
-        assert sum(shares) == pytest.approx(1)
-    if found.plan.balance is not None:
-        assert found.steps[0].measured == found.plan.balance.measured
-    record = found.to_dict()
+        assert sum(one.budget.exact for one in steps) == plan.budget.exact
+        assert sum(one.share(plan.budget) for one in steps) == pytest.approx(1)
+    if plan.balance is not None:
+        assert steps[0].measured == plan.balance.measured
+    record = [one.to_dict(plan.budget) for one in steps]
     assert json.loads(json.dumps(record)) == record
-    assert (record["forest"], record["measured"]) == (found.plan.name, found.plan.measured)
-    assert record["rule"]["worth"] == found.plan.rule.worth
+    assert plan.to_dict()["rule"]["worth"] == plan.rule.worth
 
 
 @pytest.mark.parametrize(
@@ -56,12 +52,13 @@ def test_a_fit_of_even_classes_takes_the_announced_steps(case):
     n = model.n_records
     codes = np.stack([rng.integers(0, size, n) for size in model.domain.sizes], axis=1)
     labels = rng.permutation(np.arange(n) % model.domain.n_classes)
-    steps = announced(model).steps
+    steps = model.plan().announced_steps
     made = model.fit(codes, labels).privacy_report_.measurements
+    assert [one.measured for one in made] == [one.measured for one in steps]
     assert [one.budget for one in made] == [repr(one.budget) for one in steps]
     assert [one.sensitivity for one in made] == pytest.approx([one.sensitivity for one in steps])
 
 
 def test_without_a_domain_it_is_refused():
     with pytest.raises(ValueError, match="domain"):
-        announced(PrivateForestClassifier(epsilon=1))
+        PrivateForestClassifier(epsilon=1).plan()

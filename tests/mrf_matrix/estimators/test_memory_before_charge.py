@@ -24,7 +24,7 @@ from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.planning import peak_bytes, plan
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.private import planned_for
-from mrf_matrix.planning.private.private_plan import blocks_of, tables_of
+from mrf_matrix.planning.private.forest_plan import blocks_of, tables_of
 from mrf_matrix.streams import count_stream
 from strategies.operators import MemoryCapError, memory_cap
 from strategies.operators.base import recovery

@@ -23,7 +23,6 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.estimators.private.announced import announced
 from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans import cost
 from strategies.operators import MemoryCapError, memory_cap
@@ -58,7 +57,8 @@ def planned(kind, sizes, n_classes, n_records):
         word, trees = MODES[kind]
         return plan(domain, word, epsilon=1, n_records=n_records, random_state=0, **trees)
     model = classifier(kind, domain, n_records)
-    return announced(model).forest if kind is PrivateForestClassifier else model.plan()
+    made = model.plan()
+    return made.forest if kind is PrivateForestClassifier else made
 
 
 def records(sizes, n_classes, n):
