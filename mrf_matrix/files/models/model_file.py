@@ -45,7 +45,15 @@ MOST_ANSWERS, MOST_NOTES, MOST_CLASSES = 2**40, 100, 2**16
 
 
 def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
-    """Return the JSON and the arrays of a model."""
+    """Return the JSON and the arrays of a model.
+
+    Raises FieldError if it is of a kind that no file is read as.
+    """
+    if KINDS.get(model.kind.name) is not model.kind:
+        raise FieldError(
+            f"kind {model.kind.name!r} is not one of mrf_matrix.kinds.registry, so that no file of "
+            f"it would be read: expected pickle, or an entry there."
+        )
     plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
     told = model.transcript.recorded(model.kind.announced_to_dict)
     content: JsonObject = {

@@ -37,6 +37,7 @@ from mrf_matrix.planning.plans.prices import (
     VISITED,
     WEIGHED,
 )
+from mrf_matrix.release.plan import StrategyStep
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import largest_pair
 from strategies.operators import (
@@ -68,15 +69,29 @@ forest; scores; counts above cuts. Source: peaks of whole fits."""
 
 
 @singledispatch
-def release_seconds(plan: object) -> float:
+def release_seconds(plan: Any) -> float:
     """Return the seconds that counting, measuring and learning are expected to take, once paid.
 
-    Raises TypeError if it is no plan.
+    Of a plan of one's own those of its draws.
+
+    Raises TypeError if it is no plan of strategies that are known.
     """
-    raise TypeError(
-        f"plan is of type {type(plan).__name__}: expected a plan of ours, or one that array_sizes "
-        f"and release_seconds of mrf_matrix.planning.plans.cost are registered for."
-    )
+    rows = sum(one.known.rounded.matrix.shape[0] for one in known_steps(plan))
+    draw = LAPLACE_DRAW if isinstance(plan.budget, PureDP) else GAUSSIAN_DRAW
+    seconds: float = START + draw * float(rows) * plan.domain.n_classes
+    return seconds
+
+
+def known_steps(plan: object) -> list[StrategyStep]:
+    """Return the steps of a plan whose strategies are all known; refuse others."""
+    steps = list(getattr(plan, "steps", ()))
+    if not steps or not all(isinstance(one, StrategyStep) for one in steps):
+        raise TypeError(
+            f"plan is of type {type(plan).__name__}: expected a plan of ours, one of StrategySteps "
+            f"alone, or one that array_sizes and release_seconds of mrf_matrix.planning.plans.cost "
+            f"are registered for."
+        )
+    return steps
 
 
 @release_seconds.register
@@ -175,15 +190,22 @@ Sizes = tuple[ArraySize, ...]
 
 
 @singledispatch
-def array_sizes(plan: object) -> Sizes:
+def array_sizes(plan: Any) -> Sizes:
     """Return the large arrays that a fit of a plan holds at once, largest first.
 
-    Raises TypeError if it is no plan.
+    Of a plan of one's own those of its counts and answers.
+
+    Raises TypeError if it is no plan of strategies that are known.
     """
-    raise TypeError(
-        f"plan is of type {type(plan).__name__}: expected a plan of ours, or one that array_sizes "
-        f"and release_seconds of mrf_matrix.planning.plans.cost are registered for."
-    )
+    found: list[ArraySize] = []
+    for one in known_steps(plan):
+        k = plan.domain.n_classes
+        rows, cells = one.known.rounded.matrix.shape
+        found += [
+            ArraySize(f"exact and noisy answers, {one.measured}", (ANSWERS_HELD, rows, k)),
+            ArraySize(f"cells, {one.measured}", (cells, k)),
+        ]
+    return largest_first(found)
 
 
 def peak_bytes(plan: object) -> int:
