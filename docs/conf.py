@@ -1,6 +1,7 @@
 """Sphinx configuration. Build: sphinx-build -W --keep-going -b html docs docs/_build/html"""
 
 import os
+import re
 import shutil
 import sys
 from importlib import import_module
@@ -11,9 +12,15 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
 
-def re_exported(package: str, home: str) -> dict[str, list[str]]:
-    """Return the names of a package that another one exports and documents."""
-    names, there = (set(import_module(module).__all__) for module in (package, home))
+INDEX = (HERE / "api" / "index.md").read_text("utf-8")
+ROOMS = re.findall(r"^   (mrf_matrix[.][\w.]+)$", INDEX, re.M)
+"""What the API's index lists beside the two packages."""
+
+
+def re_exported(package: str, *homes: str) -> dict[str, list[str]]:
+    """Return the names of a package that others export and document."""
+    names = set(import_module(package).__all__)
+    there: set[str] = set().union(*(import_module(home).__all__ for home in homes))
     return {package: sorted(names & there)}
 
 
@@ -46,7 +53,10 @@ nb_execution_timeout = 600
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
-autosummary_context = {"documented_elsewhere": re_exported("strategies", "strategies.operators")}
+autosummary_context = {
+    "documented_elsewhere": re_exported("strategies", "strategies.operators")
+    | re_exported("mrf_matrix", *ROOMS)
+}
 autodoc_typehints = "none"  # the docstrings say the types in words
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
