@@ -1,6 +1,7 @@
 """Pictures of matrices: T, Q, W, A, A⁺, W A⁺, where noise lands, and trees."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Self
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.compilation import path_matrix
+from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import condition
 from mrf_matrix.planning import Plan
@@ -17,10 +19,13 @@ from mrf_matrix.plotting.style import (
     GREY,
     HEAT,
     UNITS,
+    UNKNOWN,
+    UNSIGNED,
     Display,
     colour_bar,
     literal,
     load_pyplot,
+    text_colour,
 )
 from strategies import Strategy
 from strategies.operators import MatrixLike, Operator, as_operator
@@ -28,9 +33,13 @@ from strategies.operators import MatrixLike, Operator, as_operator
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ENTRIES = 2_000_000
+MOST_ENTRIES = 8_000_000
 MOST_WORDS = 24
-"""Rows that are told in words beside a picture."""
+"""Rows or cells that are told in words beside a picture."""
+MOST_NUMBERS = 8
+"""Rows and columns of a matrix whose entries are written on it."""
+MOST_PIXELS = 400
+"""Rows and columns that are drawn one by one; of more, the largest entry of every block."""
 PANEL = (4.2, 3.8)  # inches
 ACROSS = 3
 
@@ -44,11 +53,14 @@ class MatrixDisplay:
         By their titles, such as "T" or "W A⁺".
     axes : mapping of str to (str, str), optional
         What rows and columns are; "row" and "column" where nothing is said.
+    words : mapping of str to sequence of str, optional
+        What each row or column is, by the word for all of them, such as "cell"; rows of a forest
+        say it themselves.
 
     Raises
     ------
     ValueError
-        If a matrix has more than two million entries.
+        If a matrix has more than eight million entries.
 
     Examples
     --------
@@ -68,6 +80,7 @@ class MatrixDisplay:
         self,
         matrices: Mapping[str, MatrixLike],
         axes: Mapping[str, tuple[str, str]] | None = None,
+        words: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if not matrices:
             raise ValueError("matrices is empty: expected at least one, by its title.")
@@ -79,8 +92,9 @@ class MatrixDisplay:
                     f"picture. Take some rows or cells: A[:100], A[:, :1000]."
                 )
         self.matrices = {name: one.to_dense() for name, one in operators.items()}
-        self.words = {name: _row_words(one) for name, one in operators.items()}
-        self.sides = dict(axes or {})
+        self.sides = dict.fromkeys(operators, ("row", "column")) | dict(axes or {})
+        told = [(self.sides[name][0], _row_words(one)) for name, one in operators.items()]
+        self.words = {side: one for side, one in told if one} | dict(words or {})
 
     @classmethod
     def of(
@@ -131,19 +145,44 @@ class MatrixDisplay:
         return self
 
     def _draw(self, place: "Axes", name: str, matrix: Array) -> None:
-        reach = float(np.abs(matrix).max()) or 1.0
+        (m, n), reach = matrix.shape, float(np.abs(matrix).max()) or 1.0
+        signs = bool((matrix < 0).any())
         image = place.imshow(
-            matrix, cmap=DIVERGING, vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest"
-        )
-        place.set_title(f"{literal(name)}, {matrix.shape[0]} × {matrix.shape[1]}", fontsize=10)
-        down, across = self.sides.get(name, ("row", "column"))
-        place.set_ylabel(down)
-        place.set_xlabel(across)
-        for axis in (place.xaxis, place.yaxis):  # rows and columns have whole numbers
-            axis.set_major_locator(load_pyplot().MaxNLocator(5, integer=True))
-        if words := self.words[name]:
-            place.set_yticks(range(len(words)), [literal(one) for one in words], fontsize=7)
+            _largest_of_blocks(matrix), cmap=DIVERGING if signs else UNSIGNED,
+            vmin=-reach if signs else 0.0, vmax=reach, aspect="auto", interpolation="nearest",
+            extent=(-0.5, n - 0.5, m - 0.5, -0.5),
+        )  # fmt: skip
+        place.set_title(f"{literal(name)}, {m} × {n}", fontsize=10)
+        for axis, side, length, turned in zip(
+            (place.yaxis, place.xaxis), self.sides[name], (m, n), (0, 90), strict=True
+        ):
+            axis.set_label_text(side)
+            axis.set_major_locator(load_pyplot().MaxNLocator(5, integer=True))  # whole numbers
+            words = self.words.get(side, ())
+            if len(words) == length <= MOST_WORDS:
+                said = [literal(one) for one in words]
+                axis.set_ticks(range(length), said, fontsize=7, rotation=turned)
+        if max(m, n) <= MOST_NUMBERS:
+            for (row, column), entry in np.ndenumerate(matrix):
+                colour = "white" if abs(entry) > 0.6 * reach else "black"
+                place.text(
+                    column, row, f"{entry + 0.0:.2g}", color=colour, fontsize=7,
+                    ha="center", va="center",
+                )  # fmt: skip
         colour_bar(image, place, "entry")
+
+
+def _largest_of_blocks(matrix: Array) -> Array:
+    """Return a matrix of at most `MOST_PIXELS` rows and columns: of each block its largest entry.
+
+    In size: a lone entry among thousands of zeros would fall between pixels else.
+    """
+    for axis, length in enumerate(matrix.shape):
+        if length > MOST_PIXELS:
+            starts = np.linspace(0, length, MOST_PIXELS, endpoint=False).astype(np.int64)
+            high, low = (f.reduceat(matrix, starts, axis) for f in (np.maximum, np.minimum))
+            matrix = np.where(high >= -low, high, low)
+    return matrix
 
 
 def _row_words(matrix: Operator) -> list[str]:
@@ -152,11 +191,19 @@ def _row_words(matrix: Operator) -> list[str]:
     return words if all(words) else []
 
 
-Drawn = tuple[dict[str, MatrixLike], dict[str, tuple[str, str]]]
+Drawn = tuple[dict[str, MatrixLike], dict[str, tuple[str, str]], dict[str, list[str]]]
+
+
+def _cell_words(domain: Domain) -> dict[str, list[str]]:
+    """Return what each cell is, where they are few."""
+    if domain.size > MOST_WORDS:
+        return {}
+    labels = [list(map(str, one.labels)) for one in domain.attributes]
+    return {"cell": [", ".join(codes) for codes in product(*labels)]}
 
 
 def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Drawn:
-    """Return matrices by their titles, and what rows and columns of each are."""
+    """Return matrices by their titles, what rows and columns of each are, and words for these."""
     if workload is not None and not isinstance(what, Strategy):
         raise TypeError(
             f"workload with a {type(what).__name__}: expected one with a Strategy alone."
@@ -166,13 +213,14 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
     if isinstance(what, Plan):
         return _of_plan(what, ensemble)
     if isinstance(what, Forest):
-        return {"T": path_matrix(what)}, {"T": ("leaf", "cell")}
+        return {"T": path_matrix(what)}, {"T": ("leaf", "cell")}, _cell_words(what.domain)
     if isinstance(what, Operator):
-        return {repr(what).split("(")[0]: what}, {}
+        return {repr(what).split("(")[0]: what}, {}, {}
     if isinstance(what, Mapping):
         measured = [name for name, one in what.items() if isinstance(one, Strategy)]
         found = {name: one.matrix if name in measured else one for name, one in what.items()}
-        return found, dict.fromkeys(measured, ("measurement", "cell"))
+        # measurements of several strategies are not the same: words of one are not the others'
+        return found, {name: (f"measurement of {name}", "cell") for name in measured}, {}
     raise TypeError(
         f"what is a {type(what).__name__}: expected an Operator, Strategy, Plan or Forest, or a "
         f"mapping of titles to matrices."
@@ -183,9 +231,9 @@ def _of_strategy(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
     sides = {"A": ("measurement", "cell"), "A⁺": ("cell", "measurement")}
     found: dict[str, MatrixLike] = {"A": strategy.matrix, "A⁺": strategy.pinv}
     if workload is None:
-        return found, sides
+        return found, sides, {}
     found = {"W": workload, **found, "W A⁺": strategy.reconstruction(workload)}
-    return found, {**sides, "W": ("query", "cell"), "W A⁺": ("query", "measurement")}
+    return found, {**sides, "W": ("query", "cell"), "W A⁺": ("query", "measurement")}, {}
 
 
 def _of_plan(plan: Plan, ensemble: int) -> Drawn:
@@ -200,7 +248,9 @@ def _of_plan(plan: Plan, ensemble: int) -> Drawn:
             f"the matrices of ensemble {ensemble} have more than {MOST_ENTRIES} entries: expected "
             f"fewer for a picture; plan a smaller domain, or an ensemble of fewer attributes."
         )
-    strategy = rounded.recovery.to_dense() / float(rounded.scale)  # what answers are taken back by
+    scale = float(rounded.scale)
+    strategy = rounded.recovery.to_dense() / scale  # what answers are taken back by
+    words = {} if plan.kind.is_disjoint else _cell_words(part.forest.domain)
     cell = "leaf" if plan.kind.answers_queries and plan.kind.is_disjoint else "cell"
     queries = plan.kind.answers_queries
     title = ("W = Q Tᵀ" if plan.kind.is_disjoint else "W = Q Tᵀ T") if queries else "T"
@@ -208,13 +258,14 @@ def _of_plan(plan: Plan, ensemble: int) -> Drawn:
     found: dict[str, MatrixLike] = {
         title: part.workload if same else strategy,
         "A": strategy,
-        "A⁺": np.linalg.pinv(strategy),
+        "A⁺": rounded.recovery.least_squares(np.eye(m)) * scale,
     }
-    return found, {
+    sides = {
         title: ("query" if queries else "leaf", cell),
         "A": ("measurement", cell),
         "A⁺": (cell, "measurement"),
     }
+    return found, sides, words
 
 
 class NoiseDisplay(Display):
@@ -227,15 +278,23 @@ class NoiseDisplay(Display):
     norm : {"l1", "l2"}
     rows : str, default="query"
         What a row is.
+    words : sequence of str, optional
+        What each row is, where they are few.
     """
 
     figsize = (7.2, 3.6)
 
-    def __init__(self, errors: Mapping[str, Array], norm: str, rows: str = "query") -> None:
+    def __init__(
+        self,
+        errors: Mapping[str, Array],
+        norm: str,
+        rows: str = "query",
+        words: Sequence[str] = (),
+    ) -> None:
         lengths = {len(one) for one in errors.values()}
         if len(lengths) != 1:
             raise ValueError(f"errors of {sorted(lengths)} rows: expected some, all of one length.")
-        self.errors, self.norm, self.rows = dict(errors), norm, rows
+        self.errors, self.norm, self.rows, self.words = dict(errors), norm, rows, list(words)
 
     @classmethod
     def from_strategies(
@@ -251,14 +310,29 @@ class NoiseDisplay(Display):
         if len(norms) != 1:
             raise ValueError("strategies: expected some, all of one norm.")
         errors = {name: one.row_errors(workload) for name, one in strategies.items()}
-        return cls(errors, norms.pop(), rows).plot(ax=ax)
+        words = _row_words(as_operator(workload, "workload"))
+        return cls(errors, norms.pop(), rows, words).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
         table = np.array(list(self.errors.values()))
-        image = ax.imshow(table, cmap=HEAT, vmin=0.0, aspect="auto", interpolation="nearest")
+        known = np.isfinite(table)
+        image = ax.imshow(
+            np.where(known, table, np.nan), cmap=HEAT, vmin=0.0, aspect="auto",
+            interpolation="nearest",
+        )  # fmt: skip
+        ax.set_facecolor(UNKNOWN)
         ax.set_yticks(range(len(table)), [literal(name) for name in self.errors])
-        ax.set_xlabel(self.rows)
+        ax.set_xlabel(self.rows + ("" if known.all() else "; grey: not determined"))
         ax.xaxis.set_major_locator(load_pyplot().MaxNLocator(integer=True))
+        if self.words:
+            said = [literal(one) for one in self.words]
+            ax.set_xticks(range(len(said)), said, rotation=90, fontsize=7)
+        if table.shape[1] <= MOST_NUMBERS:
+            most = table[known].max(initial=0.0) or 1.0
+            for (row, column), error in np.ndenumerate(table):
+                colour = text_colour(error / most) if known[row, column] else "black"
+                words = f"{error:.3g}" if known[row, column] else "–"
+                ax.text(column, row, words, color=colour, fontsize=8, ha="center", va="center")
         ax.set_title("where noise lands", fontsize=10)
         colour_bar(image, ax, f"variance in {UNITS[self.norm]}")
 

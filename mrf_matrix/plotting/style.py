@@ -18,6 +18,8 @@ GREY = "#6B6B6B"
 UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/(2\rho)$"}
 """Noise constants behind a loss, for Laplace and for Gaussian noise."""
 HEAT = "cividis"  # sequential map, even in lightness for everyone
+UNSIGNED = "Purples"  # the half of the next one that is above zero
+UNKNOWN = "#D0D0D0"
 DIVERGING = "PuOr"  # two hues that stay apart under all common colour blindness, zero white
 
 

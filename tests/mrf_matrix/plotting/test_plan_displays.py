@@ -109,6 +109,7 @@ def test_matrices_invert_each_other(made):
     assert len(display.axes_) == 3
     with pytest.raises(ValueError, match="ensemble"):
         MatrixDisplay.of(made, ensemble=4)
+    assert [len(one.texts) for one in display.axes_] == [0, 0, 0]  # numbers on small ones only
     large = plan(Domain.from_sizes([30, 30, 30], n_classes=2), epsilon=1, strategy="identity",
                  **SMALL)  # fmt: skip
     with pytest.raises(ValueError, match="entries"):
