@@ -6,6 +6,7 @@ What a page names in code, a thing of ours or a file, is there. A guide is short
 """
 
 import doctest
+import json
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+LESSON = "notebooks/from_trees_to_matrices_to_noise.ipynb"
 GENERATED = {"_build", "_templates", "jupyter_execute", "notebooks"}
 LANGUAGES = {"", "bash", "console", "json", "python", "text"}
 FENCE = re.compile(r"^```(?P<language>\S*)[^\n]*\n(?P<body>.*?)^```[ ]*$", re.M | re.S)
@@ -102,6 +104,17 @@ def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     run_page((ROOT / page).read_text("utf-8"), str(page))
+
+
+@pytest.mark.slow
+def test_the_lesson_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All notebooks run where the site is built; the first one that is read runs here too."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    cells = json.loads((ROOT / LESSON).read_text("utf-8"))["cells"]
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), f"{LESSON}, {cell['id']}", "exec"), namespace)
 
 
 @pytest.mark.parametrize("page", pages(), ids=str)
