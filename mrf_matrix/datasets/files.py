@@ -204,6 +204,7 @@ class CsvRecords:
     def __init__(
         self, file: IO[str], path: Path, file_format: FileFormat, *, skips_blanks: bool = True
     ) -> None:
+        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))  # as of other readers
         self._file, self._path = file, path
         self._separator = file_format.separator_of(path)
         self._record = self._part = 0  # characters of this record, and of the part read last

@@ -48,7 +48,9 @@ def day_or_none(value: object) -> float | None:
 
 
 def days_of_times(values: Values) -> Array:
-    """Return the days since 1970 of an array of datetime64; NaN of NaT."""
+    """Return the days since 1970 of an array of datetime64, to the microsecond; NaN of NaT."""
+    if np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as"):
+        values = values.astype("M8[us]")  # whose days a float tells apart, as of a text
     return np.asarray((values - np.datetime64(0, "D")) / np.timedelta64(1, "D"), dtype=np.float64)
 
 

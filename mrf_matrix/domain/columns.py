@@ -43,6 +43,12 @@ class Column(PrivateValue):
     source: str = ""  # the column's type as its owner knows it, for messages
     decimal: str = "."  # the mark by which its texts write decimals
 
+    def __post_init__(self) -> None:
+        if self.values.ndim != 1:
+            raise DomainError(
+                f"Column {shown(self.name)}: {self.values.ndim} dimensions; expected one."
+            )
+
 
 def type_name(dtype: object) -> str:
     """Return the name of a column's type alone: widths and categories come from the values."""
@@ -57,8 +63,6 @@ def as_array_column(name: str, values: object) -> Column:
     fields = array.dtype.names or ()
     if len(fields) == 1:  # as a frame of one column
         array = array[fields[0]]
-    if array.ndim != 1:
-        raise DomainError(f"Column {shown(name)}: {array.ndim} dimensions; expected one.")
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(array)
         return Column(name, np.asarray(array.data), missing=mask, source=type_name(array.dtype))

@@ -350,7 +350,8 @@ def floats_of_objects(attribute: Attribute, values: Values, source: str) -> Valu
     """Convert objects to floats, missing ones to NaN."""
     listed = values.tolist()
     kinds = set(map(type, listed))
-    wrong = {kind for kind in kinds if issubclass(kind, str | bytes | bool | np.bool_)}
+    other = str | bytes | bool | np.bool_ | np.datetime64 | np.timedelta64
+    wrong = {kind for kind in kinds if issubclass(kind, other)}
     if not wrong:
         try:
             floats = np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)

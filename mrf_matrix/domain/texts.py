@@ -6,12 +6,12 @@ a category's own spelling is that category; a mark of missing values is a missin
 spelled as a number is that number. Numbers, in turn, mean the category that is spelled as they are.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import TypeVar
 
 import numpy as np
@@ -19,7 +19,12 @@ import numpy as np
 from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.checks import name_some, shown
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.attribute_parts import GroupOfCode, day_or_none
+from mrf_matrix.domain.attribute_parts import (
+    LARGEST_EDGE,
+    GroupOfCode,
+    day_or_none,
+    days_of_times,
+)
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.domain.errors import DomainError
 
@@ -88,8 +93,9 @@ def read_column(attribute: Attribute, column: Column) -> Column:
     if kind in "iuf":
         return _read_numbers(attribute, column)
     if kind == "M" and attribute.is_date:
-        return column
-    places, distinct = distinct_values(attribute, column.values.tolist())
+        return _with_missing(column, column.values, days_of_times(column.values), _days(attribute))
+    held = list(column.values) if kind in "mM" else column.values.tolist()  # times are no numbers
+    places, distinct = distinct_values(attribute, held)
     meaning = meanings(attribute, column.decimal)
     return replace(column, values=places, levels=tuple(map(meaning, distinct)))
 
@@ -114,18 +120,22 @@ def positions_of(values: Sequence[Key]) -> tuple[Longs, list[Key]]:
 
 
 def _read_numbers(attribute: Attribute, column: Column) -> Column:
-    """Return numbers as they are, marks missing; by their meanings where categories are text."""
+    """Return numbers as they are, marks missing; by their meanings where these are texts."""
     values = as_doubles(column.values)
-    if attribute.groups is not None or any(
-        isinstance(one, str) for one in listed_categories(attribute)
-    ):
+    known = listed_categories(attribute)
+    is_text = attribute.groups is not None or any(isinstance(one, str) for one in known)
+    if is_text or attribute.is_date:
         distinct, places = np.unique(values, return_inverse=True)
         levels = tuple(map(meanings(attribute), distinct.tolist()))
         return replace(column, values=places.ravel(), levels=levels)
-    marks = [one for one in map(number_of, attribute.missing_values) if one is not None]
+    return _with_missing(column, values, values, _marks(attribute)[1])
+
+
+def _with_missing(column: Column, values: Values, keys: Values, marks: Collection[float]) -> Column:
+    """Return a column of values, missing ones marked: those whose keys are marks."""
     if not marks:
         return replace(column, values=values)
-    marked = np.isin(values, np.array(marks, dtype=np.float64))
+    marked = np.isin(keys, np.array(list(marks), dtype=np.float64))
     missing = marked if column.missing is None else marked | column.missing
     return replace(column, values=values, missing=missing)
 
@@ -244,13 +254,26 @@ def _marks(attribute: Attribute) -> tuple[frozenset[str], frozenset[float]]:
     return MISSING_MARKS | texts, frozenset(one for one in numbers if one is not None)
 
 
+def _days(attribute: Attribute) -> frozenset[float]:
+    """Return the marks of missing values that are dates, as days since 1970."""
+    days = map(day_or_none, map(str, attribute.missing_values))
+    return frozenset(one for one in days if one is not None)
+
+
 def number_of(value: object) -> int | float | None:
-    """Return the number that a value is, or spells; None of booleans and of what is none."""
+    """Return the number that a value is, or spells; None of booleans and of what is none.
+
+    What no float holds is infinite, as its text is.
+    """
     if isinstance(value, str):
         return parsed_number(value)
+    if isinstance(value, int | Fraction) and not -LARGEST_EDGE <= value <= LARGEST_EDGE:
+        return inf if value > 0 else -inf
     if isinstance(value, Decimal | Fraction):
         value = nan if is_missing(value) else float(value)
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(
+        value, int | float | np.number
+    ):
         return None
     number = value.item() if isinstance(value, np.generic) else value
     if not isinstance(number, int | float) or isnan(number):
@@ -278,8 +301,18 @@ def _of_numbers(attribute: Attribute) -> Meaning:
 
 
 def _of_dates(attribute: Attribute) -> Meaning:
-    marks, _ = _marks(attribute)
-    return lambda value: None if isinstance(value, str) and value.strip() in marks else value
+    """Return what finds marks, as texts, numbers or days; of a number its digits: 20200131."""
+    (marks, numbers), days = _marks(attribute), _days(attribute)
+
+    def meaning(value: object) -> object:
+        number = number_of(value)
+        if number in numbers or (isinstance(value, str) and value.strip() in marks):
+            return None
+        written = value if number is None or isinstance(value, str) else str(number)
+        day = day_or_none(written)
+        return value if day is None else None if day in days else written
+
+    return meaning
 
 
 def _of_groups(attribute: Attribute) -> Meaning:
