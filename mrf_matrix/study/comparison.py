@@ -13,7 +13,7 @@ from mrf_matrix.base.display import Cells, Tabular, latex_table
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.error import direct_error, expected_error
 from mrf_matrix.forests import Forest
-from mrf_matrix.planning.kinds.levels import RULES, level_strategy
+from mrf_matrix.planning.kinds.levels import RULES, distinct_leaves, level_strategy
 from mrf_matrix.study.calibration import METRICS, SMALLER_IS_BETTER
 from mrf_matrix.study.methods import METHODS, Method
 from strategies import Strategy, select
@@ -76,8 +76,9 @@ def strategy_rows(
     (ε, δ) claim by Gaussian noise, or 0.
     """
     workload, norm = path_matrix(forest), selected.norm
+    leaves = distinct_leaves(forest)
     baselines: dict[str, Callable[[], Strategy]] = {
-        name: partial(select, workload, norm=norm, method=family)
+        name: partial(select, leaves, norm=norm, method=family)
         for name, family in FAMILIES.items()
         if family != selected.method  # it is a row already
     }

@@ -27,7 +27,7 @@ from mrf_matrix.planning.kinds.kind import Training
 from mrf_matrix.reconstruction.shrinkage import node_matrix
 from strategies import Strategy, evaluate
 from strategies.methods.weighted_rows import SharedWeights
-from strategies.operators import Norm, RowScaled
+from strategies.operators import Norm, Operator, RowScaled
 
 RULES = ("uniform", "geometric", "optimal")
 
@@ -59,9 +59,16 @@ def level_strategy(forest: Forest, norm: Norm, rule: str) -> Strategy:
     """
     weights = level_weights(forest, norm, rule)[forest.depth]
     matrix = RowScaled(weights[weights > 0], node_matrix(forest).take_rows(weights > 0))
-    distinct, _, times = path_matrix(forest).unique_rows()  # trees share paths: 8 of 9 on Car
-    leaves = RowScaled(np.sqrt(times), distinct)  # of the same loss
-    return replace(evaluate(leaves, matrix, norm), method=f"{rule} levels")
+    return replace(evaluate(distinct_leaves(forest), matrix, norm), method=f"{rule} levels")
+
+
+def distinct_leaves(forest: Forest) -> Operator:
+    """Return T with every path once, times the root of its number: of the same Gram and losses.
+
+    Trees share paths: of Car's 18 485, in 128 trees of depth 4, 2 196 are distinct.
+    """
+    distinct, _, times = path_matrix(forest).unique_rows()
+    return RowScaled(np.sqrt(times), distinct)
 
 
 @dataclass(frozen=True)
