@@ -1,19 +1,35 @@
 """The rival benchmark's own parts: calibration error, splits, codes, and a file that grows."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import rival_environments
 from rival_data import NAMES, load, split
 from rival_methods import DELTA, FOREIGN, OURS, design
-from rival_private import private_tables
+from rival_private import BEST_PURE, EBM, mean_over, private_tables
 from rival_runs import score
 from rival_scores import mean_of, read, summary, table
-from rival_tables import averages, comparison, defeats
+from rival_sets import BINARY
+from rival_tables import averages, comparison, defeats, majority, shown
 from test_rivals import check, study
 
 from mrf_matrix import Domain
 from mrf_matrix.study.calibration import METRICS
 
+RECORDS = Path(__file__).with_name("rivals.json")
+README = Path(__file__).resolve().parents[2] / "README.md"
+README_ROWS = {
+    "private forest": ("private forest",),
+    "posterior forest": ("posterior forest",),
+    "the best pure-DP rival of each set and ε, known afterwards": BEST_PURE,
+    "private naive Bayes": ("private naive Bayes",),
+    "diffprivlib's logistic regression": ("diffprivlib logistic regression",),
+    "diffprivlib's random forest": ("diffprivlib forest",),
+    "private forest at (ε, 10⁻⁶)": ("private forest, δ",),
+    "DP-EBM (interpret) at (ε, 10⁻⁶)": EBM,
+}
 FIGURES = dict.fromkeys(METRICS, 0.25) | {"auc": None}
 
 
@@ -164,3 +180,16 @@ def test_tables_of_the_private_forest_count_its_defeats():
     assert "| best pure-DP rival of each set and ε | .600 .715 .815 .900 .900 |" in told
     quiet = found | {"private forest": found["posterior forest"]}
     assert "N ε >= 20: 0 of 5 cells (none)" in private_tables({"tic_tac_toe": quiet})
+
+
+def test_the_means_on_readme_are_those_recorded():
+    kept = json.loads(RECORDS.read_text("utf-8"))
+    sets = {name: kept[name] for name in BINARY}
+    expected = {
+        row: shown(mean_over(sets, methods, "accuracy")) for row, methods in README_ROWS.items()
+    }
+    always = np.mean([majority(found) for found in sets.values()])
+    expected["majority class"] = shown([always] * 5)
+    table = README.read_text("utf-8").split("| ε | 0.1 | 0.5 | 1 | 2 | 4 |\n")[1].split("\n\n")[0]
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    assert {row: " ".join(cells) for row, *cells in rows[1:]} == expected
