@@ -350,7 +350,7 @@ def floats_of_objects(attribute: Attribute, values: Values, source: str) -> Valu
     """Convert objects to floats, missing ones to NaN."""
     listed = values.tolist()
     kinds = set(map(type, listed))
-    other = str | bytes | bool | np.bool_ | np.datetime64 | np.timedelta64
+    other = str | bytes | bool | np.bool_ | np.complexfloating | np.datetime64 | np.timedelta64
     wrong = {kind for kind in kinds if issubclass(kind, other)}
     if not wrong:
         try:

@@ -276,10 +276,10 @@ def number_of(value: object) -> int | float | None:
     ):
         return None
     number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.floating) and value.dtype.itemsize != 8:
+        number = float(str(value))  # the decimals that a short one prints as
     if not isinstance(number, int | float) or isnan(number):
         return None
-    if isinstance(value, np.floating) and value.dtype.itemsize < 8:
-        number = float(str(value))
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 

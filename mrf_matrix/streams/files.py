@@ -6,6 +6,7 @@ categories are looked up once for each distinct text of a part, not once a recor
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
@@ -255,10 +256,10 @@ def _arrow_column(
     import pyarrow
     from pyarrow import compute
 
-    try:
-        return Column(attribute.name, compute.cast(texts, pyarrow.float64()).to_numpy())
-    except pyarrow.ArrowInvalid:  # some are no numbers to Arrow: text by text then
-        pass
+    with suppress(pyarrow.ArrowInvalid):  # some are no numbers to Arrow: text by text then
+        cast = compute.cast(texts, pyarrow.float64()).to_numpy()
+        if not np.isnan(cast).any():  # Arrow reads "nan(3)" as one
+            return Column(attribute.name, cast)
     is_plain = compute.match_substring_regex(texts, PLAIN_NUMBER)
     known = compute.if_else(is_plain, texts, None)
     plain = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)

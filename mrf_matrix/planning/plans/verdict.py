@@ -165,7 +165,7 @@ def typical_count(plan: Plan) -> tuple[float, float]:
 
 def _counts(plan: Any) -> Iterator[tuple[float, float]]:
     """Yield noise and share of the records of a count of each table that a plan asks."""
-    usual = _usual_share(plan.domain)
+    usual, known = _usual_share(plan.domain), {}
     for step in plan.steps:
         if is_plan(step):
             yield from _counts(step)
@@ -175,9 +175,12 @@ def _counts(plan: Any) -> Iterator[tuple[float, float]]:
         elif isinstance(plan, PlannedErrors):
             yield from _codes_of_blocks(plan.parts[0], plan.domain)
         elif not _is_choice(step) and step.kind != "curvature":
-            made = step.mechanism(1)
-            noise = sqrt(made.law.variance) / (float(made.rounded.scale) * step.units)
-            yield noise, _row_share(made) if isinstance(step, StrategyStep) else usual
+            alike = step if isinstance(step, StrategyStep) else (step.kind, step.budget, step.units)
+            if alike not in known:  # of thousands of steps few differ
+                made = step.mechanism(1)
+                noise = sqrt(made.law.variance) / (float(made.rounded.scale) * step.units)
+                known[alike] = noise, _row_share(made) if alike is step else usual
+            yield known[alike]
 
 
 def _codes_of_blocks(part: Any, domain: Domain) -> Iterator[tuple[float, float]]:

@@ -4,6 +4,7 @@ It is planned again once a private choice has said how rare the rarer of two cla
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -133,14 +134,15 @@ class PrivatePlan(StepTable):
 
     @cached_property
     def steps(self) -> tuple[Any, ...]:
-        """Choices, and what follows; a forest that is known has the structure of seed 0."""
+        """Choices, and the forest or the share for it, also of one that its fit will refuse."""
         if self.announced is not None:
             return self.announced.steps
-        first = None if self.balance is None else self.balance
-        screening = None if first else self.screening
-        choices = (first,) if first else screening.steps if screening else ()
+        screening = self.screening if self.balance is None else None
+        first = () if self.balance is None else (self.balance,)
+        choices = first if screening is None else screening.steps
         if not choices:
-            return (forest_plan(self, None, 0),)
+            with suppress(ValueError, MemoryError):
+                return (self.forest,)
         return (*choices, what_follows(self, choices, self.screening))
 
     @property

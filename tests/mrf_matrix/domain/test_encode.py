@@ -287,6 +287,19 @@ def test_decimals_are_numbers() -> None:
         assert domain.encode(frame).tolist() == [[0], [1]]
 
 
+def test_a_number_is_itself_whatever_holds_it() -> None:
+    """Long floats in a list as in an array; of a complex number no part is dropped."""
+    texts = Domain([Attribute("a", categories=["1", "2.5"], unknown="other")])
+    numbers = Domain([Attribute("a", edges=[0, 2, 3])])
+    for domain in (texts, numbers):
+        values = np.array([1, 2.5], dtype=np.longdouble)
+        assert domain.encode({"a": list(values)}).tolist() == [[0], [1]]
+        assert domain.encode({"a": values}).tolist() == [[0], [1]]
+    for wrong in ([np.complex128(1 + 2j)], [1 + 0j], np.array([1 + 0j])):
+        with pytest.raises(DomainError):
+            numbers.encode({"a": wrong})
+
+
 def test_no_records_give_no_codes() -> None:
     empty = {"age": np.zeros(0), "sex": np.zeros(0, dtype="U1")}
     for records in (

@@ -30,7 +30,8 @@ from mrf_matrix.streams import count_dask
 from mrf_matrix.streams import files as csv_files
 
 TEXTS = ["0", "1", "2", "1.0", "2.00", "-3", "99", "99.0", "1e1", ".5", "7.", "inf", "nan", "NaN",
-         "NA", "", "?", ".", "null", "low", " low ", "high", "true", "TRUE", "False", "2020-01-02",
+         "nan(3)", "NA", "", "?", ".", "null", "low", " low ", "high", "true", "TRUE", "False",
+         "2020-01-02",
          "2020-01-02T03:00", "2020-01-01T23:30+02:00", "01", "NA12", "E10", "E14.9", "5more",
          "x y", "0.4", "0.7", "17 "]  # fmt: skip
 MARKS = st.lists(st.sampled_from([99, "99", ".", -3, "low", 0.5]), max_size=2, unique_by=str)
