@@ -1,5 +1,6 @@
 """Bad input ends a command with one line that says what to change, not with a traceback."""
 
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -108,37 +109,35 @@ IN_PYTHON = {
     "outside='open'": '"outside": "open"',
     "unknown='other'": '"unknown": "other"',
     "missing='category'": '"missing": "category"',
+    ", in file_format=FileFormat(...)": "",
     " in file_format=FileFormat(...)": "",
-    "separator=": "--separator ",
-    "decimal=": "--decimal ",
-    "encoding=": "--encoding ",
+    ", the other None": "",
+    ", or float('inf') for no noise": "",
+    "a Method of your own, or one of": "one of",
     "set_params(ledger=PrivacyLedger.open(path))": "--ledger FILE",
     "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
     "n_trees or max_depth": "--n-trees or --max-depth",
-    "n_records=N": "--n-records N",
-    "allow it with time_limit=": "allow it with --time-limit ",
-    "max_seconds=": "--max-seconds ",
-    "max_features=,": "--max-features,",
-    "max_features=": "--max-features ",
-    "n_ensembles=": "--n-ensembles ",
     "target_rms:": "--target-rms:",
-    "queries=": "--queries ",
-    "n_jobs=": "--n-jobs ",
     **{f"kind={word!r}": f"--kind {word}" for word in KINDS},
     "expected epsilon= (pure DP, Laplace noise) or rho= (zCDP": (
         "expected --epsilon (pure DP, Laplace noise) or --rho (zCDP"
     ),
     "Frames are matched by column name: rename the columns, or pass a NumPy array, matched by "
     "position.": "Columns are matched by name: rename them.",
-    "objective='error'": "--objective error",
     "domain='from_data'": "domain='from_data' in Python",
 }
 """Python's words in errors, and what the command line says for them."""
 
 
+ARGUMENT = re.compile(r"(?<![\w.(\"'-])([a-z][a-z_]*)=(?!'from_data')(?=([\w'\"-])?)")
+"""An argument of Python in a sentence, and not within a call."""
+
+AMOUNTS = ("epsilon", "rho", "delta")
+"""What is an option where a message begins with it, and else a budget."""
+
 LESS_MEMORY = (
-    'Group codes in the domain file ("groups"), leave attributes out, or give less of --n-trees '
-    "and --max-depth."
+    'Group codes in the domain file ("groups"), leave attributes out, or of trees give less of '
+    "--n-trees and --max-depth."
 )
 """What whoever meets the memory cap at the command line can do."""
 
@@ -150,7 +149,20 @@ def spoken(line: str) -> str:
     line = line.replace(REMEDY, LESS_MEMORY)
     for python, words in IN_PYTHON.items():
         line = line.replace(python, words)
-    return line
+    line = re.sub(r"^strict: ", "--strict: ", line)
+    return ARGUMENT.sub(_option, line)
+
+
+def _option(found: re.Match[str]) -> str:
+    """Return an argument of Python as the option of the command that has its name, if any."""
+    before = found.string[: found.start()]
+    if found[1] in AMOUNTS and not re.fullmatch(r"(\w+=\S+ and )?", before):
+        return found[0]  # of a ledger, say
+    name = "--" + found[1].replace("_", "-")
+    context = click.get_current_context(silent=True)
+    params = () if context is None else context.command.params
+    known = any(name in one.opts for one in params)
+    return name + " " * (found[2] is not None) if known else found[0]
 
 
 def is_ours(error: BaseException) -> bool:

@@ -252,10 +252,12 @@ def open_store(path: Path, budget: Total | None, neighboring: str | None) -> Fil
                 return FileStore(path, terms, fresh, account)
     terms, account, identity = read_file(path)
     if budget not in (None, terms.budget) or neighboring not in (None, terms.neighboring):
+        asked = [] if budget is None else [f"{budget!r}"]
+        asked += [] if neighboring is None else [f"{neighboring} neighbours"]
         raise BudgetError(
             f"{path} is a ledger of {terms.budget!r} under {terms.neighboring} neighbours; asked "
-            f"was {budget!r} under {neighboring}. A ledger keeps its terms: expected the same "
-            f"ones, none, or another file."
+            f"was {' under '.join(asked)}. A ledger keeps its terms: expected the same ones, none, "
+            f"or another file."
         )
     return FileStore(path, terms, identity, account)
 

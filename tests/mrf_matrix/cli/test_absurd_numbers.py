@@ -63,7 +63,7 @@ ABSURD = {
     "trees": (("--n-trees", 10**9), "--n-trees"),
     "features": (("--max-features", 10**9), "--max-features 1000000000: expected at most 6"),
     "target": (("--target-rms", "1e-300"), "--target-rms: expected"),
-    "budget": (("--epsilon", "1e-300"), "epsilon=1e-300: noise of scale above"),
+    "budget": (("--epsilon", "1e-300"), "--epsilon 1e-300: noise of scale above"),
 }
 
 
