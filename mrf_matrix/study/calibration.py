@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import log_loss, recall_score, roc_auc_score
+from scipy.stats import rankdata
 
 from mrf_matrix.base.arrays import AnyInts, Array, Codes, plain_array, plain_floats
 from mrf_matrix.base.checks import shown, whole_number
@@ -273,12 +273,11 @@ def all_metrics(
     >>> found["accuracy"], found["balanced_accuracy"], found["auc"], found["brier"]
     (0.75, 0.5, 0.5, 0.1875)
     """
-    present = np.unique(labels)
+    present, sizes = np.unique(labels, return_counts=True)
     found: dict[str, float | None] = dict.fromkeys(METRICS)
-    found["accuracy"] = float(np.mean(predicted == labels))
-    found["balanced_accuracy"] = float(
-        recall_score(labels, predicted, labels=present, average="macro")
-    )
+    right = predicted == labels
+    found["accuracy"] = float(np.mean(right))
+    found["balanced_accuracy"] = float(np.mean([right[labels == one].mean() for one in present]))
     if shares is None:
         return found
     k = shares.shape[1]
@@ -286,8 +285,19 @@ def all_metrics(
     found["brier"] = float(distances.mean()) / (2 if k == 2 else 1)
     found["calibration"] = expected_calibration_error(labels, shares)
     if k > 1:
-        found["log_loss"] = float(log_loss(labels, shares, labels=np.arange(k)))
+        least = np.finfo(np.float64).eps
+        own = np.clip(shares[np.arange(len(labels)), labels], least, 1 - least)
+        found["log_loss"] = float(-np.log(own).mean())
     if len(present) == k > 1:
-        scores = shares[:, 1] if k == 2 else shares
-        found["auc"] = float(roc_auc_score(labels, scores, multi_class="ovr"))
+        found["auc"] = float(_areas(labels, shares, sizes)[k == 2 :].mean())
     return found
+
+
+def _areas(labels: AnyInts, shares: Array, sizes: AnyInts) -> Array:
+    """Return each class's area under the ROC curve against the rest, (k,): Mann and Whitney's U.
+
+    `sizes`: records of each class. scikit-learn's curves took an eighth of a comparison's time.
+    """
+    ranks = rankdata(shares, axis=0)  # ties share their mean rank
+    own = np.array([ranks[labels == one, one].sum() for one in range(len(sizes))])
+    return np.asarray((own - sizes * (sizes + 1) / 2) / (sizes * (len(labels) - sizes)))

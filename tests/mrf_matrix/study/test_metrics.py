@@ -23,10 +23,13 @@ def study():
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("ties", [False, True])  # shares of 0 and 1 too
 @pytest.mark.parametrize("k", [2, 3])
-def test_figures_are_those_of_scikit_learn(k):
+def test_figures_are_those_of_scikit_learn(k, ties):
     rng = np.random.default_rng(k)
     truth, shares = rng.integers(0, k, 90), rng.dirichlet(np.ones(k), 90)
+    if ties:
+        shares = rng.multinomial(4, np.ones(k) / k, 90) / 4
     predicted = shares.argmax(axis=1)
     found = all_metrics(truth, predicted, shares)
     assert list(found) == list(METRICS)
