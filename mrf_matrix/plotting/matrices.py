@@ -38,6 +38,8 @@ MOST_WORDS = 24
 """Rows or cells that are told in words beside a picture."""
 MOST_NUMBERS = 8
 """Rows and columns of a matrix whose entries are written on it."""
+FAINT = 1e-9
+"""Of the largest entry: less is rounding, which has no sign."""
 MOST_PIXELS = 400
 """Rows and columns that are drawn one by one; of more, the largest entry of every block."""
 PANEL = (4.2, 3.8)  # inches
@@ -146,7 +148,7 @@ class MatrixDisplay:
 
     def _draw(self, place: "Axes", name: str, matrix: Array) -> None:
         (m, n), reach = matrix.shape, float(np.abs(matrix).max()) or 1.0
-        signs = bool((matrix < 0).any())
+        signs = bool((matrix < -FAINT * reach).any())
         image = place.imshow(
             _largest_of_blocks(matrix), cmap=DIVERGING if signs else UNSIGNED,
             vmin=-reach if signs else 0.0, vmax=reach, aspect="auto", interpolation="nearest",
