@@ -39,12 +39,14 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.federated import run_federation
 from mrf_matrix.forests import BlockTrees, Forest
-from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.mechanisms import ApproximateDP, Quorum, calibrate, count_cells
 from mrf_matrix.reports import model_report
 from mrf_matrix.streams import count_leaves
 from mrf_matrix.study import evaluate
 from strategies.operators import Identity, Kronecker
+
+ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
+"""What a forest is made of, beside its domain and its provenance."""
 
 INFINITE = float("inf")
 RNG = np.random.default_rng(0)

@@ -42,12 +42,14 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.forests import concatenate, take_trees
-from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.mechanisms import LeafCounts, count_cells
 from mrf_matrix.reconstruction import combine
 from mrf_matrix.reports import model_report
 from mrf_matrix.streams import count_leaves
 from mrf_matrix.study import evaluate
+
+ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
+"""What a forest is made of, beside its domain and its provenance."""
 
 X = np.array([[0, 0], [0, 1], [1, 2], [1, 0], [0, 2], [1, 1]] * 3)
 Y = np.array([0, 1, 1, 0, 0, 1, 1, 1, 0] * 2)

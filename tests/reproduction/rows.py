@@ -5,13 +5,13 @@ from dataclasses import dataclass
 LISTED = """\
 1 | 003 | domain, data matrix, Examples 1-3, Figure 1 | \
 domain/test_domain mechanisms/counts/test_counts
-2 | 003 | Definition 1, neighbours | mechanisms/budgets/test_neighboring
+2 | 003 | Definition 1, neighbours | mechanisms/budgets/test_budget
 3 | 003 | Definition 2, matrix mechanism | mechanisms/measurement/test_measure
 4 | 003 | Definition 3, error; Theorems 4, 6 | error/test_expected_error
 5 | 003 | OPT_p |
 6 | 003 | BuildTree | forests/sources/test_random_trees
 7 | 003 | T, Q, QTᵀ, QTᵀT; weight and hard voting | \
-compilation/test_path_matrix compilation/test_workloads voting/test_voting
+compilation/test_matrices voting/test_voting
 8 | 003 | Algorithm 1, Theorem 5 | estimators/training/test_matrix_forest mechanisms/test_privacy
 9 | 003 | Algorithm 2, Theorem 7 | \
 estimators/prediction/test_batch_prediction mechanisms/test_privacy
@@ -22,7 +22,7 @@ estimators/prediction/test_batch_prediction mechanisms/test_privacy
 14 | 003 | baseline: disjoint data | estimators/training/test_matrix_forest
 15 | 003 | Extra-Trees, M-RF without privacy | study/test_study
 16 | 003 | tuning without data | planning/plans/test_plan planning/search/test_tune
-17 | 003 | D never materialised, implicit matrices | compilation/test_path_matrix
+17 | 003 | D never materialised, implicit matrices | compilation/test_matrices
 18 | 003 | Figures 3a, 3b, 4 |
 19 | 003 | Figure 2, six data sets |
 20 | 003 | Table 1, seconds |
@@ -55,13 +55,13 @@ forests/growth/test_grow forests/growth/test_split_rules
 forests/sources/test_pure estimators/grown/test_pure_forest
 46 | 002 | simplified Breiman (Algorithm 1) | forests/learned/test_simplified_breiman
 47 | 002 | Theorems 1-4 | forests/theory/test_finite_sample
-48 | 002 | Lemmas 1, 2 | forests/theory/test_heights
+48 | 002 | Lemmas 1, 2 | forests/theory/test_cells
 49 | 002 | rates, best k | forests/theory/test_finite_sample
 50 | 002 | Lemma 3, tail of the diameter | forests/theory/test_cells
 51 | 002 | Lemma 4, error of one cell | forests/theory/test_cells
-52 | 002 | Biau's c* that Lemma 2 improves | forests/theory/test_heights
+52 | 002 | Biau's c* that Lemma 2 improves | forests/theory/test_cells
 53 | 002 | tie rule of the vote |
-54 | 004 | α-chunk split | federated/systems/test_chunks
+54 | 004 | α-chunk split | federated/systems/test_growing
 55 | 004 | grow | federated/systems/test_growing
 56 | 004 | adjust | federated/systems/test_growing
 57 | 004 | averaged class probabilities | estimators/grown/test_federated_forest
@@ -69,9 +69,9 @@ forests/sources/test_pure estimators/grown/test_pure_forest
 59 | 004 | centralised forest | estimators/grown/test_federated_forest
 60 | 004 | table |
 61 | 004 | future work: differential privacy, minimum of records a leaf | \
-federated/systems/test_private_growing
+federated/systems/test_growing
 62 | beyond | federated matrix mechanism by shares of noise | \
-mechanisms/test_shared_noise federated/test_runner
+mechanisms/noise/test_noise federated/test_runner
 63 | beyond | streams, cluster, counts that add | streams/test_count_stream streams/test_cluster
 64 | beyond | this report | tests/reproduction/test_reproduction
 """

@@ -49,7 +49,7 @@ def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
 
     Raises FieldError if it is of a kind that no file is read as.
     """
-    if KINDS.get(model.kind.name) is not model.kind:
+    if type(KINDS.get(model.kind.name)) is not type(model.kind):  # a copy's kind is a copy
         raise FieldError(
             f"kind {model.kind.name!r} is not one of mrf_matrix.kinds.registry, so that no file of "
             f"it would be read: expected pickle, or an entry there."

@@ -1,6 +1,10 @@
 """The domain as a value: sizes, decoding, selection, display."""
 
-from dataclasses import replace
+import copy
+import pickle
+import warnings
+from dataclasses import FrozenInstanceError, replace
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix.domain import Attribute, Domain, DomainError
+from mrf_matrix.domain import Attribute, Domain, DomainError, PrivacyLeakWarning
 
 RICH = Domain(
     [
@@ -145,3 +149,168 @@ def test_display() -> None:
     assert "about 1.0e5000 cells" in huge._repr_html_()
     assert "950 more" in Domain.from_sizes([2] * 1000)._repr_html_()
     assert "980 more" in repr(Domain.from_sizes([2] * 1000))
+
+
+# Read off records --------------------------------------------------------------------------------
+
+
+COLUMNS: dict[str, list[Any]] = {
+    "text": ["b", "a", None, "b"] * 10,
+    "flag": [True, False, True, True] * 10,
+    "few": [3, 1, 3, 1] * 10,
+    "many": [float(i) for i in range(40)],
+}
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_from_data_fits_its_records(make: Any) -> None:
+    records = make(COLUMNS)
+    with pytest.warns(PrivacyLeakWarning, match="nothing that uses it is differentially private"):
+        domain = Domain.from_data(records, ["n", "p"] * 20, max_bins=4)
+    assert domain.names == tuple(COLUMNS)
+    assert domain.sizes == (3, 2, 2, 4)
+    assert domain.attributes[2].labels == ("(-inf, 2.0)", "[2.0, inf)")
+    assert domain.attributes[0].labels == ("a", "b", "(missing)")
+    assert domain.classes == ("n", "p")
+    codes = domain.encode(records)
+    assert np.bincount(codes[:, 3]).tolist() == [10, 10, 10, 10]
+    later = {"text": ["a"], "flag": [True], "few": [99], "many": [-5.5]}
+    assert domain.encode(later).tolist() == [[0, 1, 1, 0]]
+
+
+def test_arrays_get_names() -> None:
+    with pytest.warns(PrivacyLeakWarning):
+        domain = Domain.from_data(np.arange(20.0).reshape(10, 2), max_bins=3)
+    assert domain.names == ("x0", "x1")
+    assert domain.target is None
+    with pytest.warns(PrivacyLeakWarning):
+        assert Domain.from_data([[1, "a"], [2, "b"]]).sizes == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "words"),
+    [
+        ({"a": [None, None]}, {}, "no values"),
+        ({"a": [str(i) for i in range(99)]}, {}, "more than max_categories=64 distinct"),
+        ({"a": [float("inf")]}, {}, "no finite values"),
+        ({"a": [1]}, {"max_bins": 0}, "max_bins=0"),
+        ({"a": [1]}, {"max_categories": True}, "max_categories=True"),
+        (np.zeros(3), {}, "1 dimensions; expected two"),
+    ],
+)
+def test_what_has_no_domain(records: Any, options: dict[str, Any], words: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        with pytest.raises(DomainError, match=words):
+            Domain.from_data(records, **options)
+
+
+def test_a_target_called_class_does_not_clash() -> None:
+    with pytest.warns(PrivacyLeakWarning):
+        domain = Domain.from_data({"class": [1, 2]}, [0, 1])
+    assert domain.target is not None
+    assert domain.target.name == "target"
+
+
+# Attributes --------------------------------------------------------------------------------------
+
+
+REFUSED_ATTRIBUTES = {
+    "no kind": ({}, "none of size, categories, edges"),
+    "two kinds": ({"size": 2, "categories": ["a", "b"]}, "size and categories"),
+    "size zero": ({"size": 0}, "positive integer"),
+    "size negative": ({"size": -3}, "positive integer"),
+    "size float": ({"size": 2.0}, "positive integer"),
+    "size bool": ({"size": True}, "positive integer"),
+    "size huge": ({"size": 2**31}, "coarser"),
+    "no categories": ({"categories": []}, "no categories"),
+    "a string": ({"categories": "ab"}, "expected a list"),
+    "not a list": ({"categories": 3}, "expected a list"),
+    "repeated": ({"categories": ["a", "b", "a"]}, r"'a' \(2 times\)"),
+    "repeated numbers": ({"categories": [1, 1.0]}, "repeated"),
+    "None": ({"categories": ["a", None]}, "missing='category'"),
+    "NaN": ({"categories": [1.0, nan]}, "missing='category'"),
+    "a tuple": ({"categories": [("a",)]}, "tuple"),
+    "a huge number": ({"categories": [2**60]}, "as strings"),
+    "a huge range": ({"categories": range(2**60, 2**60 + 3)}, "as strings"),
+    "one edge": ({"edges": [1]}, "at least 2"),
+    "no edge, open": ({"edges": [], "outside": "open"}, "at least 1"),
+    "falling edges": ({"edges": [1, 3, 2]}, "3, 2 are not increasing"),
+    "equal edges": ({"edges": [1, 1]}, "not increasing"),
+    "equal as floats": ({"edges": [2**53, 2**53 + 1]}, "not increasing"),
+    "infinite edge": ({"edges": [0, inf]}, "outside='open'"),
+    "NaN edge": ({"edges": [0, nan]}, "finite"),
+    "text edge": ({"edges": ["0", "1"]}, "finite number"),
+    "bool edge": ({"edges": [False, True]}, "finite number"),
+    "edges a string": ({"edges": "01"}, "expected a list"),
+    "open categories": ({"categories": ["a"], "outside": "open"}, "unknown='other'"),
+    "other bins": ({"edges": [0, 1], "unknown": "other"}, "outside='open'"),
+    "bad option": ({"size": 2, "missing": "drop"}, "missing='drop'"),
+    "label taken": ({"categories": ["(other)"], "unknown": "other"}, "rename"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_ATTRIBUTES)
+def test_bad_attributes_are_refused_by_name(case: str) -> None:
+    arguments, words = REFUSED_ATTRIBUTES[case]
+    with pytest.raises(DomainError, match=words) as caught:
+        Attribute("age", **arguments)
+    assert "age" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", None, 3, b"age"])
+def test_a_name_is_text(name: object) -> None:
+    with pytest.raises(DomainError, match="non-empty string"):
+        Attribute(name, size=2)  # type: ignore[arg-type]
+
+
+def test_sizes_and_labels() -> None:
+    plain = Attribute("a", size=3, missing="category")
+    assert (plain.size, plain.labels, plain.missing_code) == (4, (0, 1, 2, "(missing)"), 3)
+    text = Attribute("a", categories=["x", "y"], unknown="other", missing="category")
+    assert text.labels == ("x", "y", "(other)", "(missing)")
+    assert (text.other_code, text.missing_code, text.n_known) == (2, 3, 2)
+    bins = Attribute("a", edges=[0, 0.5, 2], outside="open")
+    assert bins.labels == ("(-inf, 0)", "[0, 0.5)", "[0.5, 2)", "[2, inf)")
+    assert bins.bins == ((-inf, 0), (0, 0.5), (0.5, 2), (2, inf))
+    assert Attribute("a", edges=[0, 1]).labels == ("[0, 1]",)
+    assert Attribute("a", edges=[1], outside="open").size == 2
+
+
+def test_a_large_size_costs_nothing() -> None:
+    assert Attribute("id", size=2**31 - 1).size == 2**31 - 1
+
+
+def test_numpy_scalars_become_python_ones() -> None:
+    attribute = Attribute("a", categories=np.array(["x", "y"]))
+    assert [type(value) for value in attribute.labels] == [str, str]
+    attribute = Attribute("a", categories=np.array([3, 1]), missing="category")
+    assert [type(value) for value in attribute.labels[:2]] == [int, int]
+    assert [type(edge) for edge in Attribute("a", edges=np.array([0, 1])).edges or ()] == [int, int]
+
+
+def test_booleans_differ_from_numbers() -> None:
+    assert Attribute("a", categories=[True, 1, "1"]).size == 3
+
+
+def test_attributes_are_values() -> None:
+    attribute = Attribute("a", categories=["x", "y"])
+    assert attribute == Attribute("a", categories=("x", "y"))
+    assert hash(attribute) == hash(Attribute("a", categories=("x", "y")))
+    assert replace(attribute, missing="category").size == 3
+    assert replace(Attribute("a", size=4), name="b") == Attribute("b", size=4)
+    assert pickle.loads(pickle.dumps(attribute)) == attribute == copy.deepcopy(attribute)
+    with pytest.raises(FrozenInstanceError):
+        attribute.name = "b"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        Attribute("a", size=3, missing="category"),
+        Attribute("a", categories=["x", 1, True], unknown="other"),
+        Attribute("a", edges=[0, 0.25, 1], outside="open"),
+    ],
+)
+def test_the_repr_makes_the_attribute(attribute: Attribute) -> None:
+    assert eval(repr(attribute), {"Attribute": Attribute}) == attribute

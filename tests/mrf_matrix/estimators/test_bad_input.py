@@ -88,7 +88,17 @@ PARAMETERS = {
     "forest": [3, "trees"],
     "allocation": ["x", ["matrix"]],
     "n_batches": [0, "1"],
-    "alpha": [0, "1"],
+    "splits": ["ternary"],
+    "n_blocks": [0, -1, 1.5, "many", True, None, 99],
+    "n_ensembles": [0, True],
+    "max_features": [0, 9],
+    "feature_subsets": ["sex", []],
+    "budget_shares": ["even", [1, 0]],
+    "structure_score": ["odd"],
+    "label_score": ["odd"],
+    "structure_share": [2],
+    "parts": ["half"],
+    "alpha": [0, "1", True, float("inf")],
 }
 
 

@@ -12,7 +12,6 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.streams import count_leaves, partial_counts
 from mrf_matrix.study import effect
@@ -88,7 +87,7 @@ def test_counts_and_batches_over_the_long_domain_give_the_same(case):
 def test_plan_and_report_name_what_is_coarser(case):
     X, y = people()
     model = forest(FINE, case)
-    said = f"Neighbouring codes of 'age', 'pay' are counted as one, in at most {MOST_BINS} bins."
+    said = "Neighbouring codes of 'age', 'pay' are counted as one, in at most 16 bins."
     assert said in str(model.plan())
     assert any(said in note for note in model.fit(X, y).privacy_report_.notes)
     assert model.plan_.coarser == ("age", "pay")

@@ -10,7 +10,7 @@ from mrf_matrix import Domain, MatrixForestClassifier, Provenance, RandomTrees
 from mrf_matrix.forests import LearnedStructureError
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
-from mrf_matrix.voting.voting import forest_votes, leaf_votes
+from mrf_matrix.voting import forest_votes, leaf_votes
 
 INFINITE = float("inf")
 DOMAIN = Domain.from_sizes([3, 2, 4, 2, 3], n_classes=3)

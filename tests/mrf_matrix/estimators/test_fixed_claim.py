@@ -18,9 +18,11 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
+    ModelFileError,
     PrivacyLedger,
     Provenance,
     PureDP,
+    ReleaseFileError,
     SubsampleAggregateClassifier,
     from_release,
     load_model,
@@ -45,8 +47,6 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
     SimplifiedBreimanForestClassifier,
 )
-from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.release.curator import Live
 from mrf_matrix.study import importance

@@ -9,12 +9,14 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger
-from mrf_matrix.estimators import LabelTreeClassifier
+from mrf_matrix import Attribute, Domain, PrivacyLeakWarning, PrivacyLedger, PrivateForestClassifier
+from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
+from mrf_matrix.forests.learned import label_tree
 from mrf_matrix.kinds import labels as kind
 from mrf_matrix.labels.plan import CONCENTRATIONS, COUNTED_FROM, DEEP, FLAT, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
+from mrf_matrix.planning.private.pooled_plan import CLEAR_OF_SEVERAL
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError
@@ -51,7 +53,7 @@ ANY_CODES = Domain(
 )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("domain", [DOMAIN, ANY_CODES], ids=["ordered", "mixed"])
 def test_without_noise_no_tree_is_right_on_more_records(domain, seed):
     generator = np.random.default_rng(seed)
@@ -71,16 +73,6 @@ def test_without_noise_no_tree_is_right_on_more_records(domain, seed):
     assert right[1] < best, "there are trees that are worse"
     assert set(model.tree_.cuts) <= set(model.plan_.cuts)
     assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
-
-
-def test_classes_keep_their_names_in_any_order():
-    domain = Domain.from_sizes(SIZES, n_classes=2)
-    named = Domain(domain.attributes, target=Attribute("y", categories=["yes", "no"]))
-    names = np.array(["no", "yes"])[Y]
-    model = LabelTreeClassifier(named, epsilon=INFINITE, random_state=0).fit(X, names)
-    plain = LabelTreeClassifier(DOMAIN, epsilon=INFINITE, random_state=0).fit(X, Y)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert (model.predict(X) == np.array(["no", "yes"])[plain.predict(X)]).all()
 
 
 @pytest.mark.parametrize(("epsilon", "depth"), [(0.19, FLAT), (0.21, DEEP)])
@@ -147,14 +139,6 @@ def test_what_is_lost_after_the_charge_is_said(what, epsilon, monkeypatch):
     assert not hasattr(model, "privacy_report_")
     with pytest.raises(NotFittedError):
         model.predict(X)
-
-
-@pytest.mark.parametrize(
-    "what", ["predict", "predict_proba", "vote_intervals", "predict_or_abstain"]
-)
-def test_nothing_is_said_before_a_fit(what):
-    with pytest.raises(NotFittedError):
-        getattr(tree(), what)(X)
 
 
 def test_plans_are_short_to_read():
@@ -280,11 +264,6 @@ def test_what_cannot_be_planned_is_refused_before_anything_is_spent(sizes, chang
     assert ledger.spent == 0
 
 
-def test_it_is_not_fitted_before_it_is():
-    with pytest.raises(NotFittedError):
-        tree().predict(X)
-
-
 @pytest.mark.parametrize("sizes", [(6,), (6, 1), (1, 1, 6)], ids=str)
 def test_one_attribute_that_can_be_cut_is_enough(sizes):
     x = np.stack([GENERATOR.integers(0, size, size=200) for size in sizes], axis=1)
@@ -377,3 +356,79 @@ def test_several_classes_are_named():
     model.fit(X, X[:, 0] + X[:, 3])
     assert model.plan_.n_cells == len(model.tree_.labels) == 32
     assert len(set(model.predict(X))) > 2
+
+
+# Trees in two rounds -----------------------------------------------------------------------------
+
+
+D, K, N = 11, 6, 900
+WIDE = Domain.from_sizes([4] * D, n_classes=K)
+WIDE_X = GENERATOR.integers(0, 4, (N, D))
+WIDE_Y = (WIDE_X[:, 0] + 2 * (WIDE_X[:, 1] > 1) + (WIDE_X[:, 2] > 2)) % K
+FIXED = {"n_records": N, "noise": "research", "noise_state": 0, "random_state": 0}
+
+
+def grown(**changes):
+    return LabelTreeClassifier(WIDE, **FIXED | {"epsilon": 1} | changes).fit(WIDE_X, WIDE_Y)
+
+
+def pooled(**changes):
+    return PooledForestClassifier(WIDE, **FIXED | {"epsilon": 2} | changes).fit(WIDE_X, WIDE_Y)
+
+
+def test_it_knows_more_classes_than_a_first_round_has_cells_for():
+    model = grown()
+    assert [one.depth for one in model.plan_.rounds] == [3, 2]
+    assert model.score(WIDE_X, WIDE_Y) > 0.75
+    flat = grown(epsilon=0.04)
+    assert [one.depth for one in flat.plan_.rounds] == [3]
+    assert flat.score(WIDE_X, WIDE_Y) < model.score(WIDE_X, WIDE_Y) - 0.1
+    few = Domain.from_sizes([4] * 7, n_classes=K)
+    deepest = LabelTreeClassifier(few, **FIXED | {"epsilon": 0.4}).fit(WIDE_X[:, :7], WIDE_Y)
+    assert [one.depth for one in deepest.plan_.rounds] == [4]
+    assert deepest.score(WIDE_X[:, :7], WIDE_Y) > flat.score(WIDE_X, WIDE_Y)
+
+
+@pytest.mark.parametrize("made", [grown, pooled])
+def test_what_a_tree_without_a_table_adds_is_told_all_the_same(made, monkeypatch):
+    model = made()
+    names = [name for name in importance(model) if isinstance(name, tuple)]
+    monkeypatch.setattr(label_tree, "MOST_PLACES", 0)
+    other = made()
+    assert other.tree_.table is None
+    assert set(importance(other)) == set(importance(model))
+    assert np.array_equal(other.predict_proba(WIDE_X), model.predict_proba(WIDE_X))
+    (known, expected), (told, found) = explained(model, WIDE_X), explained(other, WIDE_X)
+    assert told == known
+    assert_allclose(found, expected, atol=1e-9)
+    deepest = max(names, key=len)
+    for asked in (deepest[:2], deepest[-1:], deepest):
+        assert_allclose(effect(other, asked).log_odds, effect(model, asked).log_odds, atol=1e-9)
+    # without a table shares are those of cells; codes that no record can have do not count twice
+    assert importance(other)[deepest] == pytest.approx(importance(model)[deepest], rel=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_pools_of_several_classes_share_by_their_own_signal():
+    model = pooled(n_records=2000)
+    tree, tables = (one.budget.exact for one in model.plan_.steps)
+    assert 2 * CLEAR_OF_SEVERAL == 2 * 2000
+    assert tree == tables == 1
+    more = PooledForestClassifier(WIDE, epsilon=2, n_records=5000).plan()
+    assert more.tree.spent.exact == pytest.approx(2 * CLEAR_OF_SEVERAL / 10_000)
+    read_off = PooledForestClassifier("from_data", **FIXED | {"epsilon": 2, "n_records": 2000})
+    with pytest.warns(PrivacyLeakWarning):
+        read_off.fit(WIDE_X, WIDE_Y)
+    assert read_off.plan_.tree.spent.exact == 1
+
+
+@pytest.mark.parametrize(
+    ("n_records", "epsilon", "name"), [(N, 1, "tree of labels"), (N, 1.8, "tree beside tables")]
+)
+def test_the_private_forest_takes_them(n_records, epsilon, name):
+    model = PrivateForestClassifier(
+        WIDE, n_records=n_records, epsilon=epsilon, noise="exact", random_state=0
+    )
+    assert model.plan().name == name
+    assert model.fit(WIDE_X, WIDE_Y).score(WIDE_X, WIDE_Y) > 0.6
+    assert model.privacy_report_.statement.startswith("Private release")

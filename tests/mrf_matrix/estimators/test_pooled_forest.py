@@ -1,13 +1,12 @@
 """The pooled forest: conventions, what both parts share and claim together, and what it says."""
 
-import pickle
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Attribute, Domain, PrivacyLedger, privacy_ledger
@@ -26,6 +25,7 @@ from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.planning.private import pooled_plan
 from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_TABLES
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
@@ -103,16 +103,6 @@ def test_what_is_shared_is_the_budget_of_the_claim():
         pooled(rho=0.1, delta=1e-6).plan()
 
 
-def test_without_noise_neither_part_has_any():
-    model = pooled(epsilon=INFINITE).fit(X, Y)
-    assert model.plan_.tree.budget.is_infinite
-    assert model.plan_.tables.budget.is_infinite
-    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
-    assert model.privacy_report_.noise == "none"
-    again = pooled(epsilon=INFINITE).fit(X, Y)
-    assert_array_equal(model.predict_proba(X), again.predict_proba(X))
-
-
 def test_the_parts_charge_nothing_themselves(monkeypatch):
     charged = []
     monkeypatch.setattr(Bill, "charge", lambda bill: charged.append((bill.what, bill.budget)))
@@ -121,51 +111,7 @@ def test_the_parts_charge_nothing_themselves(monkeypatch):
     assert charged == [("PooledForestClassifier.fit", PureDP(1))]
 
 
-def test_the_ledger_of_the_process_pays_once():
-    with privacy_ledger(epsilon=1) as ledger:
-        pooled().fit(X, Y)
-    assert ledger.spent == 1
-    assert len(ledger.charges) == 1
-
-
 # Refusals ------------------------------------------------------------------------------------
-
-REFUSED = [
-    ({"epsilon": 0}, "epsilon"),
-    ({"epsilon": 1e9}, "too large"),
-    ({"rho": 1}, "expected exactly one"),
-    ({"delta": 2}, "delta"),
-    ({"n_records": 0.5}, "n_records"),
-    ({"neighboring": "any"}, "neighboring"),
-    ({"random_state": -1}, "random_state"),
-    ({"noise": "loud"}, "noise"),
-    ({"noise_state": 3}, "never seedable"),
-    ({"domain": None}, "domain"),
-    ({"domain": "/nowhere/domain.json"}, "nowhere"),
-    ({"domain": Domain.from_sizes([1] * 5, n_classes=2)}, "no attribute that can be cut"),
-    ({"domain": Domain.from_sizes([2] * 5, n_classes=2)}, "not in the categories"),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=str)
-def test_what_is_refused_costs_nothing(changes, message):
-    ledger = PrivacyLedger(epsilon=10**10)
-    parameters = {"epsilon": 1, "n_records": N, "random_state": 0, "domain": DOMAIN} | changes
-    model = PooledForestClassifier(**parameters, ledger=ledger)
-    records = (X, Y) if "categories" in message else (np.zeros_like(X), np.zeros_like(Y))
-    with pytest.raises((ValueError, TypeError, OSError), match=message):
-        model.fit(*records)
-    assert not ledger.charges
-    assert not hasattr(model, "tree_")
-
-
-def test_a_ledger_that_cannot_pay_refuses_before_records_are_read():
-    ledger = PrivacyLedger(epsilon=Fraction(99, 100))
-    with pytest.raises(BudgetError):
-        pooled(ledger=ledger).fit(None, None)
-    with pytest.raises(TypeError, match="PrivacyLedger"):
-        pooled(ledger=1).fit(None, None)
-    assert not ledger.charges
 
 
 BEFORE = {
@@ -304,21 +250,6 @@ def test_research_noise_is_reproducible_and_each_part_has_its_own():
     assert not np.array_equal(tables.release_.answers, answers(one)), "its noise is not drawn anew"
 
 
-def test_research_noise_follows_an_integer_random_state():
-    one, two = (research(noise_state=None).fit(X, Y) for _ in range(2))
-    assert_array_equal(answers(one), answers(two))
-
-
-def test_exact_noise_is_never_seeded():
-    with pytest.raises(ValueError, match="never seedable"):
-        pooled(noise_state=0).fit(X, Y)
-    one, two = pooled().fit(X, Y), pooled().fit(X, Y)
-    assert one.plan_.tree == two.plan_.tree
-    assert not np.array_equal(answers(one), answers(two))
-    assert not np.array_equal(one.tree_.counts, two.tree_.counts)
-    assert {one.transcript_.noise, one.privacy_report_.noise} == {"exact"}
-
-
 # What is claimed -----------------------------------------------------------------------------
 
 
@@ -354,17 +285,6 @@ def test_its_page_says_what_measured_it():
     page = pooled().fit(X, Y).report_
     assert "PooledForestClassifier" in page.title
     assert "measured by" in str(page)
-
-
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-def test_a_domain_read_off_the_records_is_never_claimed():
-    model = PooledForestClassifier("from_data", n_records=N, random_state=0)
-    report = model.fit(X.astype(float), Y).privacy_report_
-    assert report.statement.startswith("NOT A PRIVATE RELEASE")
-    assert report.budget == "PureDP(epsilon=1)"
-    assert model.predict(X.astype(float)).shape == (N,)
-    with pytest.raises(ValueError, match="no charge would be true"):
-        model.set_params(ledger=PrivacyLedger(epsilon=1)).fit(X.astype(float), Y)
 
 
 # What it is ----------------------------------------------------------------------------------
@@ -412,26 +332,6 @@ def test_counts_and_streams_release_what_records_do():
         research(wide).fit_stream([(codes, Y)]).predict_proba(codes),
     ]
     assert_array_equal(*shares)
-
-
-def test_no_record_is_stored_and_copies_are_copies():
-    model = pooled().fit(X, Y)
-    assert set(vars(model)) - set(model.get_params()) == {
-        "n_features_in_",
-        "model_",
-    }
-    stored = pickle.dumps(model)
-    again = pickle.loads(stored)
-    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.privacy_report_ == model.privacy_report_
-    more = np.repeat(X, 20, axis=0), np.repeat(Y, 20)
-    assert abs(len(pickle.dumps(pooled().fit(*more))) - len(stored)) < 4000
-    unfitted = clone(model)
-    assert unfitted.get_params() == model.get_params()
-    assert not hasattr(unfitted, "tree_")
-    assert not hasattr(unfitted, "model_")
-    with pytest.raises(NotFittedError):
-        unfitted.predict(X)
 
 
 # What it says --------------------------------------------------------------------------------
@@ -495,22 +395,6 @@ def test_the_tree_is_drawn_once_it_is_there():
     assert "├──" in model.export_text()
 
 
-@pytest.mark.parametrize("epsilon", [INFINITE, 1])
-def test_classes_keep_their_names_in_any_order(epsilon):
-    """Codes of the domain's classes are not their places in `classes_`."""
-    named = Domain(DOMAIN.attributes, target=Attribute("y", categories=["yes", "no", "maybe"]))
-    names = np.array(["maybe", "no", "yes"])
-    three = np.where(X[:, 2] == 3, 2, Y)
-    model = PooledForestClassifier(named, epsilon=epsilon, n_records=N, random_state=0)
-    model.fit(X, names[three])
-    assert model.classes_.tolist() == names.tolist()
-    assert np.mean(model.predict(X) == names[three]) > 0.7
-    if epsilon == INFINITE:
-        plain = Domain.from_sizes(SIZES, n_classes=3)
-        same = PooledForestClassifier(plain, epsilon=epsilon, n_records=N, random_state=0)
-        assert_allclose(same.fit(X, three).predict_proba(X), model.predict_proba(X), rtol=1e-6)
-
-
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 100, INFINITE])
 @pytest.mark.parametrize(("sizes", "k"), [((6,), 2), ((2, 1, 3), 2), ((4, 3, 2), 5)])
 def test_every_budget_gives_probabilities(sizes, k, epsilon):
@@ -535,3 +419,46 @@ def test_a_domain_that_suits_no_labels_is_refused_before_records_are_read(kind):
     model = kind(domain, epsilon=1, n_records=100)
     with pytest.raises(ValueError, match="no attribute that can be cut"):
         model.fit_stream(batches())
+
+
+# A cell that holds one class ---------------------------------------------------------------------
+
+
+OF_PURE = (4, 3, 5, 2)
+DRAWN = np.random.default_rng(0)
+PURE_X = DRAWN.integers(0, OF_PURE, size=(400, 4))
+MIXED = PURE_X[:, 3] == 0
+PURE_Y = ((PURE_X[:, 0] > 1) ^ (DRAWN.random(400) < np.where(MIXED, 0.45, 0.0))).astype(int)
+
+
+def fitted():
+    return PooledForestClassifier(
+        Domain.from_sizes(OF_PURE, n_classes=2), epsilon=1, n_records=400, random_state=0,
+        noise="research", noise_state=0,
+    ).fit(PURE_X, PURE_Y)  # fmt: skip
+
+
+def variances_of_both(model):
+    """Return the variance of each record's log odds, of draws below and above alike."""
+    posterior, classes = model.posterior_, np.zeros(len(PURE_X), dtype=np.int64)
+    evidence = posterior.tree.evidence
+    of_tree = np.array([evidence[v].deviation(0, 1) for v in posterior.tree.cells_at(PURE_X)]) ** 2
+    return WEIGHTS_BESIDE_TABLES[0] ** 2 * (
+        of_tree + posterior.tables.margin_variances(PURE_X, classes, 1 - classes)
+    )
+
+
+def test_a_pure_cell_of_a_tree_is_answered_where_tables_agree():
+    model = fitted()
+    given = ~model.predict_or_abstain(PURE_X).mask
+    parts = model.posterior_.tree, model.posterior_.tables
+    of_tree, of_tables = (one.probabilities(PURE_X).argmax(axis=1) for one in parts)
+    agreed = ~MIXED & (of_tree == of_tables)
+    assert agreed.mean() > 0.3
+    assert given[agreed].mean() > 0.9
+    assert (model.predict(PURE_X) == PURE_Y)[given & ~MIXED].mean() > 0.975
+    margins, below, above = model.vote_intervals(PURE_X)
+    assert (above > 1.5 * below)[agreed].mean() > 0.5, "far above, hardly below"
+    # the negative control: as wide below as above, most of the same labels are withheld
+    alike = norm.ppf(0.975) * np.sqrt(variances_of_both(model))
+    assert (margins > alike)[agreed].mean() < 0.2

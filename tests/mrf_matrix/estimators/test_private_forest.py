@@ -1,13 +1,19 @@
 """The private forest: it takes what it plans, claims what it spends, and says why."""
 
-from fractions import Fraction
+import json
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier
 
-from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
+from mrf_matrix import (
+    Domain,
+    ModelFileError,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    load_model,
+    save_model,
+)
 from mrf_matrix.base.workers import listening
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
@@ -16,7 +22,6 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.estimators.shared import given_data
-from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.kinds.private import Private
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan
@@ -101,15 +106,6 @@ def test_the_plan_is_public_and_kept(fitted):
     assert again.rule.worth in str(again)
 
 
-def test_what_is_claimed_is_what_is_spent(fitted):
-    _, model, _, _ = fitted
-    report = model.privacy_report_
-    spent = sum(Fraction(one.budget.split("=")[1][:-1]) for one in report.measurements)
-    assert spent == Fraction(str(model.epsilon))
-    assert report.budget == repr(PureDP(model.epsilon))
-    assert report.statement.startswith("Private release")
-
-
 def test_files_hold_the_whole_and_predict_the_same(fitted, tmp_path):
     _, model, codes, _ = fitted
     save_model(model, tmp_path / "one.mrf")
@@ -121,18 +117,6 @@ def test_files_hold_the_whole_and_predict_the_same(fitted, tmp_path):
     assert (tmp_path / "two.mrf").read_bytes() == (tmp_path / "one.mrf").read_bytes()
     with pytest.raises(TypeError, match="PrivateForestClassifier"):
         loaded.fit(codes)
-
-
-def test_labels_are_withheld_where_noise_may_have_chosen(fitted):
-    _, model, codes, _ = fitted
-    kept = model.predict_or_abstain(codes, 0.9)
-    shown = ~np.ma.getmaskarray(kept)
-    np.testing.assert_array_equal(kept[shown], model.predict(codes)[shown])
-    wider = model.predict_or_abstain(codes, 0.999)
-    assert np.ma.getmaskarray(wider)[~shown].all()
-    margins, below, above = model.vote_intervals(codes)
-    assert margins.min() >= 0
-    assert min(below.min(), above.min()) > 0
 
 
 def test_a_file_may_not_hide_a_choice(tmp_path, monkeypatch):
@@ -174,7 +158,9 @@ def test_residuals_are_planned_for_what_the_choice_left():
     assert steps.even_records == plan.even_records <= n
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["residual forest", "tree beside residuals", "tree of labels, sixteen cells"]
+)
 def test_counts_and_batches_say_what_records_say(kind):
     n, d, k, epsilon = KINDS[kind]
     codes, labels = records(n, d, k)
@@ -184,24 +170,6 @@ def test_counts_and_batches_say_what_records_say(kind):
     np.testing.assert_array_equal(model.fit_stream(halves).predict_proba(codes), shares)
     counts = partial_counts(codes, labels, model.domain)
     np.testing.assert_array_equal(model.fit_counts(counts).predict_proba(codes), shares)
-
-
-def test_the_ledger_pays_once_for_the_whole(fitted):
-    _, model, codes, labels = fitted
-    ledger = model.ledger
-    assert ledger.spent == Fraction(str(model.epsilon))
-    with pytest.raises(BudgetError):
-        PrivateForestClassifier(**model.get_params()).fit(codes, labels)
-    assert len(ledger.charges) == 1
-
-
-def test_bad_records_cost_nothing():
-    ledger = PrivacyLedger(epsilon=1)
-    for d, n in ((3, 400), (20, 2000)):
-        model = PrivateForestClassifier(domain_of(d), epsilon=1, n_records=n, ledger=ledger)
-        with pytest.raises(ValueError, match=r"."):
-            model.fit(np.full((4, d), 9), np.zeros(4, dtype=int))
-    assert len(ledger.charges) == 0
 
 
 def test_delta_takes_the_better_noise_and_says_what_it_implies():
@@ -256,17 +224,6 @@ def test_under_delta_several_classes_may_have_residuals(tmp_path):
     np.testing.assert_array_equal(loaded.vote_intervals(codes), model.vote_intervals(codes))
 
 
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_domain_read_off_the_records_is_never_claimed(kind):
-    n, d, k, epsilon = KINDS[kind]
-    codes, labels = records(n, d, k)
-    model = PrivateForestClassifier("from_data", epsilon=epsilon, n_records=n, random_state=0)
-    report = model.fit(codes, labels).privacy_report_
-    assert report.statement.startswith("NOT A PRIVATE RELEASE")
-    assert model.predict_or_abstain(codes).shape == (n,)
-
-
 def test_residuals_need_a_public_number_and_under_pure_dp_two_classes():
     for n, k in ((None, 2), (10**6, 3)):
         plan = private_plan(domain_of(6, k), [PureDP(1)], n_records=n)
@@ -277,16 +234,6 @@ def test_one_table_of_everything_is_left_alone():
     plan = private_plan(domain_of(3), [PureDP(4)], n_records=5000)
     assert plan.name == "posterior forest"
     assert "one table would hold all" in plan.reason
-
-
-@pytest.mark.parametrize("n", [100, 400])
-def test_nothing_is_known_before_fit(n):
-    model = research(domain_of(4), n)
-    assert (model.plan().measured == "labels") == (n == 100)
-    for ask in (model.predict, model.vote_intervals, model.predict_or_abstain):
-        with pytest.raises(NotFittedError):
-            ask(np.zeros((1, 4), dtype=int))
-    assert "by row" in str(model.plan())
 
 
 @pytest.mark.parametrize(
@@ -372,16 +319,6 @@ def test_domains_of_too_many_cells_are_not_screened_from_a_stream():
     assert model.plan_.name == "posterior forest"
 
 
-@pytest.mark.parametrize("n_records", [40, 400, None])
-def test_the_ledger_names_the_forest_that_was_fitted(n_records):
-    ledger = PrivacyLedger(epsilon=1)
-    rng = np.random.default_rng(0)
-    codes, labels = rng.integers(0, 3, (40, 5)), rng.integers(0, 2, 40)
-    domain = Domain.from_sizes([3] * 5, n_classes=2)
-    PrivateForestClassifier(domain, n_records=n_records, ledger=ledger).fit(codes, labels)
-    assert [one.what for one in ledger.charges] == ["PrivateForestClassifier.fit"]
-
-
 @pytest.mark.parametrize(
     ("kind", "single"),
     [
@@ -410,3 +347,63 @@ def test_a_kind_that_is_named_is_fitted_as_its_own_class_does(kind, single):
 def test_a_kind_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="kind='tree': expected one of 'auto', 'tables'"):
         PrivateForestClassifier(domain_of(4), kind="tree").plan()
+
+
+# What it would spend -----------------------------------------------------------------------------
+
+
+CASES = {  # sizes, k, n, what is claimed: every kind, with the choices around it
+    "table": ([3] * 6, 2, 432, {"epsilon": 0.9}),
+    "tables": ([4] * 6, 4, 1728, {"epsilon": 1}),
+    "tables, n unknown": ([4] * 6, 4, None, {"epsilon": 1}),
+    "trusted tables": ([4] * 7, 4, 400_000, {"epsilon": 0.5, "delta": 1e-6}),
+    "residuals": ([4] * 10, 2, 100_000, {"epsilon": 1}),
+    "Gaussian residuals": ([5] * 8, 2, 20_000, {"epsilon": 1, "delta": 1e-6}),
+    "labels": ([4] * 12, 2, 200, {"epsilon": 0.5}),
+    "pool": ([4] * 16, 2, 2000, {"rho": 0.03}),
+    "additive pool": ([4] * 20, 2, 8000, {"epsilon": 0.5, "neighboring": "add_remove"}),
+    "screening": ([4] * 12, 2, 4000, {"epsilon": 0.01}),
+    "gated screening": ([4] * 40, 2, 20_000, {"epsilon": 1, "neighboring": "replace_one"}),
+    "no noise": ([3] * 4, 2, 100, {"epsilon": float("inf")}),
+}
+
+
+def unfitted(case, **changes):
+    sizes, k, n, claim = CASES[case]
+    public = Domain.from_sizes(sizes, n_classes=k)
+    return PrivateForestClassifier(public, n_records=n, random_state=0, **claim, **changes)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_steps_add_up_to_the_whole_budget(case):
+    plan = unfitted(case).plan()
+    steps = plan.announced_steps
+    if case != "no noise":
+        assert sum(one.budget.exact for one in steps) == plan.budget.exact
+        assert sum(one.share(plan.budget) for one in steps) == pytest.approx(1)
+    if plan.balance is not None:
+        assert steps[0].measured == plan.balance.measured
+    record = [one.to_dict(plan.budget) for one in steps]
+    assert json.loads(json.dumps(record)) == record
+    assert plan.to_dict()["rule"]["worth"] == plan.rule.worth
+
+
+@pytest.mark.parametrize(
+    "case", ["table", "tables", "residuals", "labels", "pool", "additive pool"]
+)
+def test_a_fit_of_even_classes_takes_the_announced_steps(case):
+    model = unfitted(case, noise="research", noise_state=0)
+    rng = np.random.default_rng(0)
+    n = model.n_records
+    codes = np.stack([rng.integers(0, size, n) for size in model.domain.sizes], axis=1)
+    labels = rng.permutation(np.arange(n) % model.domain.n_classes)
+    steps = model.plan().announced_steps
+    made = model.fit(codes, labels).privacy_report_.measurements
+    assert [one.measured for one in made] == [one.measured for one in steps]
+    assert [one.budget for one in made] == [repr(one.budget) for one in steps]
+    assert [one.sensitivity for one in made] == pytest.approx([one.sensitivity for one in steps])
+
+
+def test_without_a_domain_it_is_refused():
+    with pytest.raises(ValueError, match="domain"):
+        PrivateForestClassifier(epsilon=1).plan()

@@ -190,26 +190,6 @@ def test_a_long_or_shy_parameter_is_never_echoed(name):
             assert len(text) < 2000, (parameter, text[:200])
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if "Forest" in name or "A" in name])
-def test_research_noise_repeats_with_the_seed_of_the_structure(name):
-    if "noise_state" not in inspect.signature(getattr(estimators, name)).parameters:
-        return
-    settings = {"domain": DOMAIN, "noise": "research", "epsilon": 0.1}
-    shares = [made(name, **settings).fit(X, Y).predict_proba(X[:40]) for _ in range(2)]
-    assert (shares[0] == shares[1]).all()
-    if name == "MatrixForestClassifier":  # the noise has a stream of its own
-        leaves = [
-            made(name, **settings, noise_state=state).fit(X, Y).leaf_values_
-            for state in (None, 0, np.random.default_rng(1))
-        ]
-        assert not (leaves[0] == leaves[1]).all()
-        assert not (leaves[0] == leaves[2]).all()
-
-
-def test_the_table_holds_classifiers():
-    assert len(CLASSIFIERS) >= 9
-
-
 RHO = [
     name for name in CLASSIFIERS if "rho" in inspect.signature(getattr(estimators, name)).parameters
 ]

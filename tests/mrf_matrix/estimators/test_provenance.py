@@ -43,7 +43,6 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.forests import Forest, concatenate, from_sklearn, take_trees
-from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.mechanisms import (
     DiscreteLaplace,
     Release,
@@ -56,6 +55,9 @@ from mrf_matrix.reconstruction import combine
 from mrf_matrix.reports import model_report
 from mrf_matrix.streams import count_leaves
 from strategies.operators import Identity
+
+ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
+"""What a forest is made of, beside its domain and its provenance."""
 
 RNG = np.random.default_rng(0)
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)

@@ -1,12 +1,8 @@
 """A pooled forest whose tables are of residuals: what both parts share, take and keep."""
 
-import pickle
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 
 from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, privacy_ledger
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
@@ -19,7 +15,6 @@ from mrf_matrix.posterior.pooled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning
-from mrf_matrix.streams import partial_counts
 from mrf_matrix.study import effect, explained, importance
 
 SIZES = (3, 2, 4, 2, 3)
@@ -30,7 +25,6 @@ X = GENERATOR.integers(0, SIZES, size=(N, 5))
 Y = (GENERATOR.random(N) < np.where(X[:, 0] + X[:, 1] > 1, 0.8, 0.3)).astype(int)
 BUDGETS = [
     {},
-    {"epsilon": Fraction(1, 3)},
     {"epsilon": 8},  # the tree has less than half
     {"rho": 0.5},
     {"epsilon": 2, "delta": 1e-6},
@@ -108,40 +102,6 @@ def test_it_learns_and_explains_itself():
     assert "residuals" in str(model.report_)
 
 
-def test_counts_and_streams_are_read_as_records():
-    by_records = research(epsilon=6).fit(X, Y)
-    counted = research(epsilon=6).fit_counts(partial_counts(X, Y, DOMAIN))
-    streamed = research(epsilon=6).fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
-    for other in (counted, streamed):
-        assert_array_equal(other.predict_proba(X), by_records.predict_proba(X))
-        assert other.privacy_report_.rows == by_records.privacy_report_.rows
-
-
-def test_copies_predict_the_same_and_hold_no_record():
-    model = pooled().fit(X, Y)
-    again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    more = np.repeat(X, 20, axis=0), np.repeat(Y, 20)
-    larger = len(pickle.dumps(pooled().fit(*more)))
-    assert abs(larger - len(pickle.dumps(model))) < 8000
-    assert clone(model).get_params() == model.get_params()
-
-
-REFUSED = [
-    ({"beside": "residual"}, "beside='residual': expected one of 'tables', 'additive'"),
-    ({"beside": None}, "beside=None"),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=str)
-def test_what_is_refused_costs_nothing_and_reads_nothing(changes, message):
-    ledger = PrivacyLedger(epsilon=10**10)
-    model = pooled(**{"epsilon": 1, "ledger": ledger} | changes)
-    with pytest.raises(ValueError, match=message):
-        model.fit(None, None)
-    assert not ledger.charges
-
-
 LOST = {
     "the draw": (labels, "draw_tree", 0, False),
     "after the tree": (learning, "_started", 2, True),
@@ -199,16 +159,6 @@ def test_the_private_forest_takes_it_and_says_why():
     streamed = PrivateForestClassifier(WIDE, noise_state=0, **common)
     streamed.fit_stream([(CODES, CLASSES)])
     assert_array_equal(streamed.predict(CODES), model.predict(CODES))
-
-
-@pytest.mark.parametrize("beside", ["tables", "additive"])
-def test_a_ledger_of_its_own_pays_for_both_parts(beside):
-    """One around it, which could not, is not asked."""
-    own = PrivacyLedger(epsilon=2)
-    with privacy_ledger(epsilon=0.1) as around:
-        pooled(epsilon=2, ledger=own, beside=beside).fit(X, Y)
-    assert own.spent == 2
-    assert not around.charges
 
 
 @pytest.mark.parametrize(("n", "measured"), [(2000, "pool"), (4000, "additive pool")])

@@ -103,8 +103,8 @@ def test_excess_noise_is_taken_off_as_far_as_it_is_revealed(parts, absent, contr
 
 
 def test_noise_of_runs_has_the_stated_variance():
-    """20,000 integers, with drop-outs and removal: variance within five deviations."""
-    n = 20_000
+    """4,000 integers, with drop-outs and removal: variance within five deviations."""
+    n = 4000
     empty = [count_cells(np.zeros((0, 1), int), np.zeros(0, int), (n,), 1) for _ in range(6)]
     for budget, removal in ((PureDP(1), False), (PureDP(1), True), (ZCDP(1), False)):
         design = federate(

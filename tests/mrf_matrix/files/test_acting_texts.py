@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 from command_line import run
+from damage import change
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -109,24 +110,24 @@ def texts(data, path=()):
             yield from texts(value, (*path, key))
 
 
-def test_every_text_of_a_file_is_checked(kind, changed):
+def test_every_text_of_a_file_is_checked(kind):
     data, read = kind
     assert refusal(read, data) is None  # the control
     for number, (path, text) in enumerate(texts(data)):
         act = ACTS[number % len(ACTS)]
-        said = refusal(read, changed(data, path, text[:1] + act + text[1:]))
+        said = refusal(read, change(data, path, text[:1] + act + text[1:]))
         assert said is not None, path
         assert is_plain_line(said), path
 
 
 @HOSTILE
 @given(data=st.data())
-def test_mutated_texts_are_refused_or_harmless(kind, changed, data):
+def test_mutated_texts_are_refused_or_harmless(kind, data):
     record, read = kind
     path, text = data.draw(st.sampled_from(list(texts(record))))
     place = data.draw(st.integers(0, len(text)))
     odd = data.draw(st.text(st.characters(), min_size=1, max_size=3))
-    said = refusal(read, changed(record, path, text[:place] + odd + text[place:]))
+    said = refusal(read, change(record, path, text[:place] + odd + text[place:]))
     assert is_plain_line(odd if said is None else said)
 
 

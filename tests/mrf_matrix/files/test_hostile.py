@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from damage import bit_flips, change, missing_keys, truncations, unzip, wrong_values
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
+from mrf_matrix import ZCDP, Domain, PureDP, ReleaseFileError, load_release, measure, save_release
 from mrf_matrix.base.fields import FieldError
-from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.release_record import exact_sensitivity
 from mrf_matrix.mechanisms import count_cells, reconstruct
@@ -216,22 +216,20 @@ def test_entry_bounds_hold():
         assert np.abs(operator.to_dense()).max() <= entry_bound(operator)
 
 
-def test_what_answers_are_recovered_with_must_round_to_what_was_measured(
-    read, tmp_path, changed, unzipped
-):
+def test_what_answers_are_recovered_with_must_round_to_what_was_measured(read, tmp_path):
     counts = count_cells(np.zeros((4, 2), int), np.zeros(4, int), SIZES, 1)
     strategy = Dense(RNG.normal(size=(8, 3)) @ RNG.integers(-2, 3, (3, 6)))
     save_release(measure(strategy, counts, PureDP(1)), tmp_path / "honest")
     content = (tmp_path / "honest").read_bytes()
     assert read(content).mechanism.rounded.recovery.shape == (8, 6)
-    honest = unzipped(content)
+    honest = unzip(content)
     for path, value in (
         (("strategy", "recovery", "weight"), 1e5),
         (("strategy", "recovery", "weight"), 1e-300),
         (("strategy", "recovery"), data_of(honest)["strategy"]["recovery"]["inner"]),
     ):
         with pytest.raises(ReleaseFileError, match="recovery"):
-            read(with_data(honest, changed(data_of(honest), path, value)))
+            read(with_data(honest, change(data_of(honest), path, value)))
     with pytest.raises(ReleaseFileError, match="recovery"):
         read(honest | {"recovery/0.npy": bytes_of(np.full((8, 6), 1e200))})
 
@@ -241,16 +239,16 @@ def test_what_answers_are_recovered_with_must_round_to_what_was_measured(
 
 @HOSTILE
 @given(data=st.data())
-def test_truncated_files_are_refused(good, read, truncated, data):
+def test_truncated_files_are_refused(good, read, data):
     with pytest.raises(ReleaseFileError, match=r"one\.release"):
-        read(data.draw(truncated(good[0])))
+        read(data.draw(truncations(good[0])))
 
 
 @HOSTILE
 @given(data=st.data())
-def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
+def test_flipped_bits_are_noticed_or_change_nothing(good, read, data):
     try:
-        loaded = read(data.draw(flipped(good[0], 3)))
+        loaded = read(data.draw(bit_flips(good[0], 3)))
     except ReleaseFileError:
         return
     assert np.array_equal(reconstruct(loaded, np.eye(6)), good[1])
@@ -258,9 +256,9 @@ def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
 
 @HOSTILE
 @given(data=st.data())
-def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
+def test_any_value_of_the_json_may_be_wrong(members, read, data):
     try:
-        loaded = read(with_data(members, data.draw(one_wrong(data_of(members)))))
+        loaded = read(with_data(members, data.draw(wrong_values(data_of(members)))))
     except ReleaseFileError:
         return
     usable(loaded)
@@ -269,8 +267,8 @@ def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
 
 @HOSTILE
 @given(data=st.data())
-def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
-    path, rest = data.draw(one_missing(data_of(members)))
+def test_any_key_of_the_json_may_be_missing(members, read, data):
+    path, rest = data.draw(missing_keys(data_of(members)))
     try:
         usable(read(with_data(members, rest)))
     except ReleaseFileError:
@@ -280,10 +278,10 @@ def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
 
 @HOSTILE
 @given(data=st.data())
-def test_any_number_of_the_strategy_may_be_wrong(members, read, flipped, data):
+def test_any_number_of_the_strategy_may_be_wrong(members, read, data):
     name = data.draw(st.sampled_from(sorted(set(members) - {"release.json"})))
     try:
-        loaded = read(members | {name: data.draw(flipped(members[name], 4))})
+        loaded = read(members | {name: data.draw(bit_flips(members[name], 4))})
     except ReleaseFileError:
         return
     usable(loaded)
@@ -314,9 +312,9 @@ def test_any_number_of_the_strategy_may_be_wrong(members, read, flipped, data):
         (("n_classes",), 2**40, "n_classes"),
     ],
 )
-def test_wrong_fields_are_named(members, read, path, value, message, changed):
+def test_wrong_fields_are_named(members, read, path, value, message):
     with pytest.raises(ReleaseFileError, match=message):
-        read(with_data(members, changed(data_of(members), path, value)))
+        read(with_data(members, change(data_of(members), path, value)))
 
 
 # -- memory and other files -----------------------------------------------------------------------
@@ -389,21 +387,21 @@ def test_a_missing_file_is_called_missing(tmp_path):
         },
     ],
 )
-def test_endless_structures_take_little_memory(members, read, modest, tree, changed):
-    data = changed(data_of(members), ("strategy", "matrix"), tree)
+def test_endless_structures_take_little_memory(members, read, modest, tree):
+    data = change(data_of(members), ("strategy", "matrix"), tree)
     rest = {k: v for k, v in members.items() if not k.startswith(("strategy/", "recovery/"))}
-    data = changed(data, ("strategy", "recovery"), None)
+    data = change(data, ("strategy", "recovery"), None)
     with pytest.raises(ReleaseFileError):
         read(with_data(rest, data))
 
 
-def test_zcdp_files_are_held_to_squares(read, tmp_path, changed, unzipped):
+def test_zcdp_files_are_held_to_squares(read, tmp_path):
     counts = count_cells(np.zeros((4, 2), int), np.zeros(4, int), SIZES, 1)
     release = measure(Scaled(3, Identity(6, SIZES)), counts, ZCDP(0.5))
     save_release(release, tmp_path / "honest")
     content = (tmp_path / "honest").read_bytes()
     assert read(content).sensitivity == release.sensitivity
-    honest = unzipped(content)
+    honest = unzip(content)
     for place, value in ((("budget",), {"rho": "1/4"}), (("neighboring",), "replace_one")):
         with pytest.raises(ReleaseFileError, match="more privacy"):
-            read(with_data(honest, changed(data_of(honest), place, value)))
+            read(with_data(honest, change(data_of(honest), place, value)))

@@ -17,13 +17,13 @@ from mrf_matrix import (
     Domain,
     PureDP,
     RandomTrees,
+    ReleaseFileError,
     load_dataset,
     load_release,
     measure,
     path_matrix,
     save_release,
 )
-from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.mechanisms import count_cells, reconstruct, row_variances
 from strategies.operators import (
     Dense,
@@ -119,7 +119,7 @@ def test_selected_strategies_of_a_forest(tmp_path, method):
     data = load_dataset("monks_1")
     forest = RandomTrees(n_trees=6, max_depth=3).grow(data.domain, random_state=0)
     paths = path_matrix(forest)
-    strategy = strategies.select(paths, method=method, random_state=0, time_limit=1.0)
+    strategy = strategies.select(paths, method=method, random_state=0, time_limit=0.1)
     table = count_cells(data.codes, data.labels, data.domain.sizes, 2)
     release = measure(strategy, table, PureDP(1), workload=paths)
     loaded = saved(release, tmp_path, domain=data.domain)

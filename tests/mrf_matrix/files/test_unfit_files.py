@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run
+from command_line import run, told
 from scipy import sparse
 
 import strategies
@@ -24,7 +24,6 @@ from mrf_matrix import (
     save_release,
     tune,
 )
-from mrf_matrix.datasets.checking import domain_problems
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.study import compare
 
@@ -37,13 +36,15 @@ def searched(file):
     return tune(DOMAIN, epsilon=1, n_records=100, space=space, resume=file)
 
 
-def refuse(problems):
-    raise ValueError(problems[0])
+def checked(file):
+    done = run("domain", "check", file)
+    if done.exit_code:
+        raise ValueError(told(done))
 
 
 READERS = {
     "domain": ("d.json", Domain.load),
-    "domain check": ("d.json", lambda file: refuse(domain_problems(file))),
+    "domain check": ("d.json", checked),
     "model": ("m.mrf", load_model),
     "release": ("r.mrf", load_release),
     "ledger": ("l.json", PrivacyLedger.open),
@@ -69,7 +70,9 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path, reader, kind):
         file.symlink_to("/dev/zero")
     else:
         file.mkdir()
-    with pytest.raises(ValueError, match=r"regular file|expected files|no such file"):
+    with pytest.raises(
+        ValueError, match=r"regular file|expected files|no such file|is a directory"
+    ):
         read(file)
 
 

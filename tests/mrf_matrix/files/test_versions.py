@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import unzip, zip_of
 
 import mrf_matrix
 from mrf_matrix import (
@@ -63,7 +64,7 @@ EARLIER = ["mrf_matrix.ledger"]
 
 
 @pytest.fixture
-def read_as(tmp_path, unzipped, zipped):
+def read_as(tmp_path):
     """Return the function that reads an honest file of a format with another version's number."""
 
     def read_file(kind, step):
@@ -72,14 +73,14 @@ def read_as(tmp_path, unzipped, zipped):
         read(path)
         content = path.read_bytes()
         is_zip = zipfile.is_zipfile(path)
-        members = unzipped(content) if is_zip else {".json": content}
+        members = unzip(content) if is_zip else {".json": content}
         [name] = [name for name in members if name.endswith(".json")]
         data = json.loads(members[name])
         known = data["schema_version"]
         assert data["format"] == kind
         other = data | {"schema_version": known + step, "of_another_version": 0}
         odd = json.dumps(other).encode()
-        path.write_bytes(zipped(members | {name: odd}) if is_zip else odd)
+        path.write_bytes(zip_of(members | {name: odd}) if is_zip else odd)
         with pytest.raises(
             ValueError, match=f"schema_version={known + step}: .* reads {known}"
         ) as e:

@@ -1,6 +1,7 @@
 """A forest means what walking it node by node says."""
 
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import Provenance
-from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest, RandomTrees, branch_pool, threshold_pattern
+from mrf_matrix import Provenance, PureDP
+from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.forests import (
+    Forest,
+    ForestError,
+    RandomTrees,
+    branch_pool,
+    concatenate,
+    forest_from_paths,
+    leaf_masks,
+    subset_patterns,
+    take_trees,
+    threshold_pattern,
+)
 from mrf_matrix.forests.nodes import BLOCK, ROWS
 
 
@@ -176,3 +188,212 @@ def test_memory_is_twelve_bytes_a_node(car):
     assert car.nbytes == 12 * car.n_nodes + 4 * car.n_trees + 4 * len(car.branches)
     fine = RandomTrees(8, 3, "binary").grow(Domain.from_sizes([5000] * 3), random_state=0)
     assert len(fine.branches) == 15000  # one pool, however many thresholds
+
+
+# Parts and sums ----------------------------------------------------------------------------------
+
+
+DOMAIN = Domain.from_sizes([5, 4, 3])
+CODES = np.random.default_rng(0).integers(0, 3, size=(100, 3))
+
+
+@given(data=st.data())
+def test_trees_taken_route_as_before(data, any_forest, all_cells):
+    forest = data.draw(any_forest)
+    trees = data.draw(st.permutations(range(forest.n_trees)))
+    trees = trees[: data.draw(st.integers(1, forest.n_trees))]
+    some = take_trees(forest, trees)
+    cells = all_cells(forest.domain.sizes)
+    whole, part = forest.apply(cells), some.apply(cells)
+    first = np.searchsorted(forest.leaf_tree, np.arange(forest.n_trees))
+    first_taken = np.searchsorted(some.leaf_tree, np.arange(some.n_trees))
+    assert np.array_equal(part - first_taken, (whole - first)[:, trees])
+
+
+def test_together_and_apart_again():
+    parts = [
+        RandomTrees(3, 2).grow(DOMAIN, random_state=0),
+        RandomTrees(2, 3, "binary").grow(DOMAIN, random_state=1),
+        RandomTrees(1, 0).grow(DOMAIN),
+    ]
+    whole = concatenate(parts)
+    before = np.cumsum([0] + [part.n_leaves for part in parts])
+    expected = [part.apply(CODES) + n for part, n in zip(parts, before, strict=False)]
+    assert np.array_equal(whole.apply(CODES), np.concatenate(expected, axis=1))
+    assert len(whole.branches) == len(parts[0].branches)  # equal pools are kept once
+    assert whole.source == "random multi-way trees + random binary trees"
+    assert np.array_equal(take_trees(whole, [3, 4]).apply(CODES), parts[1].apply(CODES))
+
+
+def test_what_the_parts_say_of_themselves_is_kept():
+    plain = RandomTrees(1, 1).grow(DOMAIN)
+    learned = replace(plain, provenance=Provenance.from_records("forest"))
+    assert concatenate([plain, learned]).is_data_dependent
+    assert not concatenate([plain, plain]).is_data_dependent
+    first, second = (replace(plain, provenance=Provenance.spent(PureDP(1))) for _ in range(2))
+    assert len(concatenate([first, second]).provenance.spendings) == 2
+    assert len(concatenate([first, first]).provenance.spendings) == 1, "one charge is added once"
+
+
+def test_what_cannot_be_combined():
+    with pytest.raises(ValueError, match="forests is empty"):
+        concatenate([])
+    other = RandomTrees(1, 1).grow(Domain.from_sizes([5, 4]))
+    with pytest.raises(ValueError, match=r"forests\[1\] has another domain"):
+        concatenate([RandomTrees(1, 1).grow(DOMAIN), other])
+
+
+@pytest.mark.parametrize("trees", [[], [3], [-1], [0, 0], [0.5], [[0]]])
+def test_trees_that_are_not_there(trees):
+    with pytest.raises(ValueError, match="trees="):
+        take_trees(RandomTrees(3, 1).grow(DOMAIN), trees)
+
+
+def test_pools_that_differ_are_joined():
+    forest = RandomTrees(2, 3, "binary").grow(DOMAIN, random_state=0)
+    moved = {"branches": np.append(7, forest.branches), "pattern": forest.pattern + 1}
+    other = replace(forest, **moved)
+    whole = concatenate([forest, other, forest])
+    assert len(whole.branches) == len(forest.branches) + len(other.branches)
+    leaves = forest.apply(CODES)
+    expected = [leaves + i * forest.n_leaves for i in range(3)]
+    assert np.array_equal(whole.apply(CODES), np.concatenate(expected, axis=1))
+
+
+# Decision paths ----------------------------------------------------------------------------------
+
+
+PATHS_DOMAIN = Domain.from_sizes([3, 2, 4, 3])
+
+
+@given(data=st.data())
+def test_masks_hold_the_cells_that_reach_the_leaf(data, any_forest, all_cells):
+    forest = data.draw(any_forest)
+    cells = all_cells(forest.domain.sizes)
+    masks = leaf_masks(forest)
+    inside = np.ones((forest.n_leaves, len(cells)), dtype=bool)
+    for mask, column in zip(masks, cells.T, strict=True):
+        inside &= mask[:, column]
+    reached = np.zeros_like(inside)
+    np.put_along_axis(reached, forest.apply(cells).T, True, axis=0)
+    assert np.array_equal(inside, reached)
+
+
+@given(st.integers(0, 4), st.integers(0, 2**31))
+def test_paths_there_and_back(depth, seed):
+    forest = RandomTrees(5, depth).grow(PATHS_DOMAIN, random_state=seed)
+    paths = forest.paths()
+    shuffled = np.random.default_rng(seed).permutation(len(paths))
+    again = forest_from_paths(paths[shuffled], forest.leaf_tree[shuffled], PATHS_DOMAIN)
+    for tree in range(5):
+        mine = paths[forest.leaf_tree == tree].tolist()
+        assert sorted(again.paths()[again.leaf_tree == tree].tolist()) == sorted(mine)
+
+
+def test_paths_of_unequal_length():
+    paths = np.array([[0, -1], [1, 0], [1, 1], [2, -1]])
+    forest = forest_from_paths(paths, None, Domain.from_sizes([3, 2]))
+    assert forest.paths().tolist() == paths.tolist()
+    assert forest.source == "decision paths"
+
+
+def test_trees_keep_the_order_of_their_ids():
+    paths = np.array([[-1], [0], [1]])
+    forest = forest_from_paths(paths, np.array([9, 4, 4]), Domain.from_sizes([2]))
+    assert forest.paths().tolist() == [[0], [1], [-1]]
+
+
+def test_two_codes_make_a_threshold_a_path():
+    forest = RandomTrees(3, 1, "binary").grow(Domain.from_sizes([2, 2, 1]), random_state=0)
+    assert ((forest.paths() >= 0).sum(axis=1) == 1).all()
+
+
+def test_thresholds_have_no_codes_to_name():
+    forest = RandomTrees(3, 1, "binary").grow(Domain.from_sizes([5]), random_state=0)
+    with pytest.raises(ForestError, match=r"of the 5 codes of attribute 'x0'.*path_matrix"):
+        forest.paths()
+
+
+@pytest.mark.parametrize(
+    ("paths", "tree_id", "error", "message"),
+    [
+        ([[0, -1], [1, 0]], None, ForestError, "no path holds code 1 of attribute 'x1'"),
+        ([[0, -1], [0, -1]], None, ForestError, "no path holds code 1 of attribute 'x0'"),
+        ([[0, -1], [0, -1], [1, -1]], None, ForestError, "2 paths.*fix no attribute in common"),
+        ([[0, -1], [-1, 0], [1, 1]], None, ForestError, "fix no attribute in common"),
+        ([[0, 0]], None, ForestError, "no path holds code 1"),
+        ([[0], [1]], None, ValueError, "wrong shape"),
+        ([[0.0, 1.0]], None, ValueError, "float64"),
+        ([[2, -1]], None, ValueError, "'x0' leave the domain: expected -1 to 1"),
+        (np.zeros((0, 2), dtype=int), None, ValueError, "paths is empty"),
+        ([[0, -1], [1, -1]], [0], ValueError, r"tree_id has shape \(1,\)"),
+    ],
+)
+def test_what_is_no_multiway_tree(paths, tree_id, error, message):
+    with pytest.raises(error, match=message):
+        forest_from_paths(np.array(paths), tree_id, Domain.from_sizes([2, 2]))
+
+
+# Text --------------------------------------------------------------------------------------------
+
+
+WEATHER = Domain(
+    [Attribute("sky", categories=["sun", "cloud", "rain"]), Attribute("age", edges=range(10))]
+)
+
+
+def test_every_kind_of_split():
+    pool, starts = subset_patterns(branch_pool(WEATHER.sizes), [np.array([0, 1, 0])])
+    forest = Forest(
+        domain=WEATHER,
+        roots=np.array([0]),
+        attribute=np.array([1, 0, -1, -1, -1]),
+        first_child=np.array([1, 3, 2, 3, 4]),
+        pattern=np.array([9 - 6, starts[0], 0, 0, 0]),
+        branches=pool,
+    )
+    assert forest.export_text() == "\n".join(
+        [
+            "tree 0",
+            "├── age in [0, 1) .. [5, 6)",
+            "│   ├── sky in {sun, rain}: leaf 0",
+            "│   └── sky = cloud: leaf 1",
+            "└── age in {[6, 7), [7, 8), [8, 9]}: leaf 2",
+        ]
+    )
+
+
+def test_every_leaf_is_drawn_once_and_long_trees_are_cut():
+    forest = RandomTrees(2, 2).grow(WEATHER, random_state=0)
+    text = forest.export_text(tree=1)
+    mine = np.flatnonzero(forest.leaf_tree == 1).tolist()
+    assert [int(leaf) for leaf in re.findall(r": leaf (\d+)", text)] == mine
+    short = forest.export_text(tree=1, max_leaves=4)
+    assert short.endswith(f"... {len(mine) - 4} more leaves; raise max_leaves to see them")
+    assert short.count("leaf ") == 4
+
+
+def test_a_single_leaf():
+    assert RandomTrees(2, 0).grow(WEATHER).export_text(1) == "tree 1: leaf 1"
+
+
+def test_many_scattered_categories_are_shortened():
+    domain = Domain.from_sizes([20])
+    pool, starts = subset_patterns(branch_pool([20]), [np.arange(20) % 2])
+    forest = Forest(
+        domain=domain,
+        roots=np.array([0]),
+        attribute=np.array([0, -1, -1]),
+        first_child=np.array([1, 1, 2]),
+        pattern=np.array([starts[0], 0, 0]),
+        branches=pool,
+    )
+    assert "x0 in {0, 2, 4, 6, 8, 10, ... 4 more}: leaf 0" in forest.export_text()
+
+
+@pytest.mark.parametrize("tree", [-1, 2])
+def test_no_such_tree(tree):
+    with pytest.raises(ValueError, match="expected 0 to 1"):
+        RandomTrees(2, 0).grow(WEATHER).export_text(tree)
+    with pytest.raises(TypeError, match="expected an integer"):
+        RandomTrees(2, 0).grow(WEATHER).export_text("first")

@@ -1,17 +1,16 @@
 """What is refused of each kind's file where the digest fits: each beside a change that is read."""
 
 import json
-import zipfile
-from copy import deepcopy
 from functools import cache
-from io import BytesIO
 
 import numpy as np
 import pytest
+from changed_files import rewritten
 
 from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
+    ModelFileError,
     MultinomialForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -24,12 +23,11 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.files.container import ModelFileError, write_container
-from mrf_matrix.release.curator import DEEPEST
-from mrf_matrix.release.transcript import Recorded
 
 SIZES, N = [3, 4, 5, 2, 3], 3000
 WIDE, MANY = [3] * 20, 8000
+DEEPEST = 5
+"""Plans within plans that a file may have."""
 
 
 def records_of(sizes, count):
@@ -79,25 +77,15 @@ def fitted(kind):
     return make(domain, epsilon=1, noise="research", noise_state=7, **own).fit(codes, labels)
 
 
-def rewritten(kind, folder, change):
+def changed(kind, folder, change):
     """Return the model of a file that somebody changed, with a digest that fits again."""
-    fitted(kind).save(folder / "before.mrf", allow_nonprivate=True)
-    with zipfile.ZipFile(folder / "before.mrf") as file:
-        data = json.loads(file.read("model.json"))
-        arrays = {
-            one.removesuffix(".npy"): np.lib.format.read_array(BytesIO(file.read(one)))
-            for one in file.namelist()
-            if one.endswith(".npy")
-        }
-    answers = arrays["answers"]
-    rest = {name: one for name, one in arrays.items() if name != "answers"}
-    before = deepcopy(data)
-    change(data)
-    assert data != before
-    record = Recorded(data["noise"], data["outcomes"], answers, None)
-    data["digest"] = record.digest(data["plan"], rest)
-    write_container(folder / "after.mrf", "model", data, arrays)
-    return load_model(folder / "after.mrf")
+
+    def really(data, arrays):
+        before = json.dumps(data)
+        change(data)
+        assert json.dumps(data) != before
+
+    return rewritten(fitted(kind), folder, really)
 
 
 # Changes -----------------------------------------------------------------------------------------
@@ -342,6 +330,8 @@ REFUSED = {
         "orders of more passes": (plan(orders=[[4, 2, 1, 3, 0]] * 2), "orders"),
         "no orders": (plan(orders=[]), "orders"),
         "even records of nothing": (plan(even_records=0), "even_records"),
+        "more records": (plan(n_records=10**6), "."),
+        "orders of a truth": (plan(orders=[[4, 2, True, 3, 0]]), "orders"),
     },
     "tables": {
         "a block less than was measured": (plan(blocks=[[0, 1]]), "answers of shape"),
@@ -354,6 +344,8 @@ REFUSED = {
         "no weight of blocks": (plan(weights=[0, 10]), "weights"),
         "no weight of totals": (plan(weights=[1000, 0]), "weights"),
         "one weight": (plan(weights=[1000]), "weights"),
+        "weights too many": (plan(weights=[1, 1, 1]), "weights"),
+        "a weight of a truth": (plan(weights=[True, 1]), "weights"),
     },
     "labels": {
         "a cut missing": (cuts(list.pop), "cuts"),
@@ -369,6 +361,9 @@ REFUSED = {
         "a cut out of range": (told(0, 0, 10**6), OF_TREES),
         "a number less": (lambda data: choices(data)[-1]["chosen"].pop(), OF_TREES),
         "a number more": (lambda data: choices(data)[-1]["chosen"].append(0), OF_TREES),
+        "cuts no list": (plan(cuts={}), "cuts"),
+        "too few records for counts": (plan(n_records=10), "."),
+        "records of one round": (plan(n_records=700), "."),
     },
     "pool": {
         "shares of another split": (parts("1/2", "1/2"), SHARES),
@@ -387,6 +382,10 @@ REFUSED = {
         "other neighbours of both": (both(neighboring="replace_one"), "."),
         "a pool beside the tree": (plan(beside="pool"), "beside"),
         "residuals beside the tree": (plan(beside="additive"), "keys"),
+        "nothing beside the tree": (plan(beside=None), "beside"),
+        "naive Bayes beside the tree": (plan(beside="naive_bayes"), "beside"),
+        "no tree": (plan(tree={}), "missing"),
+        "no tables": (plan(tables=None), "."),
     },
     "pool of residuals": {
         "other records of the residuals": (plan("tables", n_records=2999), BESIDE),
@@ -420,6 +419,19 @@ REFUSED = {
             lambda data: announced(data)[0].update(kind="naive_bayes"),
             "kind",
         ),
+        "no choice and no forest": (plan(balance=None), "."),
+        "a choice that costs nothing": (plan(balance=["how rare", {"epsilon": "0"}]), "."),
+        "a choice of another law": (plan(balance=["how rare", {"rho": "1/30"}]), "."),
+        "a choice of no words": (plan(balance=[None, {"epsilon": "1/25"}]), "."),
+        "a screening of nothing": (
+            plan(screening={"choices": [], "enough": None, "told": "1", "most_cells": 1}),
+            ".",
+        ),
+        "a forest beside a choice": (plan(forest={"kind": "tables", "plan": {}}), "."),
+        "a forest of no kind": (
+            plan(balance=None, forest={"kind": "naive_bayes", "plan": {}}),
+            ".",
+        ),
     },
     "auto, screened": {
         "tables of attributes that were not kept": (another_measured, "than were kept"),
@@ -438,6 +450,7 @@ REFUSED = {
         "alpha of nearly nothing": (plan(alpha=1e-101), "alpha"),
         "no alpha": (plan(alpha=None), "alpha"),
         "a relation that is none": (plan(neighboring="any"), "neighboring"),
+        "alpha in words": (plan(alpha="1"), "alpha"),
     },
 }
 READ = {
@@ -455,6 +468,7 @@ READ = {
     "tables": {
         "blocks of as many cells": plan(blocks=[[1, 4], [0, 2, 3]]),
         "another weight": plan(weights=[1000, 11]),
+        "other records": plan(n_records=2999),
     },
     "labels": {
         "another cut": cuts(lambda found: found[0].__setitem__(1, [1])),
@@ -493,12 +507,12 @@ def all_of(changes):
 def test_what_could_not_have_been_released_is_refused(kind, case, tmp_path):
     change, message = case
     with pytest.raises(ModelFileError, match=message):
-        rewritten(kind, tmp_path, change)
+        changed(kind, tmp_path, change)
 
 
 @pytest.mark.parametrize(("kind", "change"), all_of(READ))
 def test_what_could_have_been_released_is_read(kind, change, tmp_path):
-    again = rewritten(kind, tmp_path, change)
+    again = changed(kind, tmp_path, change)
     codes = np.zeros((2, again.n_features_in_), dtype=int)
     np.testing.assert_allclose(again.predict_proba(codes).sum(axis=1), 1)
     assert again.privacy_report_.budget == "PureDP(epsilon=1)"

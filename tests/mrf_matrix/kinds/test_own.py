@@ -6,13 +6,20 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger, PureDP, count_stream, save_model
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    ModelFileError,
+    PrivacyLedger,
+    PureDP,
+    count_stream,
+    save_model,
+)
 from mrf_matrix.estimators.shared.parameters import parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
-from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import BudgetError, calibrate
-from mrf_matrix.planning.plans.cost import peak_bytes
+from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans.verdict import weighing
 from mrf_matrix.release.plan import Cells, StrategyStep
 from strategies.operators import Identity, MemoryCapError, memory_cap

@@ -1,20 +1,36 @@
 """The draw of a tree and its labels: sums over all trees and laws, by brute force."""
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
-from itertools import product
-from math import prod
+from itertools import pairwise, product
+from math import exp, log, prod
+from sys import getsizeof
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from mrf_matrix import Domain
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import public_cuts
-from mrf_matrix.labels.draw import Exponential, MostRight, _of_each_cut, draw_tree, weights
+from mrf_matrix.labels import draw as module
+from mrf_matrix.labels import joint_counts as joint
+from mrf_matrix.labels.draw import (
+    BITS,
+    STEEPEST,
+    Exponential,
+    MostRight,
+    _of_each_cut,
+    bytes_of,
+    draw_tree,
+    weights,
+)
 from mrf_matrix.labels.joint_counts import joint_counts
 from mrf_matrix.mechanisms.selection.bits import Bits
+from strategies.operators import MemoryCapError, memory_cap
 
 CASES = {  # sizes, classes, cuts, depth
     "two classes": ((3, 2), 2, 3, 2),
@@ -162,3 +178,202 @@ def test_system_randomness_draws_different_trees():
     rules = Exponential(weights(Fraction(1, 100), 50), Bits())
     drawn = [draw_tree(cuts, counts, rules)[0] for _ in range(20)]
     assert len({(tree.cuts, tuple(tree.labels.tolist())) for tree in drawn}) > 10
+
+
+# Weights of counts -------------------------------------------------------------------------------
+
+
+RATES = [
+    Fraction(1, 10**400),
+    Fraction(1, 2**60),
+    Fraction(3, 10**17),
+    Fraction(1, 10**6),
+    Fraction(1, 7),
+    Fraction(0.1),
+    Fraction(5, 2),
+    Fraction(40),
+    Fraction(STEEPEST),
+    Fraction(10**6),
+]
+
+
+def exceeds(found, rate):
+    """Return whether some neighbour weighs more than ``exp(rate)`` times as much, exactly."""
+    steep = min(rate, Fraction(10**4))  # no double is as large as the exponential of more
+    with localcontext(Context(prec=600, rounding=ROUND_FLOOR)):
+        most = (Decimal(steep.numerator) / Decimal(steep.denominator)).exp()
+        return any(Decimal(two) > Decimal(one) * most for one, two in pairwise(found))
+
+
+@pytest.mark.parametrize("rate", RATES, ids=float)
+def test_one_record_more_weighs_no_less_and_no_more_than_the_rate_allows(rate):
+    found = weights(rate, 3000).tolist()
+    assert len(found) == 3001
+    assert found[0] == 1 << BITS
+    assert all(type(one) is int for one in found)
+    assert found == sorted(found)
+    assert not exceeds(found, rate)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**6), Fraction(1, 7), Fraction(40)], ids=float)
+def test_what_is_rounded_up_would_exceed_it(rate, monkeypatch):
+    """The negative control: a step that is too large by one in 2**100 is found out."""
+
+    def rounded_up(rate):
+        context = Context(prec=400, rounding=ROUND_CEILING)
+        exact = context.divide(Decimal(rate.numerator), Decimal(rate.denominator))
+        step = int(context.multiply(context.exp(exact), Decimal(1 << BITS)))
+        return step + (step >> 100)
+
+    monkeypatch.setattr(module, "_step", rounded_up)
+    assert exceeds(weights(rate, 6).tolist(), rate)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**6), Fraction(1, 7), Fraction(5, 2)], ids=float)
+def test_weights_are_those_of_the_exponential_mechanism(rate):
+    found = weights(rate, 100)
+    for n in (1, 2, 63, 64, 100):
+        assert found[n] / 2**BITS == pytest.approx(exp(float(rate) * n), rel=1e-12)
+
+
+def test_far_beyond_they_rise_less_steeply_in_pieces_twice_as_wide():
+    rate, width = Fraction(2), STEEPEST // 2
+    logs = np.array([log(one) for one in weights(rate, 8 * width).tolist()]) - BITS * log(2)
+    rises = np.diff(logs)
+    for piece, (start, end) in enumerate([(0, 1), (1, 3), (3, 7)]):
+        np.testing.assert_allclose(rises[start * width : end * width], 2 / 2**piece, rtol=1e-9)
+    assert logs[7 * width] == pytest.approx(3 * STEEPEST)
+
+
+def test_a_rate_of_nothing_is_flat():
+    assert set(weights(Fraction(0), 50).tolist()) == {1 << BITS}
+    assert set(weights(Fraction(1, 2**70), 50).tolist()) == {1 << BITS}
+    assert len(set(weights(Fraction(1, 2**50), 50).tolist())) == 51
+
+
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 10**9), Fraction(1, 10), Fraction(1), Fraction(255), Fraction(300)]
+)
+@pytest.mark.parametrize("largest", [1, 50, 2000, 60_000])
+def test_no_weight_takes_more_than_is_said(largest, rate):
+    found = weights(rate, largest)
+    said = bytes_of(rate, largest)
+    taken = 8 + getsizeof(found[-1])
+    assert 0.8 * said - 16 <= taken <= said
+    assert max(map(getsizeof, found.tolist())) == getsizeof(found[-1])
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2, 3, 17, 64, 65])
+def test_as_many_are_written_out_as_are_asked_for(largest):
+    found = weights(Fraction(1, 3), largest)
+    assert len(found) == largest + 1
+    np.testing.assert_array_equal(found, weights(Fraction(1, 3), 65)[: largest + 1])
+
+
+# Counts above several cuts at once ---------------------------------------------------------------
+
+
+DOMAIN = Domain.from_sizes([3, 2, 4], n_classes=3)
+CUTS = public_cuts(DOMAIN, 5, np.random.default_rng(0))
+ATTRIBUTES = (0, 1, 2)
+
+
+def drawn_records(seed, n=40):
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, DOMAIN.sizes, size=(n, 3))
+    return codes, generator.integers(0, 5, size=(n, 3))
+
+
+def above(codes, chosen):
+    """Return which cells lie above all of some cuts, from the cuts' definition."""
+    found = np.ones(len(codes), dtype=bool)
+    for cut in chosen:
+        found &= cut.upper[codes[:, cut.attribute]]
+    return found
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+@given(seed=st.integers(0, 10**6))
+def test_counts_are_those_above_all_of_the_cuts(order, seed):
+    codes, counts = drawn_records(seed)
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, order)
+    assert found.total.tolist() == counts.sum(axis=0).tolist()
+    assert found.above.dtype == np.int64
+    for places in product(range(len(CUTS)), repeat=order):
+        here = above(codes, [CUTS[i] for i in places])
+        assert found.above[places].tolist() == counts[here].sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("short", [-1, 0, 7, 2**30])
+def test_many_records_are_counted_to_the_last(short):
+    """Single precision ends at 2**24: odd numbers beyond it would be rounded."""
+    codes = np.array([(1, 1, 3), (2, 1, 3), (2, 1, 2)])
+    counts = np.array([[joint.SINGLE + short - 3, 0, 0], [0, 1, 1], [1, 0, 0]])
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, 2)
+    for places in product(range(len(CUTS)), repeat=2):
+        here = above(codes, [CUTS[i] for i in places])
+        assert found.above[places].tolist() == counts[here].sum(axis=0).tolist()
+
+
+def test_single_precision_would_not_do_for_more(monkeypatch):
+    """The negative control."""
+    monkeypatch.setattr(joint, "SINGLE", 2**40)
+    codes, counts = np.array([(2, 1, 3)] * 2), np.array([[2**24, 0, 0], [1, 0, 0]])
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, 1)
+    assert found.above.max() == 2**24
+
+
+def assert_node(node, codes, counts):
+    """Assert that a node has the counts of some records, above all cuts that are left to it."""
+    expected = joint_counts(CUTS, ATTRIBUTES, codes, counts, max(node.order, 1))
+    np.testing.assert_array_equal(node.total, expected.total)
+    if node.order:
+        np.testing.assert_array_equal(node.above, expected.above)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_nodes_below_have_the_counts_of_their_records(order):
+    codes, counts = drawn_records(order)
+    nodes = [(joint_counts(CUTS, ATTRIBUTES, codes, counts, order), codes, counts)]
+    generator = np.random.default_rng(0)
+    for _ in range(order):
+        below = []
+        for node, x, n in nodes:
+            lower, upper = node.split()
+            for place, cut in enumerate(CUTS):
+                side = cut.upper[x[:, cut.attribute]]
+                assert_node(lower.at(place), x[~side], n[~side])
+                assert_node(upper.at(place), x[side], n[side])
+            place = int(generator.integers(len(CUTS)))
+            side = CUTS[place].upper[x[:, CUTS[place].attribute]]
+            below += [
+                (lower.at(place), x[~side], n[~side]),
+                (upper.at(place), x[side], n[side]),
+            ]
+        nodes = below
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_parts_of_the_records_add_up(order, monkeypatch):
+    codes, counts = drawn_records(3, n=100)
+    whole = joint_counts(CUTS, ATTRIBUTES, codes, counts, order)
+    monkeypatch.setattr(joint, "CHUNK", 200)
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, order)
+    np.testing.assert_array_equal(found.above, whole.above)
+
+
+def test_large_counts_are_summed_exactly():
+    codes = np.zeros((3, 3), dtype=np.int64)
+    counts = np.array([[2**51 + 1, 0, 0], [2**51 + 1, 0, 0], [0, 2**40 + 1, 1]])
+    found = joint_counts(CUTS, ATTRIBUTES, codes, counts, 2)
+    lower, _ = found.split()
+    assert lower.total[0].tolist() == [2**52 + 2, 2**40 + 1, 1]
+    assert found.above.sum() == 0  # the first code is below every cut
+    found = joint_counts(CUTS, ATTRIBUTES, codes + np.array([2, 1, 3]), counts, 2)
+    assert found.above[1, 1].tolist() == [2**52 + 2, 2**40 + 1, 1]
+
+
+def test_too_many_are_refused_before_they_are_counted():
+    codes, counts = drawn_records(0)
+    with memory_cap(1000), pytest.raises(MemoryCapError, match="above several cuts at once"):
+        joint_counts(CUTS, ATTRIBUTES, codes, counts, 3)

@@ -1,21 +1,29 @@
 """A noise law of somebody else: every number follows it, or refuses it by name."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, RandomTrees, expected_error, path_matrix, reconstruct, save_release
+from mrf_matrix import (
+    Domain,
+    RandomTrees,
+    ReleaseFileError,
+    expected_error,
+    path_matrix,
+    reconstruct,
+    save_release,
+)
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.estimators import from_release
-from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.mechanisms import (
     ZCDP,
     DiscreteGaussian,
     DiscreteLaplace,
     NoiseLaw,
+    NoNoise,
     PureDP,
     calibrate,
     count_cells,
@@ -169,3 +177,51 @@ def test_laws_that_do_not_fit_are_refused():
     ):
         calibrate(STRATEGY, PureDP(1), law=Scaleless)
     assert measure(calibrate(STRATEGY, PureDP(float("inf")), law=TwoDraws), COUNTS).noise == "none"
+
+
+# Laws that are not known -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mine(DiscreteLaplace):
+    """Another law, whatever it is."""
+
+
+class Unfinished(NoiseLaw):
+    """Without what flips and intervals need."""
+
+    name = "unfinished"
+    variance = 1.0
+
+    def log_pmf(self, values):
+        return np.zeros(len(values))
+
+    def exact(self, answers):
+        return answers
+
+    def research(self, shape, generator):
+        return np.zeros(shape, dtype=np.int64)
+
+
+def test_a_mechanism_refuses_it():
+    mechanism = calibrate(np.eye(3), PureDP(1))
+    for law in (Mine(Fraction(5)), NoNoise(), DiscreteGaussian(Fraction(5))):
+        with pytest.raises(ValueError, match=r"law=.*Expected the mechanism"):
+            replace(mechanism, law=law)
+    with pytest.raises(ValueError, match="discrete Gaussian noise of scale"):
+        replace(calibrate(np.eye(3), ZCDP(1)), law=DiscreteLaplace(Fraction(5)))
+    assert replace(mechanism, law=DiscreteLaplace(Fraction(5))).law.scale == 5
+
+
+def test_a_law_says_what_flips_and_intervals_need():
+    with pytest.raises(TypeError, match="log_characteristic"):
+        Unfinished(Fraction(1))
+
+
+def test_flips_are_those_of_the_law_itself():
+    """A law that only inherits has the flips of its parent, not none."""
+    one, other = (
+        NoiseSum((NoiseTerm.of(np.ones(3), law),)).flip_probability(2.0)
+        for law in (Mine(Fraction(2)), DiscreteLaplace(Fraction(2)))
+    )
+    assert one == other > 0.1

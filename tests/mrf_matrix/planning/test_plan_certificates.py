@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from command_line import run
 
-from mrf_matrix import Domain, load_dataset
+from mrf_matrix import Domain, RandomTrees, load_dataset, path_matrix
 from mrf_matrix.cli.compare_tables import strategy_table
-from mrf_matrix.compilation import path_matrix, path_matrix_from_codes
-from mrf_matrix.forests import RandomTrees
+from mrf_matrix.compilation import path_matrix_from_codes
 from mrf_matrix.planning import plan
+from mrf_matrix.study import comparison
 from mrf_matrix.study.comparison import strategy_rows
-from strategies import select
+from strategies import MemoryCapError, RowSpaceError, select
 
 DOMAIN = Domain.from_sizes([3, 2, 4], n_classes=3)
 SMALL = {"n_trees": 4, "max_depth": 2, "random_state": 0, "time_limit": 0.1}
@@ -127,13 +127,13 @@ def test_the_oracle_knows_optima_on_paper():
 
 
 def test_the_command_prints_the_same_bound(tmp_path):
-    arguments = ["plan", "monks_1", "--epsilon", "0.02", "--n-trees", "4", "--max-depth", "2",
+    arguments = ["plan", "monks_1", "--epsilon", "0.02", "--n-trees", "2", "--max-depth", "1",
                  "--strategy", "identity", "--random-state", "0",
-                 "--output", str(tmp_path)]  # fmt: skip
+                 "--no-pictures", "--output", tmp_path]  # fmt: skip
     done = run(*arguments, "--json")
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
-    made = plan(load_dataset("monks_1").domain, epsilon=0.02, n_trees=4, max_depth=2,
+    made = plan(load_dataset("monks_1").domain, epsilon=0.02, n_trees=2, max_depth=1,
                 strategy="identity", random_state=0)  # fmt: skip
     low, high = expected_bounds(made, [constant({"epsilon": 0.02})])
     assert low <= record["lower_bound"] <= high
@@ -194,3 +194,43 @@ def test_the_study_tabulates_and_draws_the_same_bound():
     (text,) = [one.get_text() for one in ax.texts if "certified" in one.get_text()]
     assert float(text.split()[-1]) == pytest.approx(low, rel=0.006)
     plt.close("all")
+
+
+# Families that cannot serve ----------------------------------------------------------------------
+
+
+FOREST = RandomTrees(4, 2).grow(Domain.from_sizes([3, 3, 2]), 0)
+SELECTED = select(path_matrix(FOREST), method="workload_itself")
+
+
+def refusing(error):
+    def refuse(workload, method, norm):
+        if method == "identity":
+            raise error
+        return select(workload, norm, method=method)
+
+    return refuse
+
+
+@pytest.mark.parametrize("kind", [MemoryCapError, RowSpaceError])
+def test_a_refusal_is_a_row_that_says_why(kind, monkeypatch):
+    monkeypatch.setattr(comparison, "select", refusing(kind("too many\n  cells")))
+    rows = strategy_rows(FOREST, SELECTED, [1.0, 2.0], "add_remove")
+    (refused,) = [row for row in rows if row.note is not None]
+    assert refused.note == "too many cells"
+    assert refused.name.startswith("identity")
+    assert np.isnan(refused.loss)
+    assert json.loads(json.dumps(refused.to_dict()))["loss"] is None
+    assert len(rows) == 6
+    table = strategy_table(SimpleNamespace(strategies=rows, epsilons=(1.0, 2.0)))
+    assert table.row_count == 5
+    assert "too many cells" not in str(table.caption)
+    assert refused.name in str(table.caption)
+    assert [row.name for row in rows if row.is_selected] == ["selected: workload_itself"]
+
+
+@pytest.mark.parametrize("bug", [ValueError("x"), TypeError("x"), KeyError("x")])
+def test_a_bug_surfaces(bug, monkeypatch):
+    monkeypatch.setattr(comparison, "select", refusing(bug))
+    with pytest.raises(type(bug)):
+        strategy_rows(FOREST, SELECTED, [1.0], "add_remove")

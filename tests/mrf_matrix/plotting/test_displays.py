@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 
 import strategies
-from mrf_matrix import compare, load_dataset
+from mrf_matrix import Domain, compare, load_dataset
+from mrf_matrix.planning import plan, tune
 from mrf_matrix.plotting import RowErrorDisplay, StrategyErrorDisplay
+from mrf_matrix.study import expected_calibration_error
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -137,3 +140,204 @@ def test_a_fitted_model_is_bars_of_its_importance():
     widths = [patch.get_width() for patch in ax.patches]
     assert widths == pytest.approx(list(importance(model).values()))
     assert len(ax.get_yticklabels()) == len(widths)
+
+
+# Reliability -------------------------------------------------------------------------------------
+
+
+Y = np.array(["a", "b", "a", "a"])
+SHARES = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.8, 0.2]])
+
+
+def labels(display):
+    return display.ax_.get_legend_handles_labels()[1]
+
+
+def test_the_legend_names_classifiers_and_their_calibration_errors():
+    from mrf_matrix.plotting import ReliabilityDisplay
+
+    given = {"one": SHARES, "other": SHARES[:, ::-1]}
+    display = ReliabilityDisplay.from_predictions(Y, given, classes=["a", "b"])
+    errors = [
+        expected_calibration_error(Y, shares, 10, classes=["a", "b"]) for shares in given.values()
+    ]
+    assert labels(display) == [
+        "calibrated",
+        f"one (ECE {errors[0]:.3f})",
+        f"other (ECE {errors[1]:.3f})",
+    ]
+    assert "probability" in display.ax_.get_xlabel()
+    assert "right" in display.ax_.get_ylabel()
+
+
+def test_points_lie_where_the_bins_are():
+    from mrf_matrix.plotting import ReliabilityDisplay
+
+    display = ReliabilityDisplay.from_predictions(Y, SHARES, classes=["a", "b"], n_bins=10)
+    drawn = np.asarray(display.ax_.collections[0].get_offsets())
+    np.testing.assert_allclose(drawn, [[0.6, 0], [0.7, 0], [0.8, 1], [0.9, 1]])
+
+
+def test_estimators_are_drawn_into_given_axes_with_colours_of_their_own():
+    from mrf_matrix.plotting import ReliabilityDisplay
+
+    model = DummyClassifier(strategy="prior").fit(SHARES, Y)
+    _, ax = plt.subplots()
+    first = ReliabilityDisplay.from_estimator(model, SHARES, Y, ax=ax)
+    second = ReliabilityDisplay.from_estimator(model, SHARES, Y, name="again", ax=ax)
+    assert first.ax_ is second.ax_ is ax
+    assert labels(second) == ["calibrated", "DummyClassifier (ECE 0.000)", "again (ECE 0.000)"]
+    colours = {tuple(one.get_facecolor()[0]) for one in ax.collections}
+    assert len(colours) == 2
+
+
+def test_no_curves_are_refused():
+    from mrf_matrix.plotting import ReliabilityDisplay
+
+    with pytest.raises(ValueError, match="curves is empty"):
+        ReliabilityDisplay({})
+
+
+# Plans and searches ------------------------------------------------------------------------------
+
+
+DOMAIN = Domain.from_sizes([3, 4, 2], n_classes=2)
+SMALL = {"n_trees": 3, "max_depth": 1, "random_state": 0, "time_limit": 0.2}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return plan(DOMAIN, epsilon=1, n_records=200, strategy="identity", **SMALL)
+
+
+@pytest.fixture(scope="module")
+def found():
+    space = {"max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]}
+    return tune(DOMAIN, epsilon=1, n_records=200, space=space)
+
+
+def labelled(ax):
+    return bool(ax.get_xlabel() and ax.get_ylabel() and ax.get_title())
+
+
+def test_leaf_errors_are_a_map_of_the_partition(made):
+    from mrf_matrix.plotting import LeafErrorDisplay
+
+    for tree in range(3):
+        display = LeafErrorDisplay.from_plan(made, tree=tree)
+        drawn = display.ax_.images[0].get_array()
+        mine = made.row_rms[made.forest.leaf_tree == tree]
+        assert np.unique(np.asarray(drawn)) == pytest.approx(np.unique(mine))
+    deep = plan(DOMAIN, epsilon=1, strategy="identity", **{**SMALL, "max_depth": 3})
+    assert labelled(LeafErrorDisplay.from_plan(deep).ax_)
+    with pytest.raises(ValueError, match="tree"):
+        LeafErrorDisplay.from_plan(made, tree=9)
+    votes = plan(DOMAIN, "batch", epsilon=1, strategy="identity", **SMALL)
+    with pytest.raises(ValueError, match="matrix"):
+        LeafErrorDisplay.from_plan(votes)
+
+
+def test_many_leaves_are_a_curve_and_few_are_bars():
+    from mrf_matrix.plotting import LeafErrorDisplay
+
+    domain = Domain.from_sizes([5, 5, 5], n_classes=2)
+    for depth, bars in ((3, 0), (2, None)):
+        deep = plan(domain, epsilon=1, strategy="identity", **{**SMALL, "max_depth": depth})
+        ax = LeafErrorDisplay.from_plan(deep).ax_
+        errors = deep.row_rms[deep.forest.leaf_tree == 0]
+        if bars == 0:
+            assert not ax.patches
+            assert ax.lines[0].get_ydata() == pytest.approx(np.sort(errors)[::-1])
+        assert labelled(ax)
+
+
+def test_sensitivity_curves_end_at_the_sensitivity(made):
+    from mrf_matrix.plotting import CellSensitivityDisplay
+
+    several = plan(DOMAIN, epsilon=1, n_ensembles=2, max_features=2, strategy="workload_itself",
+                   **SMALL)  # fmt: skip
+    for one in (made, several):
+        display = CellSensitivityDisplay.from_plan(one)
+        tops = [line.get_ydata()[0] for line in display.ax_.lines[: len(one.parts)]]
+        assert max(tops) == pytest.approx(one.sensitivity)
+        assert labelled(display.ax_)
+
+
+def test_error_curves_are_the_plans_own(made):
+    from mrf_matrix.plotting import ErrorCurveDisplay
+
+    display = ErrorCurveDisplay.from_plan({"a": made, "b": made.at(epsilon=2)}, amounts=[0.5, 1])
+    assert display.ax_.lines[0].get_ydata()[1] == pytest.approx(made.rms_per_leaf)
+    assert labelled(display.ax_)
+    gaussian = plan(DOMAIN, rho=1, strategy="identity", **SMALL)
+    assert "ρ" in ErrorCurveDisplay.from_plan(gaussian).ax_.get_xlabel()
+    with pytest.raises(ValueError, match="kinds or budgets"):
+        ErrorCurveDisplay.from_plan({"a": made, "b": gaussian})
+
+
+def test_strategies_never_cross_their_bound(made):
+    from mrf_matrix.plotting import StrategyBoundDisplay
+
+    auto = plan(DOMAIN, epsilon=1, **SMALL)
+    display = StrategyBoundDisplay.from_plan(auto)
+    assert min(display.losses.values()) >= auto.strategy.lower_bound
+    baseline = plan(DOMAIN, epsilon=1, allocation="per_tree", **SMALL)
+    with pytest.raises(ValueError, match="allocation"):
+        StrategyBoundDisplay.from_plan(baseline)
+
+
+def test_matrices_invert_each_other(made):
+    from mrf_matrix.plotting import MatrixDisplay
+
+    display = MatrixDisplay.of(made)
+    T, A, inverse = (display.matrices[name] for name in ("T", "A", "A⁺"))
+    assert T @ inverse @ A == pytest.approx(T)
+    assert len(display.axes_) == 3
+    with pytest.raises(ValueError, match="ensemble"):
+        MatrixDisplay.of(made, ensemble=4)
+    assert [len(one.texts) for one in display.axes_] == [0, 0, 0]  # numbers on small ones only
+    large = plan(Domain.from_sizes([30, 30, 30], n_classes=2), epsilon=1, strategy="identity",
+                 **SMALL)  # fmt: skip
+    with pytest.raises(ValueError, match="entries"):
+        MatrixDisplay.of(large)
+
+
+def test_the_front_holds_the_best(found):
+    from mrf_matrix.plotting import ParetoDisplay
+
+    display = ParetoDisplay.from_tuning(found)
+    assert found.best.value in display.ax_.lines[0].get_ydata()
+    assert labelled(display.ax_)
+    with pytest.raises(ValueError, match="against"):
+        ParetoDisplay.from_tuning(found, against="beauty")
+
+
+def test_a_best_design_without_the_figure_is_a_line():
+    from mrf_matrix import Domain
+    from mrf_matrix.planning import tune
+    from mrf_matrix.plotting import ParetoDisplay
+
+    trees = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
+    given = {"epsilon": 1, "n_records": 200, "objective_options": {"n_targets": 2}}
+    blocks = {"kind": ["tables"]}
+    domain = Domain.from_sizes([2, 3], n_classes=2)
+    found = tune(domain, space=[blocks, trees], **given)
+    ax = ParetoDisplay.from_tuning(found, against="rms_per_vote").ax_
+    assert found.kind == "tables"
+    assert list(ax.lines[-1].get_ydata()) == [found.best.value] * 2
+    with pytest.raises(ValueError, match="no design of the search"):
+        ParetoDisplay.from_tuning(tune(domain, space=blocks, **given), against="rms_per_vote")
+
+
+def test_plan_displays_use_given_axes(made, found):
+    from mrf_matrix import plotting
+
+    for draw in (
+        lambda ax: plotting.LeafErrorDisplay.from_plan(made, ax=ax),
+        lambda ax: plotting.ErrorCurveDisplay.from_plan(made, ax=ax),
+        lambda ax: plotting.CellSensitivityDisplay.from_plan(made, ax=ax),
+        lambda ax: plotting.StrategyBoundDisplay.from_plan(made, ax=ax),
+        lambda ax: plotting.ParetoDisplay.from_tuning(found, ax=ax),
+    ):
+        _, ax = plt.subplots()
+        assert draw(ax).ax_ is ax

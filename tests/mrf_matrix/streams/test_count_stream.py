@@ -10,11 +10,27 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-from mrf_matrix import Attribute, Domain, RandomTrees, load_dataset
+from mrf_matrix import (
+    Attribute,
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    PrivacyLedger,
+    RandomTrees,
+    load_dataset,
+)
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import DomainError
+from mrf_matrix.estimators import (
+    PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
+)
+from mrf_matrix.estimators.shared import given_counts
+from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import (
+    BudgetError,
     CellTally,
     PrivateDataError,
     PureDP,
@@ -223,3 +239,62 @@ def test_no_record_at_all_is_a_data_set():
         assert counts.counts.shape == (0, 4)
     empty = pd.DataFrame({name: pd.Series(dtype=object) for name in COLUMNS})
     assert count_stream([empty, FRAME], CAR.domain).counts.sum() == 1728
+
+
+# Fits from streams -------------------------------------------------------------------------------
+
+
+DATA = load_dataset("monks_1")
+DOMAIN = DATA.domain
+CLASS = DOMAIN.required_target().name
+MONKS_FRAME = DATA.frame("polars").with_columns(**{CLASS: DATA.y})
+STUDY = {"noise": "research", "noise_state": 3}
+SMALL = {"n_trees": 4, "max_depth": 2, "strategy": "identity", "random_state": 0}
+MEASURING = {
+    "matrix": MatrixForestClassifier(DOMAIN, **SMALL, **STUDY),
+    "ensembles": MatrixForestClassifier(DOMAIN, n_ensembles=2, max_features=3, **SMALL, **STUDY),
+    "per tree": MatrixForestClassifier(DOMAIN, allocation="per_tree", **SMALL, **STUDY),
+    "tables": PosteriorForestClassifier(DOMAIN, random_state=0, **STUDY),
+    "bayes": PrivateNaiveBayesClassifier(DOMAIN, **STUDY),
+    "batch": BatchPredictionClassifier(DOMAIN, n_ensembles=2, max_features=4, **SMALL, **STUDY),
+}
+
+
+@pytest.mark.parametrize("name", ["ensembles", "per tree", "tables", "bayes", "matrix"])
+def test_streams_over_large_domains_count_what_is_measured(name, monkeypatch):
+    model = MEASURING[name]
+    expected = clone(model).fit(DATA.X, DATA.y).predict_proba(DATA.X)
+    monkeypatch.setattr(given_counts, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(tally, "DENSE_ENTRIES", 0)
+    if name in ("per tree", "tables", "bayes"):  # leaves are all that they measure
+        monkeypatch.setattr(given_counts, "count_tables", None)
+    fitted = clone(model).fit_stream([MONKS_FRAME[:100], MONKS_FRAME[100:]])
+    np.testing.assert_array_equal(fitted.predict_proba(DATA.X), expected)
+
+
+def test_leaf_counts_serve_a_domain_without_cells():
+    domain = Domain.from_sizes([10] * 14, n_classes=2)  # 10**14 cells
+    codes = np.random.default_rng(0).integers(0, 10, (300, 14))
+    labels = (codes[:, 0] > 5).astype(int)
+    blocks = [[i] for i in range(14)]
+    forest = BlockTrees(blocks).grow(domain)
+    leaves = count_leaves([(codes[:90], labels[:90]), (codes[90:], labels[90:])], forest)
+    model = PosteriorForestClassifier(domain, blocks=blocks, epsilon=float("inf"))
+    expected = clone(model).fit(codes, labels)
+    found = clone(model).fit_counts(leaves)
+    np.testing.assert_array_equal(found.release_.answers, expected.release_.answers)
+    with pytest.raises(ValueError, match="measures something else"):
+        PosteriorForestClassifier(domain, blocks=blocks[:2]).fit_counts(leaves)
+
+
+def test_a_budget_that_cannot_pay_refuses_before_a_batch_is_read():
+    ledger = PrivacyLedger(epsilon=0.5)
+    model = PosteriorForestClassifier(DOMAIN, ledger=ledger)
+    batches = iter([MONKS_FRAME])
+    with pytest.raises(BudgetError):
+        model.fit_stream(batches)
+    assert next(batches) is MONKS_FRAME
+    with pytest.raises(ValueError, match="hold no record"):
+        PosteriorForestClassifier(DOMAIN).fit_stream([MONKS_FRAME[:0]])
+    with pytest.raises(ValueError, match="public before any record is read"):
+        PosteriorForestClassifier("from_data").fit_stream([MONKS_FRAME])

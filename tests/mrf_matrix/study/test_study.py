@@ -5,10 +5,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
 
-from mrf_matrix import Attribute, Domain, RandomTrees, compare, load_dataset
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    FederatedForestClassifier,
+    RandomTrees,
+    compare,
+    load_dataset,
+    tune,
+)
 from mrf_matrix.domain.attribute import coarser_codes
-from mrf_matrix.study.methods import METHODS, Setting
+from mrf_matrix.study import compare_systems
+from mrf_matrix.study.methods import METHODS, NAMED_METHODS, Method, Setting
+from strategies import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +156,182 @@ def test_codes_are_measured_as_the_given_domain_would_be():
     assert coarse.ordered == usual.ordered == (True, True, True, False)
     wanted = coarser_codes(given.attributes, usual.attributes, codes)
     np.testing.assert_array_equal(coarse.encode(codes)[:, :3], wanted[:, :3])
+
+
+# Methods of one's own ----------------------------------------------------------------------------
+
+
+MONKS = load_dataset("monks_1")
+FRAME = {**MONKS.columns, "class": MONKS.y}
+QUICK = {"n_trees": 2, "max_depth": 1, "epsilons": [1.0], "n_splits": 1, "n_draws": 1}
+GUESS = Method("guess", "a guess", True, lambda setting: DummyClassifier(strategy="most_frequent"))
+
+
+def test_methods_of_ones_own_stand_beside_ours():
+    study = compare("monks_1", kind=["majority", GUESS], strategy="identity", **QUICK)
+    assert [method.key for method in study.methods] == ["majority", "guess"]
+    assert study.summary("guess", 1.0).mean == study.summary("majority", None).mean
+    said = [method["privacy"] for method in study.to_dict()["methods"]]
+    assert said == ["noise-free, not private", "research noise, not a release"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, *NAMED_METHODS], ids=lambda method: method.key)
+def test_only_ours_are_called_private(method):
+    own = replace(method, label="mine")
+    assert method.privacy("exact") in ("exact noise, its own claim", "noise-free, not private")
+    assert own.privacy("exact") in ("claim by its author, unverified", "noise-free, not private")
+
+
+KINDS = ("additive", "labels", "pool", "two_stage")
+
+
+def test_kinds_of_the_private_forest_may_be_named():
+    settings = {"n_trees": 4, "max_depth": 2, "n_splits": 1, "n_draws": 2, "delta": 1e-6}
+    study = compare(
+        "monks_1", kind=[*KINDS, "majority"], epsilons=[0.5, 2], strategy="identity", **settings
+    )
+    assert tuple(one.label for one in study.methods if one.spends) == KINDS
+    for key in KINDS:
+        for epsilon in (0.5, 2):
+            assert 0.3 < study.summary(key, epsilon).mean <= 1
+            assert study.summary(key, epsilon, "log_loss").mean > 0  # they know probabilities
+    again = compare("monks_1", kind=["labels"], epsilons=[2], strategy="identity", **settings)
+    assert again.summary("labels", 2).mean == study.summary("labels", 2).mean
+
+
+@pytest.mark.parametrize(
+    ("methods", "words"),
+    [
+        (["matrix", "matrices"], "kind='matrices': expected"),
+        ([], "at least one"),
+        ([GUESS] * 2, "twice"),
+    ],
+    ids=["unknown", "none", "repeated"],
+)
+def test_methods_that_are_none_are_refused(methods, words):
+    with pytest.raises(ValueError, match=words):
+        compare(MONKS, kind=methods, **QUICK)
+
+
+def test_a_matrix_is_the_strategy():
+    """A matrix and its Strategy give the same accuracies."""
+    cells = np.eye(432)
+    given = [cells, evaluate(cells, cells), "identity"]
+    found = [compare(MONKS, kind=["matrix"], strategy=one, **QUICK) for one in given]
+    assert found[0].scores == found[1].scores
+    assert [study.settings["strategy"] for study in found] == ["given", "given", "identity"]
+
+
+def test_a_frame_is_the_data_set():
+    options = {"kind": ["majority"], "strategy": "identity", **QUICK}
+    study = compare(FRAME, domain=MONKS.domain, trees=RandomTrees(2, 1), **options)
+    assert study.scores == compare(MONKS, **options).scores
+    with pytest.raises(ValueError, match="needs a public domain"):
+        compare(FRAME, **options)
+    with pytest.raises(TypeError, match="expected a frame"):
+        compare(np.zeros((3, 2)), domain=MONKS.domain, **options)
+    with pytest.raises(ValueError, match="lacks the columns"):
+        compare(FRAME, domain=Domain.from_sizes([2], n_classes=2), **options)
+
+
+# Interrupted -------------------------------------------------------------------------------------
+
+
+STUDY = {"epsilons": [1.0], "n_trees": 2, "max_depth": 1, "n_splits": 2, "n_draws": 2,
+         "strategy": "identity", "kind": ["matrix", "naive_bayes", "majority"]}  # fmt: skip
+SEARCH = {"epsilon": 1, "n_records": 400, "time_limit": 0.2, "random_state": 0,
+          "space": {"max_depth": [1, 2], "n_trees": [4, 8], "strategy": ["identity"]}}  # fmt: skip
+DOMAIN = Domain.from_sizes([3, 2, 2], n_classes=2)
+
+
+def interrupt_after(steps, seen=None):
+    left = iter(range(steps))
+
+    def progress(what, done, total):
+        if seen is not None:
+            seen.append(what)
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_study_goes_on_where_it_stopped(tmp_path):
+    data, file = load_dataset("monks_1"), tmp_path / "fits.json"
+    whole = compare(data, **STUDY)
+    part = compare(data, resume=file, progress=interrupt_after(4), **STUDY)
+    assert part.unfinished > 0
+    assert 0 < len(part.scores) < len(whole.scores)
+    assert part.to_dict()["unfinished"] == part.unfinished
+    stored = file.read_text()
+    again = compare(data, resume=file, **STUDY)
+    assert again.scores == whole.scores
+    assert again.unfinished == 0
+    assert stored != file.read_text()
+    with pytest.raises(ValueError, match="another study"):
+        compare(data, resume=file, **{**STUDY, "n_draws": 3})
+    file.write_text("[]")
+    with pytest.raises(ValueError, match="no file of fits"):
+        compare(data, resume=file, **STUDY)
+
+
+def test_fits_that_are_done_are_not_done_again(tmp_path, monkeypatch):
+    data, file = load_dataset("monks_1"), tmp_path / "fits.json"
+    compare(data, resume=file, **STUDY)
+    monkeypatch.setattr("mrf_matrix.study.splits._figures", lambda *_: pytest.fail("a fit"))
+    assert compare(data, resume=file, **STUDY).unfinished == 0
+
+
+def test_an_interrupt_before_anything_is_found_stays_one():
+    with pytest.raises(KeyboardInterrupt):
+        compare(load_dataset("monks_1"), progress=interrupt_after(0), **STUDY)
+
+
+def test_a_search_ends_in_the_best_so_far_and_goes_on(tmp_path):
+    file = tmp_path / "trials.json"
+    whole = tune(DOMAIN, **SEARCH)
+    part = tune(DOMAIN, resume=file, progress=interrupt_after(2), **SEARCH)
+    assert part.stopped
+    assert part.best.value < float("inf")
+    assert "interrupted" in part.stopped[0].note
+    again = tune(DOMAIN, resume=file, **SEARCH)
+    assert not again.stopped
+    assert [t.value for t in again.trials] == [t.value for t in whole.trials]
+
+
+# Systems of several parties ----------------------------------------------------------------------
+
+
+X, Y = load_iris(return_X_y=True)
+MODEL = FederatedForestClassifier(n_clients=3, chunks=2, n_trees=6)
+
+
+def test_systems_are_scored_on_the_same_splits():
+    told = []
+    names = ["centralised", "NCFF, m trees a party"]
+    found = compare_systems(
+        X, Y, MODEL, systems=names, n_splits=2, progress=lambda *step: told.append(step)
+    )
+    assert [one.system for one in found] == names
+    assert told == [(names[i % 2], i, 4) for i in range(4)]
+    alone = compare_systems(X, Y, MODEL, systems=names[1:], n_splits=2)
+    assert alone[0] == found[1]
+    assert found[1].mean == pytest.approx(np.mean(found[1].accuracies))
+    assert found[1].deviation == pytest.approx(np.std(found[1].accuracies, ddof=1))
+    (one,) = compare_systems(X, Y, MODEL, systems=names[:1], n_splits=1)
+    assert one.deviation == 0
+    assert one.accuracies == found[0].accuracies[:1]
+    assert MODEL.mode == "collaborative"  # the caller's model is left as it is
+
+
+def test_given_parties_are_split_with_their_records():
+    owner = np.arange(len(Y)) % 2  # two parties that know all classes
+    (known,) = compare_systems(
+        X, Y, MODEL, clients=owner, systems=["NCFF, m trees in all"], n_splits=1
+    )
+    assert known.mean > 0.9
+
+
+def test_unknown_systems_are_refused_before_any_fit():
+    with pytest.raises(ValueError, match="systems holds 'boosting'"):
+        compare_systems(X, Y, systems=["boosting"])

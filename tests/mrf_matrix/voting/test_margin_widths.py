@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mrf_matrix import Domain, MatrixForestClassifier
+from mrf_matrix import Domain, MatrixForestClassifier, load_dataset, load_model, save_model
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
+from mrf_matrix.estimators import from_release
 from mrf_matrix.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -19,9 +20,12 @@ from mrf_matrix.mechanisms import (
     measure,
     row_variances,
 )
+from mrf_matrix.voting import ensemble as redrawn_votes
 from mrf_matrix.voting import margin_widths
 from mrf_matrix.voting import margin_widths as vote_draws
+from mrf_matrix.voting.ensemble import fresh_leaf_noise
 from mrf_matrix.voting.margin_widths import STEPS, is_fine, margin_quantile, missed_of, width_under
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 from strategies.operators import Grouping, Identity, Scaled, Sparse
 
 LEVEL = 0.95
@@ -165,3 +169,226 @@ def test_small_budgets_ask_for_no_coefficients(monkeypatch):
     width = model.vote_intervals(CODES, LEVEL)[1]
     continuous = margin_quantile(LEVEL, 2, gaussian=False) * np.sqrt(2)
     assert width == pytest.approx(continuous * model.expected_vote_error(CODES), rel=0.03)
+
+
+# Coverage ----------------------------------------------------------------------------------------
+
+
+CAR = load_dataset("car")
+CAR_DOMAIN = Domain.from_sizes(CAR.domain.sizes, n_classes=4)
+
+
+def fitted(**changes):
+    settings = {
+        "epsilon": 0.5, "n_trees": 8, "max_depth": 2, "strategy": "identity", "voting": "weight",
+        "random_state": 0,
+    }  # fmt: skip
+    return MatrixForestClassifier(CAR_DOMAIN, **(settings | changes)).fit(CAR.codes, CAR.labels)
+
+
+@pytest.mark.parametrize(
+    ("budget", "kind"),
+    [({"epsilon": 0.5}, "matrix"), ({"epsilon": None, "rho": 0.1}, "per_tree")],
+)
+def test_intervals_cover_the_margin_without_noise(budget, kind):
+    strategy = {"strategy": "identity"} if kind == "matrix" else {"strategy": "auto"}
+    true = fitted(epsilon=float("inf"), allocation=kind, **strategy)._votes(CAR.codes)
+    covered, halved, level = [], [], 0.8
+    for seed in range(3):
+        model = fitted(noise="research", noise_state=seed, allocation=kind, **(strategy | budget))
+        votes = model._votes(CAR.codes)
+        first, second = np.argsort(-votes, axis=1, kind="stable")[:, :2].T
+        rows = np.arange(len(votes))
+        margin, half_width, above = model.vote_intervals(CAR.codes, level)
+        np.testing.assert_array_equal(above, half_width)
+        np.testing.assert_allclose(margin, votes[rows, first] - votes[rows, second])
+        off = np.abs(margin - (true[rows, first] - true[rows, second]))
+        covered.append((off <= half_width).mean())
+        halved.append((off <= half_width / 4).mean())
+    assert np.mean(covered) >= level - 0.02
+    assert np.mean(halved) < level  # the negative control
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0], [3.0, 1.0, 1.0], np.ones(40)])
+def test_the_wider_quantile_covers_sums_of_laplace_draws(level, weights):
+    generator = np.random.default_rng(0)
+    weights = np.asarray(weights)
+    draws = generator.laplace(size=(40_000, 2 * len(weights))) @ np.concatenate([weights, -weights])
+    deviation = np.sqrt(4 * (weights**2).sum())
+    quantile = margin_quantile(level, 2, gaussian=False)
+    assert (np.abs(draws) <= quantile * deviation).mean() > level - 0.01
+    if level > 0.9 and len(weights) == 1:
+        normal = margin_quantile(level, 2, gaussian=True)
+        assert (np.abs(draws) <= normal * deviation).mean() < level - 0.001
+
+
+def test_labels_are_withheld_where_noise_may_have_chosen():
+    model = fitted(noise="research", noise_state=0)
+    labels = model.predict_or_abstain(CAR.codes, level=0.95)
+    margin, half_width, _ = model.vote_intervals(CAR.codes, level=0.95)
+    np.testing.assert_array_equal(np.ma.getmaskarray(labels), margin <= half_width)
+    np.testing.assert_array_equal(np.asarray(labels.data), model.predict(CAR.codes))
+    stricter = model.predict_or_abstain(CAR.codes, level=0.999)
+    assert np.ma.count_masked(stricter) >= np.ma.count_masked(labels) > 0
+    kept = ~np.ma.getmaskarray(labels)
+    right = CAR.labels == model.predict(CAR.codes)
+    assert right[kept].mean() > right.mean()
+
+
+def test_without_noise_only_ties_are_withheld():
+    labels = fitted(epsilon=float("inf")).predict_or_abstain(CAR.codes)
+    assert np.ma.count_masked(labels) == 0
+
+
+def test_what_has_no_interval_says_so(tmp_path):
+    model = fitted(voting="hard")
+    with pytest.raises(ValueError, match=r"voting='hard'.*weight votes"):
+        model.vote_intervals(CAR.codes)
+    with pytest.raises(ValueError, match="shrinkage='votes'"):
+        fitted(shrinkage="votes").vote_intervals(CAR.codes)
+    for level in (0, 1, 95, "0.95", True):
+        with pytest.raises(ValueError, match="level"):
+            fitted().vote_intervals(CAR.codes, level)
+    save_model(fitted(), tmp_path / "m")
+    assert len(load_model(tmp_path / "m").vote_intervals(CAR.codes)) == 3  # its release is there
+
+
+def test_forests_from_a_release_have_the_same_intervals():
+    model = fitted(noise="research", noise_state=0)
+    other = from_release(model.release_, CAR_DOMAIN, forest=model.forest_, voting="weight")
+    for mine, theirs in zip(
+        model.vote_intervals(CAR.codes), other.vote_intervals(CAR.codes), strict=True
+    ):
+        np.testing.assert_allclose(mine, theirs)
+    np.testing.assert_allclose(
+        model.expected_vote_error(CAR.codes), other.expected_vote_error(CAR.codes)
+    )
+
+
+# Redrawn noise -----------------------------------------------------------------------------------
+
+
+INFINITE = float("inf")
+ASKED = CAR.codes[::4]
+RULES = [
+    (voting, shrinkage)
+    for voting in NOISE_AWARE_VOTINGS
+    for shrinkage in SHRINKAGES
+    if (voting, shrinkage) != ("weight", "none")
+]
+
+
+def fitted_to_car(**changes):
+    settings = {
+        "epsilon": 1.0, "n_trees": 12, "max_depth": 2, "strategy": "identity", "random_state": 0,
+        "noise": "research", "noise_state": 0,
+    }  # fmt: skip
+    return MatrixForestClassifier(CAR_DOMAIN, **(settings | changes)).fit(CAR.codes, CAR.labels)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return fitted_to_car()
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return fitted_to_car(epsilon=INFINITE, noise="exact", noise_state=None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"allocation": "per_tree", "strategy": "auto"},
+        {"allocation": "disjoint", "strategy": "auto"},
+        {"epsilon": None, "rho": 0.2},
+        {"neighboring": "replace_one"},
+    ],
+    ids=str,
+)
+def test_redrawn_errors_have_the_variance_of_the_leaves(changes):
+    model = fitted_to_car(**({"n_trees": 3} | changes))
+    one = model.ensembles_[0]
+    errors = one.redrawn_noise(200, np.random.default_rng(1))
+    assert errors.shape == (*model.leaf_values_.shape, 200)
+    squares = (errors**2).mean(axis=(1, 2)) / model.leaf_variances_
+    assert abs(squares.mean() - 1) < 0.05
+    assert abs(errors.mean()) < 0.1 * np.sqrt(model.leaf_variances_.mean())
+
+
+@pytest.mark.parametrize(("voting", "shrinkage"), RULES)
+def test_every_voting_can_abstain(noisy, exact, voting, shrinkage):
+    noisy, exact = (one.voted_by(voting, shrinkage) for one in (noisy, exact))
+    labels = noisy.predict_or_abstain(ASKED, 0.9, n_draws=40, random_state=0)
+    np.testing.assert_array_equal(labels.data, noisy.predict(ASKED))
+    again = noisy.predict_or_abstain(ASKED, 0.9, n_draws=40, random_state=0)
+    np.testing.assert_array_equal(labels.mask, again.mask)
+    kept = ~np.ma.getmaskarray(labels)
+    assert kept.mean() > 0.1
+    without = exact.predict(ASKED) == labels.data
+    assert without[kept].mean() > 0.9
+    assert without[kept].mean() >= without.mean()
+    if voting in ("product", "posterior"):  # the others say the majority class almost everywhere
+        assert without[kept].mean() > without.mean() + 0.02
+    assert not np.ma.getmaskarray(exact.predict_or_abstain(CAR.codes[:50], 0.9, n_draws=9)).any()
+
+
+def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch):
+    """The negative control: with a tenth of the noise, kept labels are hardly better than all."""
+    noisy, exact = (one.voted_by("posterior", "none") for one in (noisy, exact))
+
+    def faint(*arguments):
+        return 0.1 * fresh_leaf_noise(*arguments)
+
+    wanted = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
+    monkeypatch.setattr("mrf_matrix.voting.ensemble.fresh_leaf_noise", faint)
+    worse = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
+    without = exact.predict(ASKED)
+    agree = [(without == labels.data)[~labels.mask].mean() for labels in (wanted, worse)]
+    assert agree[0] > 0.95
+    assert agree[1] < agree[0] - 0.03
+
+
+def test_a_stricter_level_withholds_more_and_draws_must_suffice(noisy):
+    noisy = noisy.voted_by("hard", "none")
+    masked = [
+        np.ma.count_masked(noisy.predict_or_abstain(ASKED, level, random_state=0))
+        for level in (0.5, 0.8, 0.95)
+    ]
+    assert masked == sorted(masked)
+    assert masked[0] < masked[-1]
+    with pytest.raises(ValueError, match=r"n_draws=100: too few .* at least 999"):
+        noisy.predict_or_abstain(ASKED, 0.999)
+    for draws in (0, 1.5, "many"):
+        with pytest.raises((ValueError, TypeError), match="n_draws"):
+            noisy.predict_or_abstain(ASKED, 0.5, n_draws=draws)
+    with pytest.raises(ValueError, match="level"):
+        noisy.predict_or_abstain(ASKED, 1)
+
+
+def test_batches_of_draws_are_the_same_votes(noisy, monkeypatch):
+    noisy = noisy.voted_by("product", "none")
+    one = noisy.predict_or_abstain(CAR.codes[:200], 0.6, n_draws=20, random_state=3)
+    monkeypatch.setattr(redrawn_votes, "ENTRIES", 1)  # one draw at a time: other numbers
+    other = noisy.predict_or_abstain(CAR.codes[:200], 0.6, n_draws=20, random_state=3)
+    assert abs(one.mask.mean() - other.mask.mean()) < 0.15
+
+
+def test_ensembles_can_abstain():
+    settings = {"n_trees": 6, "strategy": "identity", "n_ensembles": 2, "max_features": 4}
+    model = MatrixForestClassifier(
+        CAR_DOMAIN, epsilon=2.0, noise="research", noise_state=0, random_state=0, **settings
+    ).fit(CAR.codes, CAR.labels)
+    labels = model.predict_or_abstain(CAR.codes[:300], 0.8, n_draws=20, random_state=0)
+    np.testing.assert_array_equal(labels.data, model.predict(CAR.codes[:300]))
+
+
+def test_forests_from_a_release_abstain_alike(noisy):
+    other = from_release(noisy.release_, CAR_DOMAIN, forest=noisy.forest_)
+    mine, theirs = (
+        one.predict_or_abstain(ASKED, 0.8, n_draws=20, random_state=5)
+        for one in (noisy.voted_by("posterior", "none"), other)
+    )
+    np.testing.assert_array_equal(mine.mask, theirs.mask)

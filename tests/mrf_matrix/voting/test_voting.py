@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain, RandomTrees
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.voting import voting
+from mrf_matrix.voting.evidence import odds_logs
 
 
 def slow_votes(forest, codes, table):
@@ -58,3 +59,25 @@ def test_blocks_are_as_large_as_they_may_be(n_trees, step, monkeypatch):
     blocks = list(voting.record_blocks(13, n_trees))
     assert [i for block in blocks for i in range(13)[block]] == list(range(13))
     assert {len(range(13)[block]) for block in blocks[:-1]} == {step}
+
+
+# What one leaf may say ---------------------------------------------------------------------------
+
+
+PRIORS = (np.array([0.5, 0.5]), np.array([0.9, 0.1]), np.array([0.2, 0.3, 0.5]))
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_a_leaf_that_is_certain_of_a_class_is_taken_for_a_21st_prior(prior):
+    """p(c | l) is ``20/21 share + 1/21 prior``: by hand, not through the constant."""
+    for sure in range(len(prior)):
+        share = np.eye(len(prior))[[sure]]
+        mixed = (20 * share + prior) / 21
+        assert odds_logs(share, prior) == pytest.approx(np.log(mixed / prior))
+        others = np.arange(len(prior)) != sure
+        assert np.exp(odds_logs(share, prior)[0, others]) == pytest.approx(1 / 21)
+
+
+def test_a_silent_leaf_says_nothing():
+    for prior in PRIORS:
+        assert odds_logs(prior[None], prior) == pytest.approx(0)

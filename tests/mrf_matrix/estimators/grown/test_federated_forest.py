@@ -32,6 +32,7 @@ def test_it_says_that_it_is_not_private_wherever_it_prints():
     assert "not private" in SMALL._repr_html_()
 
 
+@pytest.mark.slow
 def test_collaboration_beats_separate_trees_where_parties_know_few_classes(digits):
     X, y, X_test, y_test = digits
     model = FederatedForestClassifier(n_trees=20, chunks=2)

@@ -19,7 +19,7 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.estimators.grown.forest_classifier import code_values, ready_to_encode
 from mrf_matrix.forests import BreimanTrees
-from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms import PrivacyLedger, PureDP
 
 PUBLIC = [
     MultinomialForestClassifier(n_trees=30, random_state=0),
@@ -228,59 +228,6 @@ def test_the_plan_adds_up():
 
 
 # estimator -> the ledger's words
-CHARGED = {
-    "multinomial": (MultinomialForestClassifier, {}),
-    "two stages, coins": (MultinomialMatrixForestClassifier, {"strategy": "identity"}),
-    "two stages, all": (
-        MultinomialMatrixForestClassifier,
-        {"strategy": "identity", "parts": "all"},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CHARGED)
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-def test_a_ledger_is_charged_once_a_fit(coded, name, neighboring):
-    domain, codes, y = coded
-    make, settings = CHARGED[name]
-    ledger = PrivacyLedger(epsilon=1, neighboring=neighboring)
-    settings = settings | {"n_trees": 2, "max_depth": 2, "neighboring": neighboring}
-    make(domain, epsilon=0.75, ledger=ledger, **settings).fit(codes, y)
-    assert ledger.spent == Fraction(3, 4)
-    (charge,) = ledger.charges
-    assert charge.what == f"{make.__name__}.fit"
-    assert charge.neighboring == neighboring
-    with pytest.raises(BudgetError, match="remains"):
-        make(domain, epsilon=0.5, ledger=ledger, **settings).fit(None, None)  # nothing is looked at
-    assert ledger.spent == Fraction(3, 4)
-
-
-WRONG = [
-    {"n_trees": 0}, {"max_depth": -1}, {"neighboring": "twins"}, {"noise": "loud"},
-    {"noise_state": 1}, {"random_state": "seed"}, {"domain": None},
-]  # fmt: skip
-WRONG_OF = {
-    "multinomial": [{"label_score": "odd"}, {"structure_score": "odd"}, {"min_points": 3}],
-    "two stages, coins": [
-        {"strategy": "best"}, {"voting": "loud"}, {"structure_share": 2}, {"parts": "half"},
-        {"structure_score": "odd"},
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WRONG_OF)
-def test_nothing_is_charged_where_something_is_wrong(coded, name):
-    domain, codes, y = coded
-    make, settings = CHARGED[name]
-    ledger = PrivacyLedger(epsilon=1)
-    settings = {"domain": domain, "epsilon": 0.5, "ledger": ledger, "n_trees": 2} | settings
-    for wrong in WRONG + WRONG_OF[name]:
-        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
-            make(**(settings | wrong)).fit(codes, y)
-    for records, labels in ((codes + 9, y), (codes, y + 9), (codes[:5], y), (codes[:, :1], y)):
-        with pytest.raises(ValueError, match=r"."):
-            make(**settings).fit(records, labels)
-    assert ledger.spent == 0
 
 
 def test_what_is_not_private_takes_no_ledger(coded):
@@ -288,23 +235,6 @@ def test_what_is_not_private_takes_no_ledger(coded):
     ledger = PrivacyLedger(epsilon=1)
     with pytest.raises(ValueError, match=r"ledger was given, but epsilon=None"):
         MultinomialForestClassifier(domain, ledger=ledger).fit(codes, y)
-
-
-@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
-@pytest.mark.parametrize("name", CHARGED)
-def test_a_domain_read_off_the_records_ends_the_claim(coded, name):
-    _, codes, y = coded
-    make, settings = CHARGED[name]
-    forest = make("from_data", epsilon=1, n_trees=2, max_depth=2, **settings).fit(codes, y)
-    said = getattr(forest, "statement_", None) or str(forest.privacy_report_)
-    assert said.startswith("NOT A PRIVATE RELEASE: the domain was read off the records")
-
-
-def test_nothing_leaks_into_the_fitted_private_forest(coded):
-    domain, codes, y = coded
-    forest = MultinomialForestClassifier(domain, epsilon=1, n_trees=3, max_depth=2).fit(codes, y)
-    for name, value in vars(forest).items():
-        assert not (isinstance(value, np.ndarray) and len(value) == len(codes)), name
 
 
 def test_from_data_warns_and_is_not_silent(coded):

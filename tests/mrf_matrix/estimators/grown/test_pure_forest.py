@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from mrf_matrix import Attribute, Domain, MatrixForestClassifier, load_dataset
+from mrf_matrix import Attribute, MatrixForestClassifier, load_dataset
 from mrf_matrix.estimators import (
     ForestClassifier,
     MultinomialForestClassifier,
     PureForestClassifier,
     SimplifiedBreimanForestClassifier,
 )
-from mrf_matrix.estimators.grown.named_forests import CountingForestClassifier
 from mrf_matrix.forests import (
     BreimanTrees,
     MultinomialTrees,
@@ -108,12 +107,6 @@ def test_ties_of_even_forests_go_to_the_first_class_and_otherwise_in_the_papers_
     np.testing.assert_array_equal(ours[votes == 0.5], 0)
     np.testing.assert_array_equal(theirs[votes == 0.5], 1)
     np.testing.assert_array_equal(ours[votes != 0.5], theirs[votes != 0.5])
-
-
-def test_the_common_part_grows_nothing():
-    model = CountingForestClassifier(Domain.from_sizes([2], n_classes=2))
-    with pytest.raises(TypeError, match="grows no trees"):
-        model.fit([[0], [1]], [0, 1])
 
 
 def test_simplified_trees_carry_no_private_release(car):

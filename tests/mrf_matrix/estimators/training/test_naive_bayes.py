@@ -1,19 +1,15 @@
 """Private naive Bayes: scikit-learn's without noise, equal shares of the budget with it."""
 
-import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.naive_bayes import CategoricalNB
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
+from mrf_matrix import Domain, load_dataset
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
-from mrf_matrix.mechanisms import BudgetError
-from mrf_matrix.voting.evidence import naive_bayes_forest, naive_bayes_leaf_logs
 
 INFINITE = float("inf")
 
@@ -83,13 +79,13 @@ def test_leaves_are_the_marginals(car):
 def test_noise_has_the_variance_that_is_reported(car):
     exact = fitted(car.domain, car.codes, car.labels, epsilon=INFINITE).leaf_values_
     errors = []
-    for seed in range(300):
+    for seed in range(80):
         model = fitted(
             car.domain, car.codes, car.labels, epsilon=0.5, noise="research", noise_state=seed
         )
         errors.append(model.leaf_values_ - exact)
     found = np.mean(np.square(errors))
-    assert found == pytest.approx(model.privacy_report_.expected_rms_per_leaf**2, rel=0.03)
+    assert found == pytest.approx(model.privacy_report_.expected_rms_per_leaf**2, rel=0.06)
     assert abs(np.mean(errors)) < 4 * np.sqrt(found / np.size(errors))
 
 
@@ -114,14 +110,6 @@ def by_hand(model, car, record):
     return np.array(posterior) / sum(posterior)
 
 
-def test_classes_are_sorted_whatever_their_order_in_the_domain():
-    domain = Domain([Attribute("x", size=2)], target=Attribute("y", categories=["no", "maybe"]))
-    X, y = [[0]] * 3 + [[1]] * 2, ["no"] * 3 + ["maybe"] * 2
-    model = PrivateNaiveBayesClassifier(domain, epsilon=INFINITE).fit(X, y)
-    assert list(model.classes_) == ["maybe", "no"]
-    assert list(model.predict([[0], [1]])) == ["no", "maybe"]
-
-
 def test_a_domain_of_more_cells_than_can_be_counted():
     rng = np.random.default_rng(0)
     domain = Domain.from_sizes([2] * 150, n_classes=2)
@@ -132,61 +120,26 @@ def test_a_domain_of_more_cells_than_can_be_counted():
     assert model.release_.sensitivity == 151
 
 
-def test_attributes_of_one_code_are_left_out():
-    forest = naive_bayes_forest(Domain.from_sizes([1, 3, 1]))
-    assert (forest.n_trees, forest.n_leaves) == (2, 4)
-    assert naive_bayes_forest(Domain.from_sizes([1])).n_leaves == 1
+@pytest.mark.parametrize(("sizes", "trees", "leaves"), [([1, 3, 1], 2, 4), ([1], 1, 1)])
+def test_attributes_of_one_code_are_left_out(sizes, trees, leaves):
+    zeros = np.zeros((4, len(sizes)), dtype=int)
+    model = PrivateNaiveBayesClassifier(Domain.from_sizes(sizes, n_classes=2))
+    forest = model.fit(zeros, [0, 0, 1, 1]).forest_
+    assert (forest.n_trees, forest.n_leaves) == (trees, leaves)
 
 
-def test_a_class_without_records_is_never_chosen_without_noise():
-    forest = naive_bayes_forest(Domain.from_sizes([2]))
-    values = np.array([[1.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
-    logs = naive_bayes_leaf_logs(forest, values, alpha=1.0, floor=0.0)
-    assert np.isneginf(logs[-1, 1])
-    kept = naive_bayes_leaf_logs(forest, values, alpha=1.0, floor=0.5)
-    assert kept[-1, 1] == np.log(0.5)
+@pytest.mark.parametrize(("epsilon", "is_certain"), [(INFINITE, True), (100, False)])
+def test_a_class_without_records_is_never_chosen_without_noise(epsilon, is_certain):
+    """With noise its total is taken for half a record at least."""
+    model = fitted(
+        Domain.from_sizes([2], n_classes=2), np.array([[0], [1]] * 20), np.zeros(40, dtype=int),
+        epsilon=epsilon,
+    )  # fmt: skip
+    shares = model.predict_proba([[0], [1]])[:, 1]
+    assert (shares == 0).all() == is_certain
+    assert shares.max() < 0.05
 
 
-def test_every_fit_is_charged_and_the_overdraft_refused(car):
-    ledger = PrivacyLedger(epsilon=1.0)
-    model = PrivateNaiveBayesClassifier(car.domain, epsilon=0.75, ledger=ledger)
-    model.fit(car.X, car.y)
-    assert ledger.spent == Fraction(3, 4)
-    with pytest.raises(BudgetError):
-        clone(model).fit(car.X, car.y)
-    assert ledger.spent == Fraction(3, 4)
-
-
-def test_research_noise_is_reproducible_and_says_so(car):
-    made = [
-        fitted(car.domain, car.codes, car.labels, noise="research", noise_state=5) for _ in range(2)
-    ]
-    np.testing.assert_array_equal(made[0].leaf_values_, made[1].leaf_values_)
-    assert "NOT A PRIVATE RELEASE" in made[0].privacy_report_.statement
-
-
-def test_a_fitted_model_holds_no_records(car):
-    model = PrivateNaiveBayesClassifier(car.domain, epsilon=1.0).fit(car.X, car.y)
-    again = pickle.loads(pickle.dumps(model))  # private counts refuse to be pickled
-    np.testing.assert_array_equal(again.predict(car.X), model.predict(car.X))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"alpha": 0}, "alpha=0"),
-        ({"alpha": True}, "alpha=True"),
-        ({"alpha": INFINITE}, "alpha=inf"),
-        ({"noise_state": 1}, "noise_state was given with noise='exact'"),
-        ({"noise": "none"}, "noise='none'"),
-        ({"epsilon": -1}, "epsilon"),
-        ({"domain": None}, "domain=None"),
-        ({"neighboring": "any"}, "neighboring"),
-    ],
-)
-def test_bad_parameters_are_refused_before_anything_is_spent(car, changes, message):
-    ledger = PrivacyLedger(epsilon=1.0)
-    model = PrivateNaiveBayesClassifier(car.domain, ledger=ledger).set_params(**changes)
-    with pytest.raises(ValueError, match=message):
-        model.fit(car.X, car.y)
-    assert ledger.spent == 0
+def test_noise_that_is_switched_off_is_no_word_of_noise(car):
+    with pytest.raises(ValueError, match="noise='none'"):
+        PrivateNaiveBayesClassifier(car.domain, noise="none").fit(car.X, car.y)

@@ -1,13 +1,11 @@
 """The posterior forest: conventions, what is claimed and what is paid, and what it is worth."""
 
-import pickle
 from itertools import product
 from math import prod, sqrt
 
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
@@ -15,7 +13,7 @@ from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
 from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.kinds import tables as kind
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
+from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, tables_of
 from mrf_matrix.posterior import ProductPosterior
@@ -135,81 +133,6 @@ def test_replacing_a_record_doubles_the_noise():
 
 
 # Privacy -------------------------------------------------------------------------------------
-
-
-def test_noise_is_exact_unless_asked_otherwise(car):
-    model = PosteriorForestClassifier(car.domain, random_state=0)
-    one, two = (clone(model).fit(car.X, car.y) for _ in range(2))
-    assert one.release_.is_private
-    assert one.privacy_report_.noise == "exact"
-    assert "NOT A PRIVATE" not in str(one.privacy_report_)
-    assert one.design_ == two.design_
-    assert not np.array_equal(one.release_.answers, two.release_.answers)
-    with pytest.raises(ValueError, match="never seedable"):
-        clone(model).set_params(noise_state=0).fit(car.X, car.y)
-
-
-def test_research_noise_is_reproducible_and_no_private_release(car):
-    one, two = (research(car).fit(car.X, car.y) for _ in range(2))
-    np.testing.assert_array_equal(one.release_.answers, two.release_.answers)
-    np.testing.assert_array_equal(one.predict_proba(car.X), two.predict_proba(car.X))
-    assert "NOT A PRIVATE RELEASE" in str(one.privacy_report_)
-
-
-def test_a_domain_from_data_loses_the_claim():
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(3, size=(40, 2)).astype(float), rng.integers(2, size=40)
-    with pytest.warns(UserWarning, match="domain"):
-        model = PosteriorForestClassifier("from_data").fit(X, y)
-    assert "NOT A PRIVATE RELEASE" in str(model.privacy_report_)
-
-
-def test_no_record_seed_or_count_is_stored(car):
-    model = PosteriorForestClassifier(car.domain, random_state=0).fit(car.X, car.y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(car.X), model.predict_proba(car.X))
-    assert set(vars(model)) - set(model.get_params()) == {
-        "model_",
-        "n_features_in_",
-        "feature_names_in_",
-    }
-    assert len(pickle.dumps(model)) < 200_000, "no room for 1728 records and their cells"
-
-
-def test_the_ledger_is_charged_once_and_refuses_before_records_are_read(car, monkeypatch):
-    ledger = PrivacyLedger(epsilon=1.5)
-    model = PosteriorForestClassifier(car.domain, epsilon=1.0, ledger=ledger, random_state=0)
-    model.fit(car.X, car.y).predict(car.X)
-    model.predict_proba(car.X)
-    model.vote_intervals(car.X)
-    assert len(ledger.charges) == 1
-
-    def read(*args, **kwargs):
-        raise AssertionError("the records were read")
-
-    monkeypatch.setattr(given_data, "resolve_domain", read)
-    monkeypatch.setattr(given_data, "encode", read)
-    with pytest.raises(BudgetError):
-        clone(model).fit(car.X, car.y)
-    assert len(ledger.charges) == 1
-
-
-BAD = {
-    "epsilon": [0, -1, float("nan"), "1", True],
-    "neighboring": ["bounded"],
-    "noise": ["float"],
-    "n_blocks": [0, -1, 1.5, "many", True, None, 99],
-    "n_records": [-1, 2.5, True, "all"],
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
-def test_bad_parameters_cost_nothing(car, name, value):
-    ledger = PrivacyLedger(epsilon=10)
-    with pytest.raises((ValueError, TypeError)) as refusal:
-        research(car, **{"ledger": ledger, name: value}).fit(car.X, car.y)
-    assert name in str(refusal.value) or repr(value) in str(refusal.value)
-    assert not ledger.charges
 
 
 def test_what_cannot_be_predicted_from_is_refused_before_it_is_paid():
@@ -413,6 +336,7 @@ def naive_bayes(domain, n, seed):
     return PrivateNaiveBayesClassifier(domain, epsilon=1.0, noise="research", noise_state=seed)
 
 
+@pytest.mark.slow
 def test_it_beats_private_naive_bayes_and_the_majority():
     gains = []
     for name in ("car", "tic_tac_toe", "monks_3"):
@@ -440,6 +364,7 @@ def test_skewed_attributes_are_no_worse_than_naive_bayes():
         assert model.fit(X, y).score(X, y) > 0.9
 
 
+@pytest.mark.slow
 def test_little_budget_costs_no_more_than_a_point_of_the_majority():
     """Of 20 splits: .011 above, with a standard error of .006."""
     score, majority = mean_scores(load_dataset("car"), ours(0.1), 20)
@@ -457,6 +382,7 @@ def lost_to_the_majority(epsilon, seeds):
     return np.array(lost)
 
 
+@pytest.mark.slow
 def test_where_nothing_tells_shrinkage_keeps_closer_to_the_majority(monkeypatch):
     """It loses .021, with a standard error of .003; with all attributes trusted .034."""
     shrunk = lost_to_the_majority(0.3, 15)

@@ -1,18 +1,26 @@
+"""Budgets are exact: what they refuse, add up to and convert to; relations and shares."""
+
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from math import inf, log, nan, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import optimize
 
 from mrf_matrix.mechanisms import (
+    NEIGHBORING,
     ZCDP,
     BudgetError,
     PureDP,
     as_budget,
+    budget_shares,
+    neighboring_factor,
+    squared_factor,
 )
 from mrf_matrix.mechanisms.budgets.budget import budget_of, epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
@@ -241,3 +249,123 @@ def test_two_budgets_are_refused_where_none_is_one():
     assert claimed_budget() == PureDP(1)
     with pytest.raises(BudgetError, match="exactly one"):
         claimed_budget(epsilon=1, rho=0.5)
+
+
+# Neighbouring relations --------------------------------------------------------------------------
+
+
+matrices = arrays(np.int64, (3, 4), elements=st.integers(-3, 3))
+
+
+def largest_change(matrix, n_classes, norm, neighboring):
+    """Enumerate what one record can change in the answers A D, in a norm over all entries."""
+    n = matrix.shape[1]
+    records = list(product(range(n), range(n_classes)))
+
+    def table(record):
+        counts = np.zeros((n, n_classes), dtype=np.int64)
+        counts[record] = 1
+        return matrix @ counts
+
+    if neighboring == "add_remove":
+        changes = [table(record) for record in records]
+    else:
+        changes = [table(a) - table(b) for a, b in product(records, repeat=2)]
+    sizes = [np.abs(c).sum() if norm == "l1" else (c**2).sum() for c in changes]
+    return int(max(sizes))
+
+
+def claimed(matrix, norm, neighboring):
+    """Return the claimed bound: the change itself in L1, its square in L2."""
+    columns = np.abs(matrix) if norm == "l1" else matrix**2
+    factor = squared_factor(neighboring, norm, nonnegative=bool((matrix >= 0).all()))
+    sensitivity = int(columns.sum(axis=0).max())
+    return sensitivity * (sqrt(factor) if norm == "l1" else factor)
+
+
+@given(matrices, st.sampled_from([1, 2, 3]), st.sampled_from(["l1", "l2"]), st.booleans())
+def test_no_pair_of_neighbours_changes_more(matrix, n_classes, norm, absolute):
+    matrix = np.abs(matrix) if absolute else matrix
+    for neighboring in NEIGHBORING:
+        found = largest_change(matrix, n_classes, norm, neighboring)
+        assert found <= claimed(matrix, norm, neighboring)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("neighboring", NEIGHBORING)
+@pytest.mark.parametrize("matrix", [np.eye(3, dtype=int), np.ones((2, 3), dtype=int)])
+def test_some_pair_reaches_the_bound(matrix, norm, neighboring):
+    assert largest_change(matrix, 2, norm, neighboring) == claimed(matrix, norm, neighboring)
+
+
+def test_opposite_columns_reach_twice_the_l2_sensitivity():
+    """Why a strategy with negative entries is given 2 and not sqrt(2)."""
+    matrix = np.array([[1, -1]])
+    assert largest_change(matrix, 1, "l2", "replace_one") == 4
+    assert claimed(matrix, "l2", "replace_one") == 4
+
+
+def test_factors():
+    assert neighboring_factor("add_remove") == 1
+    assert neighboring_factor("replace_one") == 2
+    assert neighboring_factor("replace_one", "l2") == 2
+    assert squared_factor("replace_one", "l2", nonnegative=True) == 2
+    assert squared_factor("replace_one", "l1", nonnegative=True) == 4
+
+
+@pytest.mark.parametrize("bad", ["swap", "", None, 1, ["add_remove"], "ADD_REMOVE"])
+def test_unknown_relations_are_refused(bad):
+    with pytest.raises(ValueError, match=r"neighboring=.*add_remove.*replace_one"):
+        neighboring_factor(bad)
+
+
+# Shares in closed form ---------------------------------------------------------------------------
+
+
+LOSSES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=6)
+POWER = {"l1": 2, "l2": 1}
+
+
+def errors(losses, shares, norm: str) -> np.ndarray:
+    return np.asarray(losses) / np.asarray(shares) ** POWER[norm]
+
+
+@given(LOSSES, st.sampled_from(["l1", "l2"]), st.integers(0, 2**32 - 1))
+def test_no_other_shares_are_better(losses, norm: str, seed: int) -> None:
+    others = np.random.default_rng(seed).dirichlet(np.ones(len(losses)), 20) + 1e-9
+    total = errors(losses, budget_shares(losses, norm, "total"), norm).sum()
+    worst = errors(losses, budget_shares(losses, norm, "max"), norm).max()
+    for other in others:
+        found = errors(losses, other / other.sum(), norm)
+        assert total <= found.sum() * (1 + 1e-9)
+        assert worst <= found.max() * (1 + 1e-9)
+
+
+@given(LOSSES, st.sampled_from(["l1", "l2"]))
+def test_the_worst_is_least_where_all_are_equal(losses, norm: str) -> None:
+    shares = budget_shares(losses, norm, "max")
+    assert sum(shares) == pytest.approx(1.0)
+    found = errors(losses, shares, norm)
+    assert found.max() == pytest.approx(found.min())
+
+
+def test_equal_losses_share_alike() -> None:
+    for rule in ("equal", "total", "max"):
+        assert budget_shares([5.0] * 4, "l1", rule) == pytest.approx((0.25,) * 4)
+    assert budget_shares([1.0, 9.0], "l1", "equal") == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("losses", "norm", "rule", "said"),
+    [
+        ([], "l1", "total", "losses"),
+        ([1.0, 0.0], "l1", "total", "losses"),
+        ([1.0, float("nan")], "l1", "total", "losses"),
+        ([1.0, float("inf")], "l2", "max", "losses"),
+        ([1.0], "l3", "max", "norm"),
+        ([1.0], "l1", "sum", "rule"),
+    ],
+)
+def test_nonsense_is_refused_by_name(losses, norm, rule, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        budget_shares(losses, norm, rule)

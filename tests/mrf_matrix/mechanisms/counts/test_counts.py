@@ -1,3 +1,5 @@
+"""Counts of cells: what they hold, how they add, and that they and their products stay private."""
+
 import copy
 import pickle
 
@@ -6,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import Domain
+import strategies
+from mrf_matrix import Domain, RandomTrees, load_dataset, path_matrix
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.estimators.shared.given_counts import GivenCounts
 from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords, HeldData
 from mrf_matrix.labels.joint_counts import JointCounts
-from mrf_matrix.mechanisms import CellCounts, PrivateDataError, count_cells
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivateDataError, count_cells
 from strategies.operators import (
     Dense,
     Grouping,
@@ -216,3 +219,43 @@ def test_whatever_holds_records_shows_its_kind_alone_and_stays():
         for leave in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(PrivateDataError, match=type(one).__name__):
                 leave(one)
+
+
+# Products by hand --------------------------------------------------------------------------------
+
+
+CAR = load_dataset("car")
+LABELS = CAR.domain.encode_target(CAR.y)
+COUNTS = count_cells(CAR.codes, LABELS, CAR.domain.sizes, CAR.domain.n_classes)
+T = path_matrix(RandomTrees(n_trees=2, max_depth=2).grow(CAR.domain, random_state=0))
+LEAVES = LeafCounts(T, COUNTS.answers(T))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        lambda: T @ COUNTS,
+        lambda: T @ LEAVES,
+        lambda: strategies.evaluate(T) @ COUNTS,
+        lambda: np.ones((3, 1728)) @ COUNTS,
+        lambda: Dense(np.full((3, 1728), 0.5)) @ COUNTS,
+        lambda: 0.5 * Identity(1728) @ COUNTS,
+    ],
+)  # fmt: skip
+def test_answers_without_noise_show_nothing(answers):
+    made = answers()
+    assert (
+        str(made)
+        == repr(made)
+        == f"PrivateAnswers({made.shape[0]} x 4, private: "
+        + ("measure(A, counts, budget) releases them)")
+    )
+    for leak in (lambda: pickle.dumps(made), lambda: float(made), lambda: made[0]):
+        with pytest.raises((PrivateDataError, TypeError)):
+            leak()
+    assert np.asarray(made).dtype == object
+
+
+def test_other_cells_are_refused():
+    with pytest.raises(ValueError, match="columns"):
+        np.eye(5) @ COUNTS

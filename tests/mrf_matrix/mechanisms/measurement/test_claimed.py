@@ -10,6 +10,7 @@ from mrf_matrix import (
     Domain,
     PureDP,
     RandomTrees,
+    ReleaseFileError,
     expected_error,
     from_release,
     load_dataset,
@@ -18,9 +19,7 @@ from mrf_matrix import (
     reconstruct,
     save_release,
 )
-from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.mechanisms import claimed_release, count_cells, row_variances
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms import NEIGHBORING, claimed_release, count_cells, row_variances
 from mrf_matrix.reconstruction import combine
 from strategies.operators import Identity
 

@@ -13,7 +13,6 @@ from mrf_matrix import BatchPredictionClassifier, Domain, MatrixForestClassifier
 from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import BudgetError, CellCounts, DiscreteLaplace, PureDP
 from mrf_matrix.planning import plan, tune
-from mrf_matrix.planning.plans.strategy_choice import RowAim
 from strategies import evaluate, select
 
 DOMAIN = Domain.from_sizes([3, 2, 2], n_classes=2)
@@ -72,21 +71,29 @@ def test_leaves_of_several_ensembles_are_weighed_in_their_order():
         plan(DOMAIN, epsilon=1, weights=[1, 1], **TWO)
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.booleans(), st.data())
-def test_equal_queries_count_as_often_as_they_are_given(which, largest, data):
-    given_weights = data.draw(st.lists(st.floats(0.1, 5), min_size=len(which), max_size=len(which)))
-    distinct, first = np.unique(which, return_index=True)
-    order = distinct[np.argsort(first)]
-    place = np.array([int(np.flatnonzero(order == one)[0]) for one in which])
-    often = np.bincount(place)
-    errors = np.random.default_rng(len(which)).random(len(order))
-    aim = RowAim("max" if largest else "total", np.array(given_weights))
-    merged = aim.of_distinct(place, often)
-    assert merged.value(errors) == pytest.approx(aim.value(errors[place]))
-    grouped = RowAim("max", np.array(given_weights), place)
-    assert grouped.of_distinct(place, often).value(errors) == pytest.approx(
-        grouped.value(errors[place])
-    )
+CELLS = np.array([[0, 0, 0], [1, 0, 1], [2, 1, 0], [0, 1, 1]])
+STUMPS = {"n_trees": 3, "max_depth": 1, "random_state": 0, "strategy": "identity"}
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.data())
+def test_equal_queries_count_as_often_as_they_are_given(which, data):
+    weights = data.draw(st.lists(st.floats(0.1, 5), min_size=len(which), max_size=len(which)))
+    found = {}
+    for name, told in {
+        "total": {"objective": "total"},
+        "max": {"objective": "max"},
+        "groups": {"objective": "max", "groups": which},
+    }.items():
+        made = plan(
+            DOMAIN, "batch", epsilon=1, queries=CELLS[which], weights=weights, **told, **STUMPS
+        )
+        place = [made.queries.tolist().index(CELLS[one].tolist()) for one in which]
+        each = 2 * np.array(weights) * made.row_variances[place]
+        found[name] = made.error, each
+    total, largest, groups = found.values()
+    assert total[0] == pytest.approx(total[1].sum())
+    assert largest[0] == pytest.approx(largest[1].max())
+    assert groups[0] == pytest.approx(np.bincount(which, groups[1]).max())
 
 
 def test_equal_queries_of_two_groups_are_refused():

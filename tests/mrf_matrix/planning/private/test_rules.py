@@ -129,8 +129,8 @@ def test_every_row_holds_somewhere():
 def test_no_kind_comes_back_as_the_budget_grows(d, k, claim):
     """Of many attributes: of few, wide tables come between residuals."""
     kinds = []
-    for step in range(24):
-        epsilon = Fraction(1, 100) * Fraction(5, 4) ** step
+    for step in range(14):
+        epsilon = Fraction(1, 100) * Fraction(3, 2) ** step
         budget = {"rho": epsilon**2 / 30} if "rho" in claim else {"epsilon": epsilon, **claim}
         made = private_plan(wide(d, k), claiming_budgets(**budget), n_records=20_000)
         kinds.append(made.measured)

@@ -1,0 +1,89 @@
+"""Ways to damage an honest file: bytes, members of a zip, values and keys of its JSON."""
+
+import io
+import zipfile
+from copy import deepcopy
+
+from hypothesis import strategies as st
+
+NUMBERS = [2**31, 2**63, 10**400, -(2**70), 1e300, 0.5]
+FRACTIONS = ["inf", "1/0", "1e9999999", "-1", "1/3", "9" * 5000, "²", "0"]
+TEXTS = ["x", "\x1b[31m", "__import__('os')"]
+RECORDS = [{}, {"name": "x"}, {"epsilon": "2"}, {"kind": "identity", "n": 6}]
+LISTS = [[], [[]], [0, 0], [[0]], ["a"]]
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 9),
+    st.sampled_from(NUMBERS),
+    st.text(max_size=5),
+    st.sampled_from([*FRACTIONS, *TEXTS]),
+    st.sampled_from([*RECORDS, *LISTS]),
+)
+"""Values of JSON that a reader does not expect."""
+
+
+def unzip(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def zip_of(members, method=zipfile.ZIP_DEFLATED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, content in members.items() if isinstance(members, dict) else members:
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def places(data, path=()):
+    """Yield the path of every value of a JSON document."""
+    yield path
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from places(value, (*path, key))
+
+
+def change(data, path, value):
+    if not path:
+        return value
+    copy = deepcopy(data)
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return copy
+
+
+def remove(data, path):
+    copy = deepcopy(data)
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return copy
+
+
+@st.composite
+def truncations(draw, content):
+    return content[: draw(st.integers(0, len(content) - 1))]
+
+
+@st.composite
+def bit_flips(draw, content, most):
+    damaged = bytearray(content)
+    for _ in range(draw(st.integers(1, most))):
+        damaged[draw(st.integers(0, len(damaged) - 1))] ^= 1 << draw(st.integers(0, 7))
+    return bytes(damaged)
+
+
+@st.composite
+def wrong_values(draw, data):
+    path = draw(st.sampled_from(list(places(data))))
+    return change(data, path, draw(ODD))
+
+
+@st.composite
+def missing_keys(draw, data):
+    path = draw(st.sampled_from([p for p in places(data) if p and isinstance(p[-1], str)]))
+    return path, remove(data, path)
