@@ -158,16 +158,17 @@ class Programme:
         norm: Norm,
         constraints: Constraints | None,
     ) -> "Programme":
-        """Return the programme of M, T and C with equal budgets near 1 in its units."""
-        m, even = costs.shape[1], float(costs.sum(axis=1).max())
-        power = 2 if norm == "l1" else 1
+        """Return the programme of M, T and C with equal costs of all rows near 1 in its units."""
+        m, power = costs.shape[1], 2 if norm == "l1" else 1
+        equal = 1.0 / costs.max(axis=0)
+        even = float((costs @ equal).max())
         whole = cls(
             errors, targets, costs, power, np.ones(m + 1), 1.0, AffineRows.of(constraints, m)
         )
         if len(errors):
-            return whole.near(np.append(np.full(m, 1.0 / even), 1.0))
-        unit = float(targets.sum(axis=1).max()) ** (1.0 / power)
-        return whole.near(np.append(np.full(m, unit), unit * even))
+            return whole.near(np.append(equal / even, 1.0))
+        unit = float((targets @ equal**-power).max()) ** (1.0 / power)
+        return whole.near(np.append(unit * equal, unit * even))
 
     def near(self, y: Array) -> "Programme":
         """Return the programme in which y, given in the units of this one, is 1."""

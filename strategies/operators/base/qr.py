@@ -26,12 +26,42 @@ def triangular(matrix: Array) -> Array:
     return np.asarray(triangle, dtype=np.float64)
 
 
+def graded(matrix: Array) -> tuple[Array, Array]:
+    """Return V (n, r), orthonormal, and R (r, r) with ``AᵀA = V RᵀR Vᵀ``, for rows of any scales.
+
+    The space is that of the rows at one length. R keeps the digits of faint rows, for rows are
+    sorted by length and columns are pivoted: Powell and Reid (1968).
+    """
+    lengths = np.abs(matrix).max(axis=1)
+    order = np.argsort(-lengths)[: np.count_nonzero(lengths)]
+    lengths, unit = lengths[order, None], matrix[order] / lengths[order, None]
+    if len(unit) >= unit.shape[1] and has_full_rank(triangular(unit)):
+        basis, inner = np.eye(unit.shape[1]), unit
+    else:
+        values, right = singular_values(unit)
+        rank = np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=0.0))
+        basis = right[:rank].T
+        inner = unit @ basis
+    triangle, pivots = linalg.qr(lengths * inner, mode="r", pivoting=True)
+    return basis[:, pivots], np.asarray(triangle[: len(pivots)], dtype=np.float64)
+
+
+def last_digits(triangle: Array, rows: Array) -> Array:
+    """Return how far a unit of rounding in every entry moves ``rows R⁻¹``, at most: (q,)."""
+    inverse = linalg.solve_triangular(triangle, np.eye(len(triangle)))
+    moved = np.linalg.norm(np.abs(rows) @ np.abs(inverse), axis=1)
+    return np.asarray(np.finfo(float).eps * moved)
+
+
 def has_full_rank(triangle: Array) -> bool:
-    """Tell from the R factor of a QR whether the matrix has full column rank, numerically."""
-    diagonal = np.abs(np.diagonal(triangle))
-    if diagonal.min(initial=np.inf) <= RANK_TOLERANCE * diagonal.max(initial=0.0):
+    """Tell from the R factor of a QR whether the matrix has full column rank, numerically.
+
+    Whatever the scales of its columns.
+    """
+    largest = np.abs(triangle).max(axis=0, initial=0.0)
+    if np.any(np.abs(np.diagonal(triangle)) <= RANK_TOLERANCE * largest):
         return False
-    reciprocal, info = linalg.lapack.dtrcon(triangle)
+    reciprocal, info = linalg.lapack.dtrcon(triangle / largest)
     return bool(info == 0 and reciprocal > RANK_TOLERANCE)
 
 

@@ -15,8 +15,10 @@ from strategies.operators.base.arrays import Array, Bools, Integers, MemoryCapEr
 from strategies.operators.base.operator import Operator, cross_gram
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,
+    graded,
     has_full_rank,
     is_triangle,
+    last_digits,
     least_squares,
     orthogonal,
     singular_values,
@@ -31,6 +33,8 @@ SQUARED = 1e-6
 """The same share where only squares of norms are known, whose rounding hides less."""
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
+
+FAINT = 1e-12  # squares of a row's length and of the longest's, from where faint rows lose digits
 
 FEW_ENTRIES = 1 << 16  # of a deficient matrix whose singular values take milliseconds
 
@@ -72,6 +76,7 @@ class Factors:
     triangle: Array  # (r, r): R, triangular, or the singular values on its diagonal
     basis: Array | None = None  # (n, r): V; None for the identity, when A has full column rank
     is_lower: bool = False  # whether R is a lower triangle
+    is_graded: bool = False  # whether rows of R are of any scales
 
     @property
     def keeps_digits(self) -> bool:
@@ -93,7 +98,20 @@ class Factors:
             return self._solve(rows.T).T
         inner = rows @ self.basis
         check_rows_contained(*self._parts(rows, inner), self.tolerance)
-        return self._solve(inner.T).T
+        solved = self._solve(inner.T).T
+        if self.is_graded:
+            self._check_digits(inner, solved)
+        return solved
+
+    def _check_digits(self, inner: Array, solved: Array) -> None:
+        """Refuse rows of the workload whose last digits move answers as far as these are."""
+        moved = last_digits(self.triangle, inner)
+        rows = np.flatnonzero(moved > np.sqrt(CONTAINED) * np.linalg.norm(solved))
+        if len(rows):
+            raise RowSpaceError(
+                f"matrix measures parts of the workload ({numbered(rows)}) too faintly for 64-bit "
+                f"numbers: expected rows of about one scale in one of the two."
+            )
 
     def determined(self, rows: Array) -> Bools:
         """Tell which explicit rows (q, n) lie in the row space, shape (q,)."""
@@ -142,10 +160,14 @@ def factorised(matrix: Operator) -> Factors:
     A triangle is its own factor; a tall matrix by the Cholesky factor or the spectrum of its Gram
     where they are well conditioned, else by QR; a wide one by QR of its transpose; a deficient one
     by its singular values, which tell a faint row from the rounding of a Gram: of many entries only
-    where the spectrum of the Gram leaves that open. The largest arrays are A itself and
-    min(m, n) x n.
+    where the spectrum of the Gram leaves that open; one with faint rows as `graded` does. The
+    largest arrays are A itself and min(m, n) x n.
     """
     m, n = matrix.shape
+    squares = matrix.row_squares()
+    if m and squares.min() < FAINT * squares.max():
+        basis, triangle = graded(matrix.to_dense())
+        return Factors(triangle, basis, is_graded=True)
     if m == n and not matrix.prefers_sparse:
         whole = matrix.to_dense()
         for lower in (False, True):

@@ -182,9 +182,12 @@ def test_what_no_float_holds_is_refused_and_wins_nothing() -> None:
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("objective", ["total", "max"])
-def test_budgets_of_rows_do_not_depend_on_their_scales(norm: str, objective: str) -> None:
+@pytest.mark.parametrize("large", [1e5, 1e12, 1e40])
+def test_budgets_of_rows_do_not_depend_on_their_scales(
+    norm: str, objective: str, large: float
+) -> None:
     rows = np.concatenate([np.eye(3), [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]]])
-    scale = np.array([1e5, 1e-5, 1.0, 1e-5, 1e5])
+    scale = np.array([large, 1 / large, 1.0, 1 / large, large])
     truth = strategies.allocate(np.tri(3), rows[:3], norm, objective)
     found = strategies.allocate(np.tri(3), scale[:3, None] * rows[:3], norm, objective)
     power = 1 if norm == "l1" else 2
@@ -196,6 +199,44 @@ def test_budgets_of_rows_do_not_depend_on_their_scales(norm: str, objective: str
         assert found.budget == pytest.approx(1.0, rel=1e-6)
         values.append(found.value)
     assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+LARGE = [1e4, 1e8, 1e20, 1e60]
+FAINT_FORMS = {
+    "Dense": lambda a, s: s[:, None] * a,
+    "Sparse": lambda a, s: sparse.csr_array(s[:, None] * a),
+    "RowScaled": lambda a, s: RowScaled(s, Dense(a)),
+    "Stack": lambda a, s: Stack([Dense(s[:2, None] * a[:2]), Dense(s[2:, None] * a[2:])]),
+}
+
+
+@pytest.mark.parametrize("large", LARGE)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("form", FAINT_FORMS)
+def test_rows_of_all_scales_are_measured_by_each(form: str, norm: str, large: float) -> None:
+    order, scale = np.array([2, 0, 1]), np.array([1 / large, 1.0, large])
+    square = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])[order]
+    wide = np.hstack([np.eye(3), np.ones((3, 2))])
+    for rows, workload in ((square, np.eye(3)), (wide, wide)):
+        answers = workload @ np.linalg.pinv(rows) / scale
+        found = strategies.evaluate(workload, FAINT_FORMS[form](rows, scale), norm)
+        squares = found.sensitivity**2 * np.sum(answers**2, axis=1)
+        assert found.loss == pytest.approx(squares.sum(), rel=1e-9)
+    with pytest.raises(RowSpaceError):
+        strategies.evaluate(np.eye(5)[3:], FAINT_FORMS[form](wide, scale), norm)
+
+
+@pytest.mark.parametrize("large", LARGE)
+def test_cells_of_all_scales_are_measured_by_each(large: float) -> None:
+    rows = np.tri(4).T * np.array([1 / large, 1.0, 3.0, large])
+    found = strategies.evaluate(rows, rows.copy(), "l2")
+    assert found.loss == pytest.approx(4 * found.sensitivity**2, rel=1e-9)
+
+
+def test_what_last_digits_decide_is_refused() -> None:
+    rows = np.tri(4) * np.array([[1e-8], [1e-3], [1e3], [1e8]])
+    with pytest.raises(RowSpaceError, match="too faintly"):
+        strategies.evaluate(rows, rows.copy())
 
 
 OPERATORS = {
