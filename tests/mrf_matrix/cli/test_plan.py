@@ -133,6 +133,21 @@ def test_choices_and_the_rest_of_the_budget_are_steps(tmp_path):
 
 
 @closed
+def test_steps_name_their_attributes_and_fold_to_eight_lines(tmp_path):
+    asked = ["plan", "car", "--kind", "additive", "--output", tmp_path]
+    short, whole = run(*asked), run(*asked, "-v")
+    assert short.exit_code == whole.exit_code == 0, short.output
+    steps = json.loads((tmp_path / "plan.json").read_text())["steps"]
+    words = [step["measured"] for step in steps]
+    assert {"counts of buying", "pass 1: residuals of safety"} <= set(words)
+    assert f"{len(words) - 7} more: mrf-matrix plan -v" in told(short)
+    shown = [place for place, one in enumerate(words) if one in short.output]
+    assert shown == [*range(6), len(words) - 1]
+    assert all(one in whole.output for one in words)
+    assert "more:" not in whole.output
+
+
+@closed
 def test_without_a_number_of_records_it_says_so(tmp_path):
     done = run("plan", domain_file(tmp_path, [4] * 6, 3), "--kind", "auto", "--output", tmp_path)
     assert done.exit_code == 0, done.output
