@@ -12,7 +12,6 @@ from mrf_matrix import (
     PrivacyLedger,
     PrivateNaiveBayesClassifier,
     PureDP,
-    load_dataset,
 )
 from mrf_matrix.base.kept import held_signals, until_kept
 from mrf_matrix.base.provenance import Spending
@@ -32,7 +31,6 @@ RNG = np.random.default_rng(0)
 X = np.stack([RNG.integers(2, size=60), RNG.integers(3, size=60)], axis=1)
 Y = RNG.integers(2, size=60)
 FEW = {"n_trees": 2, "max_depth": 1, "strategy": "identity"}
-DATA = load_dataset("monks_1")
 
 
 @pytest.mark.parametrize(

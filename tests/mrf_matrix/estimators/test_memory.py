@@ -260,10 +260,6 @@ def test_a_forest_too_large_to_be_learned_from_is_refused_before_it_is_compiled(
         assert model.fit(record, [0]).leaf_variances_.shape == (leaves,)
 
 
-def compose(after, first):
-    return lambda *given: after(first(*given))
-
-
 def works(make):
     """Return what is said where something cannot be planned; nothing where it can."""
     try:

@@ -30,8 +30,6 @@ from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.streams import partial_counts
 
-INFINITE = float("inf")
-
 
 def domain_of(d, k=2):
     return Domain.from_sizes([3] * d, n_classes=k)

@@ -19,7 +19,6 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
     load_dataset,
 )
-from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivateDataError, PureDP
 from mrf_matrix.planning.plans.strategy_choice import method_within
 from mrf_matrix.voting.margin_widths import margin_quantile
@@ -122,14 +121,6 @@ def test_batches_have_noise_of_their_own(records, queries):
     ]
     shared = min(len(noise[0]), len(noise[1]))
     assert not np.array_equal(noise[0][:shared], noise[1][:shared])
-
-
-def test_a_ledger_that_cannot_pay_refuses_before_the_records_are_counted(records, monkeypatch):
-    ledger = PrivacyLedger(epsilon=1)
-    monkeypatch.setattr(given_data, "encode", lambda *a: pytest.fail("records were read"))
-    with pytest.raises(BudgetError):
-        small(ledger=ledger, epsilon=2).fit(*records)
-    assert ledger.spent == 0
 
 
 def test_nothing_is_spent_when_the_plan_fails(records, queries):

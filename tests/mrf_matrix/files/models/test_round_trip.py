@@ -20,7 +20,7 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.estimators import ReleasedClassifier
+from mrf_matrix.estimators import PosteriorForestClassifier, ReleasedClassifier
 
 DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
 DESIGNS = {
@@ -192,3 +192,59 @@ def test_columns_are_matched_by_name(tmp_path):
     loaded = saved(model, tmp_path)
     other = data.X[list(reversed(list(data.X.columns)))].assign(comment="extra")
     assert np.array_equal(loaded.predict(other), model.predict(data.X))
+
+
+# Claims ------------------------------------------------------------------------------------------
+
+
+MODEL = "model.json"
+MONKS = load_dataset("monks_1")
+
+
+def members_of(model, folder, **options):
+    save_model(model, folder / "model.mrf", allow_nonprivate=True, **options)
+    with zipfile.ZipFile(folder / "model.mrf") as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def posterior(**parameters):
+    settings = {"epsilon": 50, "n_blocks": 3, "random_state": 0} | parameters
+    return PosteriorForestClassifier(MONKS.domain, **settings).fit(MONKS.X, MONKS.y)
+
+
+def matrix(**parameters):
+    settings = {"epsilon": 50, "n_trees": 4, "max_depth": 2, "strategy": "identity"} | parameters
+    return MatrixForestClassifier(MONKS.domain, random_state=0, **settings).fit(MONKS.X, MONKS.y)
+
+
+@pytest.fixture
+def read(reader):
+    return reader(load_model, "again.mrf")
+
+
+# -- kinds that have a plan: the report follows from it -------------------------------------------
+
+
+def test_notes_are_the_writers_word(tmp_path, read):
+    members = members_of(posterior(), tmp_path)
+    changed = json.loads(members[MODEL]) | {"notes": ["made in a hurry"]}
+    loaded = read(members | {MODEL: json.dumps(changed).encode()})
+    assert loaded.privacy_report_.notes == ("made in a hurry",)
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.domain.PrivacyLeakWarning")
+def test_a_report_may_deny_what_its_release_claims(tmp_path, read):
+    model = PosteriorForestClassifier("from_data", n_blocks=3, random_state=0).fit(MONKS.X, MONKS.y)
+    members = members_of(model, tmp_path)
+    assert read(members).privacy_report_ == model.privacy_report_
+    assert "read off the records" in read(members).privacy_report_.statement
+
+
+@pytest.mark.parametrize("make", [posterior, matrix])
+def test_displays_of_what_is_no_private_release_say_so(tmp_path, read, make):
+    for other in ({"noise": "research"}, {"epsilon": np.inf}):
+        loaded = read(members_of(make(**other), tmp_path))
+        assert "NOT A PRIVATE RELEASE" in repr(loaded)
+        assert "NOT A PRIVATE RELEASE" in loaded.privacy_report_._repr_html_()
+        assert "NOT A PRIVATE RELEASE" in str(loaded.privacy_report_)
+    assert "NOT" not in repr(read(members_of(make(), tmp_path)))

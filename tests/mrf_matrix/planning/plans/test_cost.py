@@ -256,10 +256,6 @@ def alone(monkeypatch):
     monkeypatch.setattr(recovery, "BEARABLE", -1.0)
 
 
-def units(matrix, workload):
-    return coefficients.answer_coefficients(workload, matrix, np.arange(workload.shape[0]))
-
-
 def test_units_too_many_are_told_before_any_is_estimated_from(monkeypatch):
     matrix = Kronecker([Identity(4), Dense(np.triu(np.ones((5, 5))))])
     workload = Dense(np.random.default_rng(0).random((3, 20)))

@@ -15,7 +15,7 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.forests import LearnedStructureError, MultinomialTrees, PrivateMultinomialTrees
+from mrf_matrix.forests import LearnedStructureError, MultinomialTrees
 from mrf_matrix.forests.sources.ensembles import distinct_queries
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, PlanPart, plan
@@ -317,9 +317,6 @@ def test_schemas_too_large_to_enumerate():
             assert made.to_dict()["mean_flip_probability"]
         made_of = [size for size in made.array_sizes if "occupied cells" not in size.name]
         assert max(size.nbytes for size in made_of) < 2**24, "records take what they take"
-
-
-PRIVATE = PrivateMultinomialTrees
 
 
 @pytest.mark.parametrize(
