@@ -69,10 +69,18 @@ def _is_pair(batch: object) -> TypeGuard[tuple[object, object]]:
     return isinstance(batch, tuple) and len(batch) == 2
 
 
+def _is_column(values: object) -> bool:
+    """Whether values are classes of records: an array or series, not one of records."""
+    named = getattr(getattr(values, "dtype", None), "names", None)
+    return len(getattr(values, "shape", ())) == 1 and named is None
+
+
 def _is_single(batches: object) -> bool:
     """Whether what was given is one batch itself."""
     if isinstance(batches, Mapping | np.ndarray) or _is_record_batch(batches):
         return True
+    if _is_pair(batches):
+        return _is_column(batches[1])  # no batch is one
     if isinstance(batches, list | tuple):
         return False
     return as_frame(without_repeats(batches, ())) is not None

@@ -71,6 +71,13 @@ FORMS = {
     "structured": FRAME.to_pandas().to_records(index=False),
     "array": FRAME.to_numpy(),
     "pairs": [(CAR.X[:700], CAR.y[:700]), (CAR.X[700:], CAR.y[700:, None])],
+    "one pair": (CAR.X, CAR.y),
+    "one pair of series": (FRAME.drop(TARGET), FRAME[TARGET]),
+    "two frames": (FRAME[:900], FRAME[900:]),
+    "two structured arrays": (
+        FRAME[:900].to_pandas().to_records(index=False),
+        FRAME[900:].to_pandas().to_records(index=False),
+    ),
     "mixed": [FRAME[1000:], FRAME[:10].to_pandas(), [], FRAME[10:1000].to_arrow(), FRAME[:0]],
     "generator": (FRAME[i : i + 97] for i in range(0, 1728, 97)),
 }
