@@ -286,7 +286,7 @@ def test_the_command_line_takes_delta(words, tmp_path):
     again = tmp_path / "refused"
     refused = run(*words, "--delta", "2", "--output", str(again))
     assert refused.exit_code != 0
-    assert "delta=2.0" in refused.output
+    assert "--delta 2.0: expected a probability" in refused.output
     assert not again.exists()
 
 
