@@ -22,6 +22,7 @@ from mrf_matrix.forests.forest import export_text
 from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut, usable_attributes
 from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.kinds.tables import check_two_classes
 from mrf_matrix.labels.draw import (
     MOST_SUMMED,
     Exponential,
@@ -92,6 +93,7 @@ class Labels(Kind):
         alike.
         """
         cells = posterior.cells_at(codes)
+        check_two_classes(len(posterior.evidence[0].probabilities))
         margins = np.array([one.margin for one in posterior.evidence])
         below, above = np.transpose([one.margin_widths(level) for one in posterior.evidence])
         return posterior.labels[cells], margins[cells], below[cells], above[cells]

@@ -196,6 +196,12 @@ class RememberingPosterior(ProductPosterior):
         return np.asarray(variances)
 
 
+def check_two_classes(n_classes: int) -> None:
+    """Refuse margins of one class."""
+    if n_classes < 2:
+        raise ValueError("the domain names one class: expected two, for a margin.")
+
+
 def odds_margins(posterior: HasOdds | PooledPosterior, codes: Codes, level: float) -> Margins:
     """Return leading classes, margins in log odds, and widths under the model.
 
@@ -206,8 +212,7 @@ def odds_margins(posterior: HasOdds | PooledPosterior, codes: Codes, level: floa
     odds.
     """
     shares = posterior.probabilities(codes)
-    if shares.shape[1] < 2:
-        raise ValueError("the domain names one class: expected two, for a margin.")
+    check_two_classes(shares.shape[1])
     # Ties go to the first class, as in predict: sort the classes backwards, then the shares.
     order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
     first, second = order[:, -1], order[:, -2]

@@ -60,8 +60,9 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> CellS
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
     weights = law.ravel() / law.sum()
     # all others are alike, and the class that is said leads, however little it tells
-    right = max(float(weights @ shares[:, 0]), (1 + LEAST_LEAD) / n_classes)
-    expected = np.array([right, *[(1 - right) / (n_classes - 1)] * (n_classes - 1)])
+    right = min(max(float(weights @ shares[:, 0]), (1 + LEAST_LEAD) / n_classes), 1.0)
+    others = n_classes - 1
+    expected = np.array([right, *[(1 - right) / max(others, 1)] * others])
     for kept in (shares, weights, expected):
         kept.flags.writeable = False
     return CellShares(shares, weights, expected)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from fractions import Fraction
+from inspect import signature
 from io import BytesIO
 from threading import Thread
 
@@ -175,6 +176,26 @@ def test_without_noise_nothing_is_claimed_and_nothing_is_drawn(kind):
     assert np.array_equal(
         first, said(unfitted(kind, epsilon=INFINITE)[0].fit(codes, labels), codes)
     )
+
+
+@pytest.mark.parametrize("claim", [{"epsilon": 0.1}, {"epsilon": 30.0}, {"epsilon": INFINITE}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_domain_of_one_class_is_answered_with_it_at_one_charge(kind, claim):
+    """Whatever has nothing to tell apart does not fail once it is paid for."""
+    domain = Domain.from_sizes([3, 2, 4], n_classes=1)
+    codes = np.random.default_rng(0).integers(domain.sizes, size=(300, 3))
+    make, own, _ = KINDS[kind]
+    known, ledger = signature(make).parameters, PrivacyLedger(epsilon=100)
+    given = {"random_state": 3, "n_records": 300, "ledger": ledger} | own | RESEARCH | claim
+    given |= {"max_features": None, "ledger": None if claim["epsilon"] == INFINITE else ledger}
+    model = make(domain, **{k: v for k, v in given.items() if k in known})
+    model.fit(codes, np.zeros(300, dtype=int))
+    assert model.predict(codes).tolist() == [0] * 300
+    assert model.predict_proba(codes).tolist() == [[1.0]] * 300
+    assert ledger.spent <= claim["epsilon"]
+    if kind in ("tables", "labels", "pool"):
+        with pytest.raises(ValueError, match="one class"):
+            model.vote_intervals(codes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
