@@ -118,6 +118,7 @@ IN_PYTHON = {
     "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
     "n_trees or max_depth": "--n-trees or --max-depth",
     "target_rms:": "--target-rms:",
+    "method=": "--strategy ",
     **{f"kind={word!r}": f"--kind {word}" for word in KINDS},
     "expected epsilon= (pure DP, Laplace noise) or rho= (zCDP": (
         "expected --epsilon (pure DP, Laplace noise) or --rho (zCDP"
@@ -129,7 +130,7 @@ IN_PYTHON = {
 """Python's words in errors, and what the command line says for them."""
 
 
-ARGUMENT = re.compile(r"(?<![\w.(\"'-])([a-z][a-z_]*)=(?!'from_data')(?=([\w'\"-])?)")
+ARGUMENT = re.compile(r"(?<![\w.(\"'-])([a-z][a-z_]*)=(?!'from_data')(?=([\w'\"\[-])?)")
 """An argument of Python in a sentence, and not within a call."""
 
 AMOUNTS = ("epsilon", "rho", "delta")

@@ -8,6 +8,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.domain import Attribute
 from mrf_matrix.forests import Forest, leaf_masks
+from mrf_matrix.forests.assembly import take_trees
 from mrf_matrix.mechanisms import ApproximateDP, PrivacyLedger, PureDP
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.style import (
@@ -215,13 +216,12 @@ class LeafErrorDisplay(Display):
 
     def _draw(self, ax: "Axes") -> None:
         """Draw the root-mean-square error of each leaf, in records per class."""
-        forest = self._forest
-        mine = np.flatnonzero(forest.leaf_tree == self.tree)
+        mine = np.flatnonzero(self._forest.leaf_tree == self.tree)
         errors = np.sqrt(self.plan.parts[self.ensemble].row_variances[mine])
-        masks = [mask[mine] for mask in leaf_masks(forest)]
-        split = [i for i, mask in enumerate(masks) if not mask.all()]
+        forest = take_trees(self._forest, [self.tree])
+        split = np.unique(forest.attribute[forest.attribute >= 0]).tolist()
         if len(split) <= 2 and all(forest.domain.sizes[i] <= MOST_CODES for i in split):
-            self._map(ax, masks, errors, split)
+            self._map(ax, leaf_masks(forest), errors, split)
         else:
             self._bars(ax, errors)
         ax.set_title(

@@ -130,6 +130,7 @@ REFUSED = [
     ("plan car --kind labels --epsilon 1e9", "exact choices: expected a smaller one."),
     ("plan car --strategy nosuch", "--strategy 'nosuch': expected 'auto'"),
     ("plan car --kind matrix --max-depth -1", "--max-depth -1: expected at least 0"),
+    ("plan car --budget-shares 1,2", "--budget-shares [1.0, 2.0] for 1 ensembles"),
     ("plan car --strict --n-records 3", "Error: --strict: a typical"),
     ("fit monks_1 --strict --epsilon 1e-3", "Error: --strict: a typical"),
     ("compare monks_1 --kind nosuch", "--kind 'nosuch': expected one of auto"),

@@ -1,5 +1,7 @@
 """Displays draw what the study found, with labelled axes."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
@@ -235,6 +237,21 @@ def test_leaf_errors_are_a_map_of_the_partition(made):
     votes = plan(DOMAIN, "batch", epsilon=1, strategy="identity", **SMALL)
     with pytest.raises(ValueError, match="matrix"):
         LeafErrorDisplay.from_plan(votes)
+
+
+def test_a_tree_is_drawn_in_the_memory_of_its_leaves():
+    """Not in that of a mask for each leaf and code of the forest: here 64 MB of them."""
+    from mrf_matrix.plotting import LeafErrorDisplay
+
+    made = plan(Domain.from_sizes([4, 8000], n_classes=2), "naive_bayes", epsilon=1)
+    LeafErrorDisplay.from_plan(made)
+    tracemalloc.start()
+    try:
+        for tree in (0, 1):
+            assert LeafErrorDisplay.from_plan(made, tree=tree).ax_.get_title()
+        assert tracemalloc.get_traced_memory()[1] < 30e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_leaves_are_a_curve_and_few_are_bars():
