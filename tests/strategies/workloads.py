@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples
-from strategies.operators import Dense, Grouping, Identity, Kronecker, Operator, RowKronecker, Stack
+from strategies.operators import (
+    Dense,
+    Grouping,
+    Identity,
+    Kronecker,
+    Operator,
+    RowKronecker,
+    Scaled,
+    Stack,
+)
 
 Array = NDArray[np.float64]
 NORMS = ("l1", "l2")
@@ -119,7 +128,7 @@ WORKLOADS: dict[str, Callable[[], Operator]] = {
     "paths": lambda: paths((3, 2, 4, 2), 40, 0),
     "trees": lambda: trees((3, 2, 4), 3, 2, 0),
     "prediction": lambda: prediction((3, 3, 4), 60, 5, 1),
-    "product": lambda: Kronecker([PREFIX(4), Identity(3)]),
+    "product": lambda: Scaled(3.0, Kronecker([PREFIX(4), Identity(3)])),
     "union": lambda: ways([PREFIX(4), RANGES(3)], (1, 2)),
     "both ways": lambda: Stack(
         [Kronecker([PREFIX(4), Identity(5)]), Kronecker([Identity(4), PREFIX(5)])]

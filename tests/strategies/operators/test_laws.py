@@ -89,6 +89,7 @@ STEEP = [
     np.eye(2, dtype=int),
     np.tri(4, dtype=int),
 ]
+TWICE = np.array([[1, 0], [0, 1], [1, 1]])  # every cell in two rows
 HALVES = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 REAL_STEEP = [RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(5, 4))]
 TABLES = [RANDOM.normal(size=(7, 6)), RANDOM.normal(size=(12, 12)), RANDOM.normal(size=(2, 2))]
@@ -160,8 +161,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "gram": lambda: Case(ops.Gram(GRAM), ROOT),
     "kronecker": lambda: Case(ops.Kronecker([ops.Dense(f) for f in KRON]), reduce(np.kron, KRON)),
     "kronecker binary": lambda: Case(
-        ops.Kronecker([ops.Identity(3), ops.Grouping([0, 0]), FOREST]),
-        reduce(np.kron, [np.eye(3), np.ones((1, 2)), face(TREES)]),
+        ops.Kronecker([ops.RowKronecker.from_masks([TWICE]), ops.Grouping([0, 0]), FOREST]),
+        reduce(np.kron, [TWICE, np.ones((1, 2)), face(TREES)]),
     ),
     "paths": lambda: Case(PATHS, face(MASKS)),
     "forest": lambda: Case(FOREST, face(TREES)),
