@@ -128,7 +128,7 @@ WORKLOADS: dict[str, Callable[[], Operator]] = {
     "paths": lambda: paths((3, 2, 4, 2), 40, 0),
     "trees": lambda: trees((3, 2, 4), 3, 2, 0),
     "prediction": lambda: prediction((3, 3, 4), 60, 5, 1),
-    "product": lambda: Scaled(3.0, Kronecker([PREFIX(4), Identity(3)])),
+    "product": lambda: Scaled(0.25, Kronecker([PREFIX(4), Identity(3)])),
     "union": lambda: ways([PREFIX(4), RANGES(3)], (1, 2)),
     "both ways": lambda: Stack(
         [Kronecker([PREFIX(4), Identity(5)]), Kronecker([Identity(4), PREFIX(5)])]

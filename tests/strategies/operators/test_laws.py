@@ -171,6 +171,14 @@ CASES: dict[str, Callable[[], Case]] = {
         ops.Marginals(SIZES, [(0,), (1, 2)], [0.5, 2.0]),
         marginals(SIZES, {(0,): 0.5, (1, 2): 2.0}),
     ),
+    "marginals that overlap": lambda: Case(
+        ops.Marginals(SIZES, [(0, 1), (1, 2), (0, 2), ()], [0.5, 2.0, 1.5, 0.3]),
+        marginals(SIZES, {(0, 1): 0.5, (1, 2): 2.0, (0, 2): 1.5, (): 0.3}),
+    ),
+    "marginals of all": lambda: Case(
+        ops.Marginals(SIZES, [(0,), (0, 1, 2)], [0.5, 2.0]),
+        marginals(SIZES, {(0,): 0.5, (0, 1, 2): 2.0}),
+    ),
     "residuals of marginals": lambda: Case(
         ops.ObliqueResiduals.of_codes(SIZES, [(), (0,), (1, 2)], [0.5, 2.0, 1.0]),
         tables([np.array(DIFFERENCES[n]) for n in SIZES], {(): 0.5, (0,): 2.0, (1, 2): 1.0}),

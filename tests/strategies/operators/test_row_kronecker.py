@@ -255,16 +255,6 @@ def combined(left: np.ndarray) -> Product:
     return Product(Sparse(sparse.csr_array(left)), PATHS)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_norms_are_the_dense_ones(norm: str, sign: int) -> None:
-    matrix = combined(LEFT * np.where(np.arange(12) % 2, sign, 1))
-    dense = np.abs(matrix.to_dense())
-    sums = dense.sum(axis=0) if norm == "l1" else (dense**2).sum(axis=0)
-    assert_array_equal(matrix.integer_column_sums(norm), sums)
-    assert_allclose(matrix.column_norms(norm), sums if norm == "l1" else np.sqrt(sums))
-
-
 def test_rows_too_dear_to_be_solved_with_answer_for_themselves(monkeypatch) -> None:
     matrix, answers = combined(LEFT), RANDOM.normal(size=(5, 2))
     monkeypatch.setattr(recovery, "BEARABLE", -1.0)

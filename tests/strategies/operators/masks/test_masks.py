@@ -97,12 +97,6 @@ def test_no_cells_and_many_blocks_of_them(monkeypatch):
     np.testing.assert_array_equal(matrix.columns(cells).toarray(), matrix.to_dense())
 
 
-def test_overlapping_rows_are_refused_as_a_group():
-    masks = [np.array([[1, 1, 0], [0, 1, 1]])]
-    with pytest.raises(ValueError, match="share a cell"):
-        RowKronecker.from_masks(masks, groups=np.array([0, 0]))
-
-
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_weights_of_partitions_need_no_enumeration(norm, monkeypatch):
     """Eleven attributes of four codes: every cell meets a row of each tree, even or uneven."""

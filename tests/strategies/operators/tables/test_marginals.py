@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from strategies import MemoryCapError, RowSpaceError, memory_cap
 from strategies.operators import Dense, Marginals, Product, RowKronecker, RowScaled, Stack
-from strategies.operators.masks.components import components, mask_rows
 
 SIZES = (3, 2, 4)
 CASES = {
@@ -57,15 +56,6 @@ def test_a_marginal_of_no_weight_has_no_coefficients():
     np.testing.assert_allclose(found, np.eye(6, matrix.shape[0]), atol=1e-12)
 
 
-def projection(sizes, flags):
-    """E_U as a dense matrix."""
-    result = np.eye(1)
-    for size, flag in zip(sizes, flags, strict=True):
-        mean = np.full((size, size), 1 / size)
-        result = np.kron(result, np.eye(size) - mean if flag else mean)
-    return result
-
-
 def rows_within(sets, sizes, count, rng):
     """Draw 0/1 product rows that restrict attributes of one set only."""
     masks = [np.ones((count, size), dtype=bool) for size in sizes]
@@ -80,51 +70,6 @@ def _matrix(request):
     rng = np.random.default_rng(1)
     sets = CASES[request.param]
     return Marginals(SIZES, sets, rng.uniform(0.5, 1.5, len(sets)))
-
-
-def test_action_matches_the_dense_twin(matrix):
-    twin, n = dense_twin(matrix), matrix.shape[1]
-    rng = np.random.default_rng(2)
-    assert matrix.shape == twin.shape
-    np.testing.assert_allclose(matrix.to_dense(), twin)
-    np.testing.assert_allclose(matrix @ np.eye(n), twin)
-    left = rng.normal(size=(len(twin), 3))
-    np.testing.assert_allclose(matrix.rmatmat(left), twin.T @ left)
-    np.testing.assert_allclose(matrix.gram_dense(), twin.T @ twin)
-    np.testing.assert_allclose(matrix.row_squares(), (twin**2).sum(axis=1))
-    codes = np.stack(np.unravel_index([5, 0, 23], SIZES), axis=1)
-    np.testing.assert_allclose(matrix.columns(codes).toarray(), twin[:, [5, 0, 23]])
-
-
-def test_norms_are_the_largest_columns(matrix):
-    twin = dense_twin(matrix)
-    assert matrix.sensitivity("l1") == pytest.approx(abs(twin).sum(axis=0).max())
-    assert matrix.sensitivity("l2") == pytest.approx(np.linalg.norm(twin, axis=0).max())
-    np.testing.assert_allclose(matrix.column_norms("l1"), abs(twin).sum(axis=0))
-    assert matrix.sensitivity_is_exact("l1")
-
-
-def test_rounding_is_exact_and_keeps_rows(matrix):
-    whole = matrix.rounded(1000)
-    np.testing.assert_array_equal(whole.to_dense(), np.rint(1000 * dense_twin(matrix)))
-    assert whole.columns(np.arange(2)).dtype.kind == "i"
-    for norm, power in (("l1", 1), ("l2", 2)):
-        exact = whole.integer_sensitivity(norm)
-        assert isinstance(exact, int)
-        assert exact == (whole.to_dense() ** power).sum(axis=0).max()
-    with pytest.raises(ValueError, match="Round the marginals first"):
-        matrix.integer_sensitivity("l1")
-
-
-def test_least_squares_is_the_pseudo_inverse(matrix):
-    twin = dense_twin(matrix)
-    answers = np.random.default_rng(3).normal(size=(len(twin), 2))
-    np.testing.assert_allclose(
-        matrix.least_squares(answers), np.linalg.pinv(twin) @ answers, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        matrix.least_squares(answers[:, 0]), np.linalg.pinv(twin) @ answers[:, 0], atol=1e-12
-    )
 
 
 @pytest.mark.parametrize("form", ["rows", "weighted", "mixed", "stacked"])
@@ -143,25 +88,17 @@ def test_workload_answers_and_errors(matrix, form):
     np.testing.assert_allclose(matrix.estimate(workload, answers), recovery @ answers, atol=1e-12)
 
 
-def test_components_are_energies_under_the_projections():
-    rng = np.random.default_rng(5)
-    rows = rows_within([(0, 1, 2)], SIZES, 6, rng)
-    mixed = Product(Dense(rng.normal(size=(3, 6))), rows)
-    for workload in (rows, mixed):
-        parts, dense = components(mask_rows(workload)), workload.to_dense()
-        energies = parts.energies.toarray()
-        for flags, column in zip(parts.sets, energies.T, strict=True):
-            expected = ((dense @ projection(SIZES, flags)) ** 2).sum(axis=1) / dense.shape[1]
-            np.testing.assert_allclose(column, expected, atol=1e-14)
-        np.testing.assert_allclose(energies.sum(axis=1) * 24, (dense**2).sum(axis=1))
-
-
 def test_row_outside_the_row_space_is_refused():
     rows = RowKronecker.from_masks([np.eye(3)[[0]], np.ones((1, 2)), np.eye(4)[[1]]])
     matrix = Marginals(SIZES, [(0,), (2,)], [1.0, 1.0])
     for call in (lambda: matrix.row_errors(rows), lambda: matrix.estimate(rows, np.ones(7))):
         with pytest.raises(RowSpaceError, match="Add a marginal"):
             call()
+
+
+def test_weights_are_rounded_before_they_are_summed():
+    with pytest.raises(ValueError, match="Round the marginals first"):
+        Marginals(SIZES, [(0,)], [0.5]).integer_sensitivity("l1")
 
 
 def test_weight_zero_supports_nothing():
