@@ -65,9 +65,10 @@ def test_what_a_family_finds_is_what_it_says(kind: str, name: str) -> None:
         assert one.sensitivity == pytest.approx(columns.max(), rel=1e-9)
         assert one.row_errors(workload).sum() == pytest.approx(one.loss, rel=1e-6)
         assert 0 < one.lower_bound <= one.loss * (1 + 1e-9)
-        again = found(name, workload, norm)
-        assert again is not None
-        assert np.array_equal(again.matrix.to_dense(), matrix)
+        if norm == "l1" or "l1" not in FAMILIES[name].norms:
+            again = found(name, workload, norm)
+            assert again is not None
+            assert np.array_equal(again.matrix.to_dense(), matrix)
 
 
 NEVER_ABOVE_THE_IDENTITY = ("identity", "p_identity", "ordered_cells", "marginals", "boxes")
@@ -99,7 +100,7 @@ SHALLOW = trees((2,) * 60, 40, 2, 0)
 REACHED: dict[tuple[str, str, str], tuple[Callable[[], object], float]] = {
     ("p_identity", "l1", "prefix sums"): (lambda: PREFIX(64), 907),
     ("p_identity", "l1", "ranges"): (lambda: RANGES(64), 32_090),
-    ("p_identity", "l1", "prediction"): (lambda: prediction((4, 4, 3), 150, 6, 3), 28_300),
+    ("p_identity", "l1", "prediction"): (lambda: prediction((3, 4, 3), 90, 5, 3), 4_090),
     ("row_space", "l1", "rank 2"): (
         lambda: np.random.default_rng(5).random((4, 2)) @ np.random.default_rng(6).random((2, 60)),
         4.0,
@@ -114,7 +115,7 @@ REACHED: dict[tuple[str, str, str], tuple[Callable[[], object], float]] = {
     ("common_refinement", "l1", "shallow trees over 2^60 cells"): (lambda: SHALLOW, 115_200),
     ("common_refinement", "l2", "shallow trees over 2^60 cells"): (lambda: SHALLOW, 4_241),
     ("marginals", "l1", "trees over 10^7 cells"): (
-        lambda: trees((5, 2, 4, 5, 5, 2, 3, 5, 2, 5, 3, 4, 3), 128, 2, 0), 2.46e6,
+        lambda: trees((5, 2, 4, 5, 5, 2, 3, 5, 2, 5, 3, 4, 3), 48, 2, 0), 7.46e5,
     ),
     ("product_marginals", "l1", "both ways"): (WORKLOADS["both ways"], 110.6),
     ("weighted_kronecker", "l2", "both ways"): (WORKLOADS["both ways"], 85.1),

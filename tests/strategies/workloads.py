@@ -29,7 +29,7 @@ def definition(workload: Array, matrix: Array, norm: str, objective: str = "tota
     return float(size**2 * (errors.sum() if objective == "total" else errors.max()))
 
 
-def gaussian_optimum(rows: Array, objective: str = "total", steps: int = 400) -> float:
+def gaussian_optimum(rows: Array, objective: str = "total", steps: int = 300) -> float:
     """The least loss for Gaussian noise that weights of all cells, and of rows, lead to.
 
     It is reached by a strategy, so no bound may be above it, of either norm.

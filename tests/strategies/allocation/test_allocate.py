@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from strategies import RowSpaceError, allocate, examples, smallest_budget
-from strategies.allocation.conic import least_sums
 from strategies.operators import Gram
 
 TREE = examples.binary_tree(16).to_dense()
@@ -115,19 +114,6 @@ def test_no_budgets_go_below_the_bound(seed: int, norm: str, objective: str) -> 
         assert found.bound <= reached * (1 + 1e-9)
     assert found.bound <= found.value <= found.bound * (1 + 1e-5)
     assert found.strategy.loss <= found.value * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("power", [1, 2])
-def test_least_sums_against_a_grid(power: int) -> None:
-    rng = np.random.default_rng(power)
-    noise, slope = rng.uniform(0, 1, 9), rng.normal(size=9)
-    noise[:2], slope[4] = 0, 0
-    ends = rng.uniform(0.1, 3, 9)
-    grid = ends[:, None] * np.linspace(1e-5, 1, 40_001)
-    values = noise[:, None] * grid ** -float(power) + slope[:, None] * grid
-    assert least_sums(noise, slope, ends, power) == pytest.approx(
-        values.min(axis=1).sum(), abs=1e-4
-    )
 
 
 TINY = {  # differences that are 0, or with "at most" not above it

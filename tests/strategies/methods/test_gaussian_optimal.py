@@ -154,7 +154,7 @@ def test_a_domain_beyond_enumeration_is_served_by_default():
 
 def test_many_queries_over_few_paths():
     """More rows than paths: as many dimensions as the paths have, whatever the rows."""
-    paths = forest_paths(2, sizes=(10,) * 12)
+    paths = forest_paths(2, sizes=(10,) * 8)
     mix = np.random.default_rng(0).uniform(size=(50, paths.shape[0]))
     found = strategies.select(Product(Dense(mix), paths), "l2", random_state=0, time_limit=1.0)
     assert found.certified_ratio < 1.03

@@ -134,7 +134,7 @@ def test_groups_are_found_and_answered_jointly() -> None:
             product(np.eye(24), np.ones((1, 30))),
         ]
     )
-    found = select(workload, "l1", method="product_marginals", random_state=0)
+    found = select(workload, "l1", method="product_marginals", random_state=0, time_limit=0.5)
     assert isinstance(found.matrix, JointMarginals)
     loss = definition(workload.to_dense(), found.matrix.to_dense(), "l1")
     assert found.loss == pytest.approx(loss, rel=1e-6)

@@ -55,6 +55,7 @@ def test_the_loss_is_that_of_the_explicit_matrix(name):
     assert found.loss == pytest.approx(explicit.loss, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_many_cells_are_served_by_default_below_oblique_residuals():
     workload = both_ways(PrefixSums, 41)  # beyond one spectrum
     found = select(workload, "l2", random_state=0)

@@ -143,12 +143,12 @@ def test_marginals_are_asked_of_marginals_over_a_huge_domain():
     answers = RANDOM.normal(size=(6, 1))
     expected = twin.to_dense() @ np.linalg.pinv(small.to_dense()) @ answers
     np.testing.assert_allclose(ops.estimate(asked, matrix, answers), expected, rtol=1e-9)
-    chosen = strategies.select(asked, method="marginals", random_state=0)
+    chosen = strategies.select(asked, method="marginals", random_state=0, time_limit=0.05)
     assert chosen.loss < 50
 
 
 @pytest.mark.parametrize(
-    ("sizes", "sets"), [((30_000,), [(0,)]), ((2,) * 14, [tuple(range(14)), (3,)])]
+    ("sizes", "sets"), [((30_000,), [(0,)]), ((2,) * 11, [tuple(range(11)), (3,)])]
 )
 def test_large_tables_are_asked_without_their_rows(sizes, sets):
     """Where masks or components of all rows would be many, marginals go by the cells as ever."""

@@ -26,7 +26,7 @@ def test_entries_come_back_exactly(tmp_path, ending, matrix):
 
 @pytest.mark.parametrize("ending", ["strategy", "npz", "csv"])
 def test_a_strategy_is_kept_whole_in_our_form_alone(tmp_path, ending):
-    found = strategies.select(np.tri(4), random_state=0)
+    found = strategies.select(np.tri(4), random_state=0, time_limit=0.05)
     strategies.save(found, tmp_path / f"prefix.{ending}")
     loaded = strategies.load(tmp_path / f"prefix.{ending}")
     if ending == "strategy":

@@ -53,9 +53,9 @@ def test_forms_have_one_result(workload, norm):
     """Sums of many paths hide what the paths are: there the explicit forms agree."""
     structured, dense = WORKLOADS[workload], WORKLOADS[workload].to_dense()
     given = dense if workload == "votes" else structured
-    losses = [select(given, norm, random_state=0, time_limit=0.03).loss]
+    losses = [select(given, norm, random_state=0, time_limit=0.01).loss]
     for name, form in FORMS.items():
-        found = select(form(dense), norm, random_state=0, time_limit=0.03)
+        found = select(form(dense), norm, random_state=0, time_limit=0.01)
         losses.append(found.loss * (2.0**40 if name == "scaled" else 1))
     assert_allclose(losses, losses[0], rtol=1e-3)
 

@@ -173,7 +173,7 @@ def test_families_of_structures_serve_the_worst_row(name: str, norm: str, asked:
     weights = rng.uniform(0.5, 2.0, q) if asked == "weights" else None
     groups = rng.integers(0, 3, q) if asked == "groups" else None
     given = {"weights": weights, "groups": groups}
-    found = select(workload, norm, objective="max", random_state=0, time_limit=0.1, **given)
+    found = select(workload, norm, objective="max", random_state=0, time_limit=0.03, **given)
     each = np.ones(q) if weights is None else weights
     labels = np.arange(q) if groups is None else groups
     dense = workload.to_dense(), found.matrix.to_dense()

@@ -28,7 +28,7 @@ from tests.strategies.workloads import NORMS, WORKLOADS, paths
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_best_of_its_families(name: str, norm: str) -> None:
     workload = WORKLOADS[name]()
-    strategy = select(workload, norm, random_state=0, time_limit=0.1)
+    strategy = select(workload, norm, random_state=0, time_limit=0.05)
     assert strategy.norm == norm
     assert strategy.loss == min(candidate.loss for candidate in strategy.candidates)
     assert strategy.method == strategy.candidates[0].family
@@ -102,8 +102,8 @@ def test_families_that_make_no_sense(changed: dict[str, object], message: str) -
 
 def test_seeds_decide_and_clocks_do_not() -> None:
     workload = paths((4, 3, 3), 20, 3)
-    first = select(workload, random_state=5, time_limit=0.5)
-    second = select(workload, random_state=np.random.default_rng(5), time_limit=0.5)
+    first = select(workload, random_state=5, time_limit=0.1)
+    second = select(workload, random_state=np.random.default_rng(5), time_limit=0.1)
     assert first.loss == second.loss
     assert np.array_equal(first.matrix.to_dense(), second.matrix.to_dense())
 
@@ -238,7 +238,7 @@ def test_progress() -> None:
 
 def test_memory_limit() -> None:
     workload = paths((4,) * 6, 30, 0)
-    strategy = select(workload, time_limit=0.5, memory_limit=2**16, random_state=0)
+    strategy = select(workload, time_limit=0.1, memory_limit=2**16, random_state=0)
     assert strategy.lower_bound <= strategy.loss
     assert "p_identity" not in {candidate.family for candidate in strategy.candidates}
 

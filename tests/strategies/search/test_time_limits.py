@@ -47,9 +47,9 @@ def test_the_weights_of_rows_are_climbed_within_the_limit(
 
 @pytest.mark.parametrize("objective", ["total", "max"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("limit", [1e-4, 0.05])
+@pytest.mark.parametrize("limit", [1e-4, 0.02])
 def test_no_limit_puts_a_product_above_its_factors(norm: str, objective: str, limit: float) -> None:
-    factors = [examples.prefix_sums(16), examples.all_ranges(16)]
+    factors = [examples.prefix_sums(9), examples.all_ranges(8)]
     given = {"objective": objective, "time_limit": limit, "random_state": 0}
     whole = select(Kronecker(factors), norm, **given).loss
     assert whole <= np.prod([select(one, norm, **given).loss for one in factors]) * (1 + 1e-9)
