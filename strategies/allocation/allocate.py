@@ -129,7 +129,7 @@ def allocate(
     MemoryCapError
         If W, N and B, over the cells that N tells apart, exceed the memory cap.
     RuntimeError
-        If the solver fails.
+        If the solver fails, or leaves constraints missed.
 
     Notes
     -----

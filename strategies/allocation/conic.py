@@ -9,6 +9,10 @@ For *any* prices u, v, p >= 0 and ν of the constraints, u in all 1, the Lagrang
 functions of one variable: ``β_j φ(x_j) + c_j x_j`` with ``β = Mᵀu + Tᵀv`` and ``c = Cᵀp + `` the
 slopes of ν's constraints. Each has its least value in closed form on the box in which every
 solution lies, so the bound rests on none of the solver's tolerances.
+
+Its tolerance is one for all budgets, and a tiny one may break an equality by much of itself. So what
+it found is taken onto the constraints by the shortest steps in shares of the budgets, and where that
+is not near the bound, becomes the units of a programme to solve again.
 """
 
 from collections.abc import Callable

@@ -178,7 +178,8 @@ def evaluate(
     Raises
     ------
     RowSpaceError
-        If a row of the workload is no combination of the matrix's rows.
+        If a row of the workload is no combination of the matrix's rows: more than 1e-7 of its
+        length lies outside their space.
     ValueError, TypeError
         If the workload is empty, all zeros, not finite or not real, or the shapes disagree.
     MemoryCapError
