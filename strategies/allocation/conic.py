@@ -10,9 +10,9 @@ functions of one variable: ``β_j φ(x_j) + c_j x_j`` with ``β = Mᵀu + Tᵀv`
 slopes of ν's constraints. Each has its least value in closed form on the box in which every
 solution lies, so the bound rests on none of the solver's tolerances.
 
-Its tolerance is one for all budgets, and a tiny one may break an equality by much of itself. So what
-it found is taken onto the constraints by the shortest steps in shares of the budgets, and where that
-is not near the bound, becomes the units of a programme to solve again.
+Its tolerance is one for all budgets, and a tiny one may break an equality by much of itself. So
+what it found is taken onto the constraints by the shortest steps in shares of the budgets, and
+where that is not near the bound, becomes the units of a programme to solve again.
 """
 
 from collections.abc import Callable
@@ -139,6 +139,7 @@ CORRECTIONS = 12  # steps that take what a solver found onto the constraints
 RESCALED = 6  # solutions, each in units of the one before
 SOLVED = 1e-6  # distance of value and bound at which they end
 LEAST = 1e-12  # share of the largest budget below which one is rounding
+IDLE = 1e-7  # the same of a row that no answer takes: it may as well have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +230,8 @@ class Programme:
                     spent, value = programme.units[:-1] * kept[:-1], reached
             if value <= bound * (1 + SOLVED):
                 break
-            programme = programme.near(y if kept is None else kept)
+            last = y if kept is None else kept
+            programme = programme.near(np.where(last > 0, last, last.max()))
         if value == np.inf:
             raise RuntimeError(
                 "Clarabel leaves constraints missed. Expected constraints of about one scale, "
@@ -261,7 +263,10 @@ class Programme:
         prices = [np.atleast_1d(one[0].dual_value) if one else np.zeros(0) for one in given]
         own = np.zeros(len(equal))
         own[equal], own[~equal] = prices[3], np.maximum(prices[4], 0.0)
-        found = np.maximum(y.value, LEAST * np.abs(y.value).max())
+        largest_budget = np.abs(y.value).max()
+        idle = y.value < IDLE * largest_budget
+        idle[[*used, m]] = False  # of rows that no answer takes
+        found = np.where(idle, 0.0, np.maximum(y.value, LEAST * largest_budget))
         if aimed:
             found[m] = 1.0
         return found, (*(np.maximum(one, 0.0) for one in prices[:3]), own)

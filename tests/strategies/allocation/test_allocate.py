@@ -178,6 +178,17 @@ def test_groups_are_summed_and_equal_columns_merged() -> None:
     assert wide.value == pytest.approx(found.value, rel=1e-6)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_row_that_no_answer_takes_may_be_forbidden(norm: str) -> None:
+    rows = np.vstack([np.eye(3), np.ones((1, 3))])
+    found = allocate(
+        np.eye(3), rows, norm, recovery=np.eye(3, 4), constraints=lambda spent, total: spent[3] == 0
+    )
+    np.testing.assert_allclose(found.spent, [1, 1, 1, 0], rtol=1e-6)
+    assert found.value == pytest.approx(3.0)
+    assert found.certified_ratio < 1 + 1e-6
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
