@@ -1,14 +1,9 @@
 """Kronecker products and their unions, put together from selections for the parts.
 
 For one product ``W = W_1 ⊗ ... ⊗ W_d`` the losses of ``A_1 ⊗ ... ⊗ A_d`` multiply, and so do lower
-bounds. For a union of products there are two ways:
-
-- *one product for all*: with all but one factor fixed, the loss is that of one attribute's
-  workload with Gram ``Σ_j c_j G_ij``, where ``c_j`` is the product of the other factors' errors
-  on block j. The attributes take turns.
-- *a part of the budget each*: block j gets a strategy of loss L_j and sensitivity 1, weighted by
-  ``L_j^(1/3)`` for Laplace and ``L_j^(1/4)`` for Gaussian noise, with loss ``(Σ_j L_j^(1/3))³`` or
-  ``(Σ_j L_j^(1/2))²``.
+bounds. A union of products has one product for all: with all but one factor fixed, the loss is that
+of one attribute's workload with Gram ``Σ_j c_j G_ij``, where ``c_j`` is the product of the other
+factors' errors on block j. The attributes take turns.
 
 References
 ----------
@@ -36,15 +31,10 @@ from strategies.operators import (
     Gram,
     Identity,
     Kronecker,
-    Norm,
     Operator,
-    Partition,
-    Scaled,
-    Stack,
     error_trace,
     fits,
 )
-from strategies.operators.base.recovery import factorisation_seconds
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.problem.problem import Problem
 
@@ -52,7 +42,6 @@ ROUNDS = 2  # turns that every attribute takes where one product serves several 
 SHARING = 8  # cells of a factor from which its selection takes time worth counting
 BRIEF = 0.25
 """Seconds up to which every factor may take the whole limit: its cheap starts come first."""
-MOST_PARTED = 40  # blocks up to which each may get a part of the budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +68,11 @@ class Parts:
 
 
 def selections_together(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy that selections for factors, or for blocks, make together."""
+    """Return the best product that selections for the factors make together."""
     blocks = required(kronecker_blocks(problem.workload), UNIONS)
     if len(blocks) == 1:
         return product_of_selections(blocks[0][1], search)
-    one = product_for_all(blocks, search)
-    if not isinstance(problem.workload, Stack) or len(blocks) > MOST_PARTED:
-        return one
-    parts = [kronecker_blocks(block) for block in problem.workload.blocks]
-    if not all(part and any(weight for weight, _ in part) for part in parts):
-        return one  # a block of zeros is no problem of its own
-    parted, loss = parted_budget(problem.workload, problem.norm, search)
-    if not problem.is_total and rows_seconds(parted) > search.work:
-        return one
-    whole = one.sensitivity(problem.norm) ** 2 * error_trace(problem.workload, one)
-    return one if whole <= loss else parted
+    return product_for_all(blocks, search)
 
 
 def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
@@ -148,33 +127,6 @@ def product_for_all(
             chosen[i] = found = parts.best(gram, methods[i] if methods else None)
             errors[:, i] = [error_trace(block.factors[i], found) for _, block in blocks]
     return Kronecker(chosen)
-
-
-def parted_budget(workload: Stack, norm: Norm, search: Search) -> tuple[Partition, float]:
-    """Return a strategy for each block by itself, with the best parts of the budget, and its loss.
-
-    The loss is a bound where all rows together answer better.
-    """
-    work = search.work / (2 * len(workload.blocks))
-    found = [search.select(block, work) for block in workload.blocks]
-    pairs = zip(workload.blocks, found, strict=True)
-    errors = np.array([error_trace(block, matrix) for block, matrix in pairs])
-    sizes = np.array([matrix.sensitivity(norm) for matrix in found])
-    losses = sizes**2 * errors
-    weights = losses ** (1 / 3 if norm == "l1" else 1 / 4) / sizes
-    blocks = [Scaled(float(w), matrix) for w, matrix in zip(weights, found, strict=True)]
-    root = np.cbrt(losses).sum() ** 3 if norm == "l1" else np.sqrt(losses).sum() ** 2
-    return Partition(blocks), float(root)
-
-
-def rows_seconds(parted: Partition) -> float:
-    """Return the seconds of the errors of single rows, which products have by rules of theirs."""
-    inner = (block.inner if isinstance(block, Scaled) else block for block in parted.blocks)
-    return sum(
-        4.0 * factorisation_seconds(matrix.shape[0])
-        for matrix in inner
-        if not isinstance(matrix, Kronecker | Identity)
-    )
 
 
 def applies(problem: Problem) -> bool:

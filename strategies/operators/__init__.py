@@ -30,7 +30,7 @@ from strategies.operators.p_identity import PIdentity
 from strategies.operators.product import Product, RowScaled
 from strategies.operators.ranges import Ranges
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.stack import Partition, Stack
+from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.product_marginals import JointMarginals, ProductMarginals
@@ -55,7 +55,6 @@ __all__ = [
     "ObliqueResiduals",
     "Operator",
     "PIdentity",
-    "Partition",
     "PrefixSums",
     "Product",
     "ProductMarginals",

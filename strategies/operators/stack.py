@@ -1,15 +1,13 @@
 """Structures on top of each other, answered together, or each for a part of a workload."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation, cut, fits
 from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
-from strategies.operators.base.recovery import RowSpaceError, error_trace, estimate, row_errors
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
 from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
@@ -150,56 +148,3 @@ def stacked_answers(workload: Stack, residuals: Residuals, sizes: tuple[int, ...
     known = [answers_from(block, residuals, sizes) for block in workload.blocks]
     parts = [part for part in known if part is not None]
     return np.concatenate(parts) if len(parts) == len(known) else None
-
-
-Answer = TypeVar("Answer")
-
-MOST_JOINT = 4 * 10**6
-"""Entries of a factorisation of all rows up to which they are solved with together."""
-
-
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class Partition(Stack):
-    """A `Stack` whose block j answers block j of a workload alone.
-
-    Over domains where nobody can solve with all rows at once, ``W_j A_j⁺`` block by block is still
-    unbiased, and its error is the sum of the blocks' errors: at least that of ``W A⁺``, and what
-    is reported, since it is what is done.
-
-    Parameters
-    ----------
-    blocks : sequence of Operator
-        One for each block of the workloads that it serves.
-    """
-
-    def pairs(self, workload: Operator) -> list[tuple[Operator, Operator]] | None:
-        """Return the workload's blocks with those that answer them, None where they differ."""
-        if not isinstance(workload, Stack) or len(workload.blocks) != len(self.blocks):
-            return None
-        if min(self.shape) * self.shape[1] <= MOST_JOINT:  # all rows together answer better
-            return None
-        return list(zip(workload.blocks, self.blocks, strict=True))
-
-    def rounded(self, scale: int) -> Operator:
-        return Partition([block.rounded(scale) for block in self.blocks])
-
-    def _by_blocks(self, workload: Operator, ask: Callable[..., Answer]) -> list[Answer] | None:
-        """Ask every block for its part of a workload, None where one has no answer."""
-        pairs = self.pairs(workload)
-        try:
-            return None if pairs is None else [ask(part, block) for part, block in pairs]
-        except RowSpaceError:
-            return None
-
-    def error_trace(self, workload: Operator) -> float | None:
-        found = self._by_blocks(workload, error_trace)
-        return None if found is None else sum(found)
-
-    def row_errors(self, workload: Operator) -> Array | None:
-        found = self._by_blocks(workload, row_errors)
-        return None if found is None else np.concatenate(found)
-
-    def _estimate(self, workload: Operator, answers: Array) -> Array | None:
-        own = iter(self.split(answers))
-        found = self._by_blocks(workload, lambda part, block: estimate(part, block, next(own)))
-        return None if found is None else np.concatenate(found)

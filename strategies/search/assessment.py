@@ -37,7 +37,6 @@ from strategies.operators import (
     Marginals,
     Norm,
     Operator,
-    Partition,
     RowSpaceError,
     Semiseparable,
     Toeplitz,
@@ -83,7 +82,7 @@ def matrix_over_groups(problem: Problem, matrix: Operator) -> Operator | None:
     if merging is None:
         return None
     if merging.is_trivial:
-        ruled = (WeightedTables, JointMarginals, Partition, Kronecker, Identity)
+        ruled = (WeightedTables, JointMarginals, Kronecker, Identity)
         by_rules = isinstance(matrix, (*ruled, Semiseparable, Toeplitz))
         return None if by_rules else matrix
     if matrix is merging.grouping or (

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from strategies import evaluate, examples, select
 from strategies.operators import (
@@ -10,12 +9,8 @@ from strategies.operators import (
     Identity,
     Kronecker,
     Operator,
-    Partition,
-    RowSpaceError,
     Scaled,
     Stack,
-    error_trace,
-    estimate,
 )
 from tests.strategies.workloads import lower_bound
 
@@ -70,35 +65,6 @@ def test_unions_against_their_dense_twins(norm: str) -> None:
     assert twin.loss == pytest.approx(strategy.loss, rel=1e-9)
     optimum = select(workload.to_dense(), "l2", random_state=0).loss
     assert lower_bound(workload, norm) <= optimum
-
-
-def test_a_part_of_the_budget_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over cells that nobody lists, every block is answered by its own strategy."""
-    workload = union(5)
-    blocks = [
-        Kronecker([Dense(f.to_dense()) for f in part.inner.factors])
-        if isinstance(part, Scaled)
-        else part
-        for part in workload.blocks
-    ]
-    matrix = Partition([Scaled(0.5, blocks[0]), Scaled(0.2, blocks[1]), Scaled(0.3, blocks[2])])
-    cells = np.random.default_rng(0).integers(0, 9, (25, 2)).astype(float)
-    together = error_trace(workload, matrix)
-    with monkeypatch.context() as patch:
-        patch.setattr("strategies.operators.stack.MOST_JOINT", 0)
-        apart = error_trace(workload, matrix)
-        answers = estimate(workload, matrix, matrix.matmat(cells))
-        assert_allclose(answers, workload.matmat(cells), rtol=1e-9)
-    expected = [5 / 0.25, 4 * 5 / 0.04, 25 / 0.09]  # ranks over squared weights
-    assert apart == pytest.approx(sum(expected))
-    assert together <= apart
-
-
-def test_a_partition_refuses_what_its_blocks_do_not_span() -> None:
-    workload = Stack([Identity(3), Identity(3)])
-    matrix = Partition([Dense(np.ones((1, 3))), Dense(np.ones((2, 3)))])
-    with pytest.raises(RowSpaceError):
-        error_trace(workload, matrix)
 
 
 @pytest.mark.slow

@@ -129,7 +129,7 @@ def test_bands_reach_the_optimum_geometrically(objective: str) -> None:
     gaps = []
     for bands in (2, 4, 8, 16):
         found = select(
-            PrefixSums(300), "l2", strategies.prefix_factorisation(bands=bands), objective=objective
+            PrefixSums(500), "l2", strategies.prefix_factorisation(bands=bands), objective=objective
         )
         assert found.matrix.shape == (500, 500)
         gaps.append(found.certified_ratio - 1.0)

@@ -273,10 +273,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "stack": lambda: Case(
         ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])
     ),
-    "partition": lambda: Case(
-        ops.Partition([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]),
-        np.vstack([TALL, HOLES]),
-    ),
     "stack uniform": lambda: Case(
         ops.Stack([ops.Identity(24, SIZES), ops.Scaled(2, FOREST)]),
         np.vstack([np.eye(24), 2 * face(TREES)]),
