@@ -26,8 +26,8 @@ PRODUCTS: dict[str, Kronecker] = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_not_above_the_product_of_the_factors_answers(name: str, norm: str) -> None:
     workload = PRODUCTS[name]
-    alone = [select(f, norm, random_state=0, time_limit=0.2) for f in workload.factors]
-    together = select(workload, norm, random_state=0, time_limit=0.5)
+    alone = [select(f, norm, random_state=0, time_limit=0.1) for f in workload.factors]
+    together = select(workload, norm, random_state=0, time_limit=0.3)
     assert together.loss <= np.prod([one.loss for one in alone]) * 1.01
     bound = lower_bound(workload, norm)
     assert bound == pytest.approx(np.prod([one.lower_bound for one in alone]), rel=1e-3)

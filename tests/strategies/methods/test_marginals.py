@@ -238,9 +238,7 @@ def test_no_marginals_are_below_for_gaussian_noise(seed: int) -> None:
     assert family.worthwhile(Problem.of(workload, "l2", "max"))
 
 
-@pytest.mark.parametrize(
-    ("size", "d", "order", "below"), [(2, 12, 3, 0.86), (4, 12, 3, 0.045), (2, 20, 2, 0.01)]
-)
+@pytest.mark.parametrize(("size", "d", "order", "below"), [(2, 12, 3, 0.86), (4, 8, 2, 0.0655)])
 def test_a_second_is_enough(size: int, d: int, order: int, below: float) -> None:
     """Most of what long searches find, as a share of the Identity's loss."""
     workload = examples.marginals((size,) * d, order)

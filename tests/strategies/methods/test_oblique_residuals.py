@@ -128,7 +128,7 @@ def test_a_row_outside_a_frame_of_low_rank_is_refused() -> None:
         error_trace(outside, matrix)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_between_the_bound_and_the_optimum(seed: int) -> None:
     """No bound is above the optimum, and on most unions both are near to it."""
     check_random_union(np.random.default_rng(seed))
@@ -277,7 +277,7 @@ def test_odd_unions_are_served_as_the_dense_matrix_says(name: str, objective: st
     workload = Stack(EDGES[name])
     for method in ("oblique_residuals", "auto"):
         found = select(
-            workload, "l2", method=method, objective=objective, random_state=0, time_limit=0.05
+            workload, "l2", method=method, objective=objective, random_state=0, time_limit=0.02
         )
         inverse = np.linalg.pinv(found.matrix.to_dense(), rcond=1e-10)
         errors = ((workload.to_dense() @ inverse) ** 2).sum(axis=1)
