@@ -15,7 +15,7 @@ from mrf_matrix import (
     tune,
 )
 from mrf_matrix import PrivateNaiveBayesClassifier as NaiveBayes
-from mrf_matrix.base.display import FRAMES, latex_table
+from mrf_matrix.base.display import FRAMES, SHOWN, first_few, latex_table
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
 
@@ -59,3 +59,9 @@ def test_a_model_saves_itself(tmp_path):
     model = MatrixForestClassifier(DOMAIN, n_trees=2, max_depth=1, strategy="identity")
     model.fit([[0, 1], [1, 2]], [0, 1]).save(tmp_path / "m.mrf")
     assert load_model(tmp_path / "m.mrf").domain_ == DOMAIN
+
+
+def test_lists_for_people_count_what_they_leave_out():
+    for count, rest in ((SHOWN - 1, ""), (SHOWN, ""), (SHOWN + 2, " and 2 more")):
+        told = first_few(["a"] * count)
+        assert told == ", ".join(["a"] * min(count, SHOWN)) + rest

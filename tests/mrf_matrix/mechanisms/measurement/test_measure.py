@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 
 from mrf_matrix import PrivacyLedger, privacy_ledger
-from mrf_matrix.base.display import SHOWN, first_few
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     ZCDP,
@@ -364,12 +363,6 @@ def test_memory_is_that_of_the_answers():
         mechanism.check_memory(2)
         with pytest.raises(MemoryCapError, match="answers of the strategy"):
             mechanism.check_memory(3)
-
-
-def test_lists_for_people_count_what_they_leave_out():
-    for count, rest in ((SHOWN - 1, ""), (SHOWN, ""), (SHOWN + 2, " and 2 more")):
-        told = first_few(["a"] * count)
-        assert told == ", ".join(["a"] * min(count, SHOWN)) + rest
 
 
 # Rows that rounding loses ------------------------------------------------------------------------
