@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
+from scipy import sparse
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.compilation import path_matrix
@@ -13,6 +14,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import condition
 from mrf_matrix.planning import Plan
+from mrf_matrix.plotting.strategies import common_norm
 from mrf_matrix.plotting.style import (
     COLOURS,
     DIVERGING,
@@ -95,13 +97,15 @@ class MatrixDisplay:
                 )
         self.matrices = {name: one.to_dense() for name, one in operators.items()}
         self.sides = dict.fromkeys(operators, ("row", "column")) | dict(axes or {})
-        told = [(self.sides[name][0], _row_words(one)) for name, one in operators.items()]
-        self.words = {side: one for side, one in told if one} | dict(words or {})
+        self.rows = {name: _row_words(one) for name, one in operators.items()}
+        # rows of one kind are those of other matrices too; plain rows of two matrices are not
+        told = {self.sides[name][0]: self.rows[name] for name in axes or {} if self.rows[name]}
+        self.words = told | dict(words or {})
 
     @classmethod
     def of(
         cls,
-        what: "Operator | Strategy | Plan | Forest | Mapping[str, MatrixLike]",
+        what: "MatrixLike | Strategy | Plan | Forest | Mapping[str, MatrixLike | Strategy]",
         workload: MatrixLike | None = None,
         *,
         ensemble: int = 0,
@@ -111,9 +115,10 @@ class MatrixDisplay:
 
         Parameters
         ----------
-        what : Operator, Strategy, Plan, Forest, or mapping of str to those of matrices
-            Of a forest T; of a plan T or W, A and A⁺ of one ensemble; of a strategy A and A⁺, and
-            with a workload W and ``W A⁺`` too.
+        what : matrix, Strategy, Plan, Forest, or mapping of str to matrices or strategies
+            A matrix itself: an operator, array or sparse array. Of a forest T; of a plan T or W, A
+            and A⁺ of one ensemble; of a strategy A and A⁺, and with a workload W and ``W A⁺`` too;
+            of a strategy in a mapping A alone.
         workload : Operator, ndarray or scipy sparse, optional
             Of a strategy.
         ensemble : int, default=0
@@ -159,8 +164,9 @@ class MatrixDisplay:
             (place.yaxis, place.xaxis), self.sides[name], (m, n), (0, 90), strict=True
         ):
             axis.set_label_text(side)
-            axis.set_major_locator(load_pyplot().MaxNLocator(5, integer=True))  # whole numbers
-            words = self.words.get(side, ())
+            most = MOST_NUMBERS if length <= MOST_NUMBERS else 5
+            axis.set_major_locator(load_pyplot().MaxNLocator(most, integer=True))  # whole numbers
+            words = self.words.get(side, self.rows[name] if axis is place.yaxis else ())
             if len(words) == length <= MOST_WORDS:
                 said = [literal(one) for one in words]
                 axis.set_ticks(range(length), said, fontsize=7, rotation=turned)
@@ -168,7 +174,7 @@ class MatrixDisplay:
             for (row, column), entry in np.ndenumerate(matrix):
                 colour = "white" if abs(entry) > 0.6 * reach else "black"
                 place.text(
-                    column, row, f"{entry + 0.0:.2g}", color=colour, fontsize=7,
+                    column, row, f"{entry + 0.0:.2g}", color=colour, fontsize=7 if n <= 6 else 6,
                     ha="center", va="center",
                 )  # fmt: skip
         colour_bar(image, place, "entry")
@@ -216,16 +222,17 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
         return _of_plan(what, ensemble)
     if isinstance(what, Forest):
         return {"T": path_matrix(what)}, {"T": ("leaf", "cell")}, _cell_words(what.domain)
-    if isinstance(what, Operator):
-        return {repr(what).split("(")[0]: what}, {}, {}
+    if isinstance(what, Operator | np.ndarray) or sparse.issparse(what):
+        title = repr(what).split("(")[0] if isinstance(what, Operator) else "matrix"
+        return {title: cast(MatrixLike, what)}, {}, {}
     if isinstance(what, Mapping):
         measured = [name for name, one in what.items() if isinstance(one, Strategy)]
         found = {name: one.matrix if name in measured else one for name, one in what.items()}
         # measurements of several strategies are not the same: words of one are not the others'
         return found, {name: (f"measurement of {name}", "cell") for name in measured}, {}
     raise TypeError(
-        f"what is a {type(what).__name__}: expected an Operator, Strategy, Plan or Forest, or a "
-        f"mapping of titles to matrices."
+        f"what is of type {type(what).__name__}: expected a matrix, Strategy, Plan or Forest, or a "
+        f'mapping of titles to matrices, such as {{"T": T, "A": A}}.'
     )
 
 
@@ -308,12 +315,10 @@ class NoiseDisplay(Display):
         ax: "Axes | None" = None,
     ) -> Self:
         """Draw the errors of a workload's rows; with the identity as workload those of cells."""
-        norms = {one.norm for one in strategies.values()}
-        if len(norms) != 1:
-            raise ValueError("strategies: expected some, all of one norm.")
+        norm = common_norm(strategies)
         errors = {name: one.row_errors(workload) for name, one in strategies.items()}
         words = _row_words(as_operator(workload, "workload"))
-        return cls(errors, norms.pop(), rows, words).plot(ax=ax)
+        return cls(errors, norm, rows, words).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
         table = np.array(list(self.errors.values()))

@@ -21,6 +21,7 @@ from mrf_matrix.plotting.style import (
     literal,
     text_colour,
     tidy,
+    worst_first,
 )
 
 if TYPE_CHECKING:
@@ -258,8 +259,7 @@ class LeafErrorDisplay(Display):
             ax.bar(np.arange(len(errors)), errors, width=0.9, color=COLOURS[0])
             ax.set_xlabel("leaf, left to right")
         else:
-            share = 100 * (np.arange(len(errors)) + 0.5) / len(errors)
-            ax.plot(share, np.sort(errors)[::-1], color=COLOURS[0], drawstyle="steps-mid")
+            worst_first(ax, errors, 100.0, color=COLOURS[0])
             ax.set_xlabel(f"leaves, largest error first (% of {len(errors)})")
             ax.set_ylim(0, 1.1 * float(errors.max()))
         ax.set_ylabel("rms error (records per class)")

@@ -15,6 +15,7 @@ from mrf_matrix.plotting.style import (
     Display,
     literal,
     tidy,
+    worst_first,
 )
 from mrf_matrix.study import Comparison
 from strategies import Strategy
@@ -171,9 +172,20 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
 def common_norm(strategies: Mapping[str, Strategy]) -> Norm:
     """Return the norm of all strategies.
 
-    Raises ValueError if there is none, or they are of both norms: their errors are of different
-    units.
+    Raises TypeError if there is something else among them; ValueError if there is none, or they are
+    of both norms: their errors are of different units.
     """
+    if not isinstance(strategies, Mapping):
+        raise TypeError(
+            f"strategies is of type {type(strategies).__name__}: expected a mapping of names to "
+            f'strategies, such as {{"mine": strategies.evaluate(W, A)}}.'
+        )
+    for name, one in strategies.items():
+        if not isinstance(one, Strategy):
+            raise TypeError(
+                f"strategies[{name!r}] is of type {type(one).__name__}: expected a Strategy, which "
+                f"strategies.evaluate(W, A, norm) makes of a matrix."
+            )
     norms = sorted({one.norm for one in strategies.values()})
     if len(norms) != 1:
         raise ValueError(
@@ -231,8 +243,7 @@ class RowErrorDisplay(Display):
         """Draw a line a strategy, its mean as a mark, and the bound as a dashed line."""
         for k, (name, errors) in enumerate(self.errors.items()):
             colour = COLOURS[k % len(COLOURS)]
-            share = (np.arange(len(errors)) + 0.5) / len(errors)
-            ax.plot(share, np.sort(errors)[::-1], color=colour, label=literal(name))
+            worst_first(ax, errors, 1.0, color=colour, label=literal(name))
             ax.plot(1.03, errors.mean(), MARKERS[k % len(MARKERS)], color=colour)
         if self.bound > 0:
             ax.axhline(self.bound, color=GREY, linestyle="--", label="no largest error is below")

@@ -1,7 +1,7 @@
 """One look for every picture: colour-blind safe colours, markers that differ without colour."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -122,13 +122,8 @@ class AnswerDisplay(Display):
 
     def _draw(self, ax: "Axes") -> None:
         for number, (name, errors) in enumerate(self.errors):
-            colour, n = COLOURS[number % len(COLOURS)], len(errors)
-            places = [100 * (place + 0.5) / n for place in range(n)]
-            style = "." if n == 1 else "-"
-            ax.plot(
-                places, sorted(errors, reverse=True), style, color=colour, label=literal(name),
-                drawstyle="steps-mid",
-            )  # fmt: skip
+            colour = COLOURS[number % len(COLOURS)]
+            worst_first(ax, errors, 100.0, color=colour, label=literal(name))
         ax.set(xlim=(0, 100), ylim=(0, None))
         ax.set_xlabel(f"{self.unit}s, worst first (%)")
         ax.set_ylabel(f"rms error of a {self.unit} (records per class)")
@@ -140,6 +135,13 @@ class AnswerDisplay(Display):
 def shortened(words: str) -> str:
     """Return words that fit beside a bar."""
     return words if len(words) <= LONGEST_STEP else f"{words[:LONGEST_STEP]} …"
+
+
+def worst_first(ax: "Axes", errors: Iterable[float], whole: float, **look: Any) -> None:
+    """Draw errors as steps from the worst to the best, each over its part of the whole."""
+    falling = sorted(errors, reverse=True)
+    edges = [whole * place / len(falling) for place in range(len(falling) + 1)]
+    ax.step(edges, [*falling, falling[-1]], where="post", **look)
 
 
 def tidy(ax: "Axes") -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import strategies
 from mrf_matrix import Attribute, Domain, RandomTrees, load_dataset, path_matrix, plan
@@ -46,10 +47,12 @@ def ticks(axis):
         (lambda: plan(FOREST, "matrix", epsilon=1, random_state=0), ["T", "A", "A⁺"]),
         (lambda: SELECTED, ["A", "A⁺"]),
         (lambda: T, ["RowKronecker"]),
+        (lambda: np.tri(3), ["matrix"]),
+        (lambda: sparse.eye_array(3), ["matrix"]),
         (lambda: MEASURED, list(MEASURED)),
         (lambda: {"T": T, "D": np.eye(6)[:, :2]}, ["T", "D"]),
     ],
-    ids=["forest", "plan", "strategy", "operator", "strategies", "arrays"],
+    ids=["forest", "plan", "strategy", "operator", "array", "sparse", "strategies", "arrays"],
 )  # fmt: skip
 def test_whatever_has_matrices_is_drawn(drawn, titles):
     from mrf_matrix.plotting import MatrixDisplay
@@ -78,6 +81,9 @@ def test_rows_and_cells_are_told_in_words():
     leaves, cells, _ = MatrixDisplay.of(MEASURED).axes_
     assert ticks(leaves.yaxis) == T.row_words()
     assert "outlook" not in "".join(ticks(cells.yaxis))  # other measurements
+    leaves, selected = MatrixDisplay.of({"T": T, "A": SELECTED.matrix}).axes_
+    assert ticks(leaves.yaxis) == T.row_words()
+    assert "outlook" not in "".join(ticks(selected.yaxis))  # as many rows, and other ones
 
 
 def test_a_lone_entry_among_thousands_is_seen():
@@ -123,7 +129,7 @@ def test_where_noise_lands_by_leaf_and_by_cell(rows):
 def test_what_has_no_matrices_is_refused_by_name():
     from mrf_matrix.plotting import MatrixDisplay
 
-    with pytest.raises(TypeError, match="what is a str"):
+    with pytest.raises(TypeError, match="what is of type str"):
         MatrixDisplay.of("T")
     with pytest.raises(TypeError, match="workload with a Dense"):
         MatrixDisplay.of(Dense(np.eye(2)), np.eye(2))
