@@ -157,7 +157,7 @@ def delta_option() -> Decorator:
         "--delta",
         type=float,
         default=0.0,
-        help="Claim (ε, δ)-DP with --epsilon: by Gaussian noise, or the better law where several "
+        help="Claim (ε, δ)-DP at every ε: by Gaussian noise, or the better law where several "
         "plans are compared. [default: 0, pure]",
     )
 

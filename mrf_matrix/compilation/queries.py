@@ -104,8 +104,8 @@ def leaf_incidence(paths: RowKronecker | Forest, queries: RowKronecker) -> spars
 
     Raises
     ------
-    ValueError
-        If the two are not over the same attributes.
+    TypeError, ValueError
+        If one is something else, or the two are not over the same attributes.
 
     Notes
     -----
@@ -120,6 +120,11 @@ def leaf_incidence(paths: RowKronecker | Forest, queries: RowKronecker) -> spars
     array([[0, 1],
            [0, 1]])
     """
+    for name, given, source in (
+        ("paths", paths, "path_matrix(forest)"), ("queries", queries, "query_matrix(codes, domain)")
+    ):  # fmt: skip
+        if not isinstance(given, RowKronecker | Forest if name == "paths" else RowKronecker):
+            raise TypeError(f"{name} is of type {type(given).__name__}: expected {source}.")
     sizes = paths.domain.sizes if isinstance(paths, Forest) else paths.sizes
     if sizes != queries.sizes:
         raise ValueError(
@@ -165,8 +170,8 @@ def prediction_workload(paths: RowKronecker | Forest, queries: RowKronecker) -> 
 
     Raises
     ------
-    ValueError
-        If the two are not over the same attributes.
+    TypeError, ValueError
+        If one is something else, or the two are not over the same attributes.
 
     References
     ----------

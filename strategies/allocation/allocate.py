@@ -79,6 +79,14 @@ class Allocation:
         """``value / bound``; infinite where nothing is proved."""
         return self.value / self.bound if self.bound > 0 else float("inf")
 
+    def __str__(self) -> str:
+        """Say what was reached, what cannot be, and what least squares makes of it."""
+        each = f"{len(self.spent)} rows of {self.spent.min():.3g} to {self.spent.max():.3g}"
+        return (
+            f"{self.objective} {self.value:.6g}, none below {self.bound:.6g}: {each}, together "
+            f"{self.budget:.4g}; by least squares {self.strategy}"
+        )
+
 
 def allocate(
     workload: MatrixLike,

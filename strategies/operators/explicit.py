@@ -158,7 +158,7 @@ def as_operator(matrix: object, name: str = "matrix") -> Operator:
     Raises
     ------
     TypeError
-        If the entries are not real numbers.
+        If it is no matrix, or its entries are not real numbers.
     ValueError
         If the matrix is empty, not two-dimensional, or holds NaN or infinity.
 
@@ -171,6 +171,11 @@ def as_operator(matrix: object, name: str = "matrix") -> Operator:
     if isinstance(matrix, Operator):
         operator = matrix
     else:
+        if not (isinstance(matrix, list | tuple) or np.ndim(cast(ArrayLike, matrix))):
+            raise TypeError(
+                f"{name} is of type {type(matrix).__name__}: expected a matrix, which is an "
+                f"operator, an ndarray, a list of rows or a SciPy sparse array."
+            )
         try:
             if sparse.issparse(matrix):
                 operator = Sparse(cast(sparse.csr_array, matrix))

@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_fac
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import check_columns
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
-from mrf_matrix.mechanisms.measurement.release import Drawn, Noise, Release
+from mrf_matrix.mechanisms.measurement.release import ELSEWHERE, Drawn, Noise, Release
 from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
 from mrf_matrix.mechanisms.rounding.rounding import (
@@ -115,7 +115,7 @@ PureDP(epsilon=1) under add_remove neighbours, Laplace noise; taken as public: d
     rounded = _on_a_lattice(operator, budget, float(np.abs(values).max(initial=0.0)))
     factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
     law = noise_for(rounded.column_sum, factor, budget, LAWS[budget.norm])
-    mechanism = Mechanism(rounded, law, budget, relation, factor, "from elsewhere")
+    mechanism = Mechanism(rounded, law, budget, relation, factor, ELSEWHERE)
     steps = np.rint(values * float(rounded.scale)).astype(np.int64)
     rests_on = Provenance.spent(budget, relation, "answers", made_by)
     noise: Noise = "none" if budget.is_infinite else "claimed"

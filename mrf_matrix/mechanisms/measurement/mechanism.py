@@ -305,8 +305,9 @@ def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operato
         return as_operator(strategy, "strategy"), "given"
     if strategy.norm != budget.norm:
         raise ValueError(
-            f"strategy was selected for norm={strategy.norm!r}, but {budget!r} needs "
-            f"norm={budget.norm!r}: expected strategies.select(workload, norm={budget.norm!r})."
+            f"strategy is one for norm={strategy.norm!r}, but {budget!r} needs "
+            f"norm={budget.norm!r}: expected strategies.select or strategies.evaluate with "
+            f"norm={budget.norm!r}."
         )
     return strategy.matrix, strategy.method
 

@@ -20,6 +20,8 @@ from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim
 from strategies.operators import Operator
 
 LONGEST = 200
+ELSEWHERE = "from elsewhere"
+"""The method of a matrix whose answers another tool made."""
 
 SAMPLERS = {
     "exact": "opendp",
@@ -308,11 +310,12 @@ class Release(OfMechanism, RowDisplay):
         """Names and values of everything public about the release."""
         m, n = self.matrix.shape
         norm = "L2" if self.mechanism.rounded.norm == "l2" else "L1"
+        kept = "integer " if self.method != ELSEWHERE else ""  # such a matrix is as it was given
         rows = [
             ("budget spent", repr(self.budget)),
             ("neighbouring relation", self.neighboring),
             ("noise", f"{self.noise}: {self.law}, variance {self._own_variance:.6g} an answer"),
-            ("strategy", f"{self.method}, {whole(m)} integer rows over {whole(n)} cells"),
+            ("strategy", f"{self.method}, {whole(m)} {kept}rows over {whole(n)} cells"),
             ("sensitivity", f"{self.sensitivity:.6g} ({norm}, {NEIGHBOURS[self.neighboring]})"),
             ("answers", f"{whole(m)} rows, {self.n_classes} classes"),
             ("attributes", f"{len(self.sizes)}, of sizes {first_few(map(str, self.sizes))}"),

@@ -52,7 +52,8 @@ class BlockPart(PlanPart):
         if isinstance(self.workload, Marginals):
             return super().step(words)
         used = sum(map(len, self.blocks))
-        what = f"tables of {len(self.blocks)} blocks of {used} attributes, and class totals"
+        tables = f"tables of {len(self.blocks)} blocks" if len(self.blocks) > 1 else "a table"
+        what = f"{tables} of {used} attributes, and class totals"
         return StrategyStep(what, self.mechanism, self.weights[0])
 
     @property

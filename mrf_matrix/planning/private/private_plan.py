@@ -213,7 +213,7 @@ class PrivatePlan(StepTable):
         """Why, in a few sentences."""
         rule = self.rule
         told = f"{self.name}, by row {self.row + 1} of the rules ({rule.condition})"
-        told += f", worth {rule.worth}. {self._near}"
+        told += f". Its lead on public data sets, in points: {rule.worth}. {self._near}"
         if self.even_records is not None and self.measured in POOLS:
             told += " A private choice of how rare the rarer class is left the tree: not very rare."
         elif self.even_records is not None:
@@ -254,7 +254,7 @@ class PrivatePlan(StepTable):
         """What the row hangs on: at which signals other kinds begin."""
         if self._signal is None:
             return "No signal is known."
-        told = f"The signal is {_rounded(self._signal)}"
+        told = f"The signal, records times ε or what counts as much, is {_rounded(self._signal)}"
         if (below := self.below) is not None:
             told += f"; up to {_rounded(below[0])}: {below[1]}"
         if (above := self.above) is not None:

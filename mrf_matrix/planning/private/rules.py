@@ -332,7 +332,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         FORESTS["tables"], "tables", "", "", "", "no row above holds",
-        "0: the others are measured against it",
+        "0, the others are measured against it",
         lambda facts: True,
     ),
 )  # fmt: skip

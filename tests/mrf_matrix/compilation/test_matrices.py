@@ -297,6 +297,16 @@ def test_queries_of_another_domain():
             build(T, Q)
 
 
+def test_codes_are_no_queries():
+    T = path_matrix_from_codes(np.array([[0, -1], [1, -1]]), [2, 2])
+    codes = np.array([[0, 1]])
+    for build in (leaf_incidence, prediction_workload):
+        with pytest.raises(TypeError, match=r"queries is of type ndarray: expected query_matrix"):
+            build(T, codes)
+        with pytest.raises(TypeError, match=r"paths is of type ndarray: expected path_matrix"):
+            build(T.toarray(), query_matrix(codes, [2, 2]))
+
+
 def test_rows_that_are_no_records():
     T = path_matrix_from_codes(np.array([[0, -1], [1, -1]]), [2, 2])
     with pytest.raises(ValueError, match="row 0 of queries does not hold exactly one cell"):

@@ -35,6 +35,9 @@ def test_nodes_answered_by_themselves_follow_the_root_laws() -> None:
     for found in (laplace, gaussian):
         assert found.bound <= found.value <= found.bound * (1 + 1e-6)
         assert found.strategy.loss <= found.value * (1 + 1e-9)
+    words = str(laplace)
+    assert words.startswith(f"total {laplace.value:.6g}, none below {laplace.bound:.6g}: 31 rows")
+    assert words.endswith(str(laplace.strategy))
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -30,6 +30,12 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "objects": (lambda: ops.Dense(np.array([[None]])), TypeError, "real numbers"),
     "vector": (lambda: ops.Dense(np.ones(3)), ValueError, "1 dimensions"),
     "cube": (lambda: ops.as_operator(np.ones((2, 2, 2)), "workload"), ValueError, "workload: "),
+    "a strategy": (
+        lambda: ops.as_operator(strategies.evaluate(np.eye(2)), "workload"),
+        TypeError,
+        "workload is of type Strategy",
+    ),
+    "nothing": (lambda: ops.as_operator(None), TypeError, "matrix is of type NoneType"),
     "no rows": (lambda: ops.as_operator(np.ones((0, 2))), ValueError, "at least one row"),
     "no columns": (lambda: ops.as_operator(np.ones((2, 0))), ValueError, "one column"),
     "ragged": (lambda: ops.as_operator([[1, 2], [3]]), ValueError, "matrix: "),

@@ -160,3 +160,8 @@ def test_answers_of_any_size_fit_the_lattice():
         np.testing.assert_allclose(taken.values.ravel(), [largest, -largest], rtol=1e-9, atol=1e-8)
     with pytest.raises((OverflowError, ValueError)):
         claimed_release(Identity(2), [1e300, 0.0], PureDP(1))
+
+
+def test_a_matrix_of_reals_is_not_called_one_of_integers():
+    taken = claimed_release(0.5 * np.eye(3), np.ones(3), PureDP(1))
+    assert "strategy               from elsewhere, 3 rows over 3 cells" in str(taken)

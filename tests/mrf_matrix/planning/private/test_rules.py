@@ -222,7 +222,8 @@ def test_several_classes_have_residuals_under_gaussian_noise_alone():
 def test_a_plan_names_its_row_and_no_accuracy(domain, n_records, budget, changes, row):
     made = private_plan(domain, [budget], n_records=n_records, **changes)
     rule = RULES[row - 1]
-    assert f"row {row} of the rules ({rule.condition}), worth {rule.worth}" in str(made)
+    assert f"row {row} of the rules ({rule.condition}). Its lead on public" in str(made)
+    assert f"in points: {rule.worth}." in str(made)
     assert "accuracy" not in str(made)
     record = made.to_dict()
     assert (record["row"], record["rule"]) == (row, rule.to_dict())
