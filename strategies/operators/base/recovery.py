@@ -165,7 +165,8 @@ def factorised(matrix: Operator) -> Factors:
     """
     m, n = matrix.shape
     squares = matrix.row_squares()
-    if m and squares.min() < FAINT * squares.max():
+    measured = squares[squares > 0]  # a row rounded to nothing is not faint
+    if len(measured) and measured.min() < FAINT * measured.max():
         basis, triangle = graded(matrix.to_dense())
         return Factors(triangle, basis, is_graded=True)
     if m == n and not matrix.prefers_sparse:

@@ -287,8 +287,8 @@ def test_refused_arguments(name: str) -> None:
         (np.ones((0, 3)), ValueError, "at least one row"),
         (np.ones((3, 0)), ValueError, "one column"),
         (np.ones(3), ValueError, "dimensions"),
-        (None, ValueError, "workload"),
-        ("prefix", ValueError, "workload"),
+        (None, TypeError, "workload is of type NoneType"),
+        ("prefix", TypeError, "workload is of type str"),
     ],
 )
 def test_refused_workloads(workload: object, kind: type[Exception], message: str) -> None:
