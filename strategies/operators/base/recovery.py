@@ -33,9 +33,7 @@ SQUARED = 1e-6
 """The same share where only squares of norms are known, whose rounding hides less."""
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
-
 FAINT = 1e-12  # squares of a row's length and of the longest's, from where faint rows lose digits
-
 FEW_ENTRIES = 1 << 16  # of a deficient matrix whose singular values take milliseconds
 
 
