@@ -1,5 +1,7 @@
 """Pictures of matrices: T, Q, W, A, A⁺, W A⁺, where noise lands, and trees."""
 
+from __future__ import annotations  # help() shows the names of types, not all they stand for
+
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
@@ -30,7 +32,7 @@ from mrf_matrix.plotting.style import (
     text_colour,
 )
 from strategies import Strategy
-from strategies.operators import MatrixLike, Operator, as_operator
+from strategies.operators import Identity, MatrixLike, Operator, as_operator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,12 +107,12 @@ class MatrixDisplay:
     @classmethod
     def of(
         cls,
-        what: "MatrixLike | Strategy | Plan | Forest | Mapping[str, MatrixLike | Strategy]",
+        what: MatrixLike | Strategy | Plan | Forest | Mapping[str, MatrixLike | Strategy],
         workload: MatrixLike | None = None,
         *,
         ensemble: int = 0,
-        ax: "Sequence[Axes] | None" = None,
-    ) -> "MatrixDisplay":
+        ax: Sequence[Axes] | None = None,
+    ) -> MatrixDisplay:
         """Draw whatever has matrices.
 
         Parameters
@@ -133,7 +135,7 @@ class MatrixDisplay:
         """
         return cls(*_matrices_of(what, workload, ensemble)).plot(ax=ax)
 
-    def plot(self, ax: "Sequence[Axes] | None" = None) -> "MatrixDisplay":
+    def plot(self, ax: Sequence[Axes] | None = None) -> MatrixDisplay:
         """Draw every matrix with a scale of its own."""
         count = len(self.matrices)
         if ax is None:
@@ -151,7 +153,7 @@ class MatrixDisplay:
         self.axes_, self.figure_ = axes[:count], axes[0].figure
         return self
 
-    def _draw(self, place: "Axes", name: str, matrix: Array) -> None:
+    def _draw(self, place: Axes, name: str, matrix: Array) -> None:
         (m, n), reach = matrix.shape, float(np.abs(matrix).max()) or 1.0
         signs = bool((matrix < -FAINT * reach).any())
         image = place.imshow(
@@ -311,16 +313,17 @@ class NoiseDisplay(Display):
         strategies: Mapping[str, Strategy],
         workload: MatrixLike,
         *,
-        rows: str = "query",
-        ax: "Axes | None" = None,
+        rows: str | None = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the errors of a workload's rows; with the identity as workload those of cells."""
         norm = common_norm(strategies)
-        errors = {name: one.row_errors(workload) for name, one in strategies.items()}
-        words = _row_words(as_operator(workload, "workload"))
-        return cls(errors, norm, rows, words).plot(ax=ax)
+        asked = as_operator(workload, "workload")
+        errors = {name: one.row_errors(asked) for name, one in strategies.items()}
+        rows = rows or ("cell" if isinstance(asked, Identity) else "query")
+        return cls(errors, norm, rows, _row_words(asked)).plot(ax=ax)
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         table = np.array(list(self.errors.values()))
         known = np.isfinite(table)
         image = ax.imshow(
@@ -379,11 +382,11 @@ class TreeDisplay(Display):
         return (8.0, 0.9 + 0.32 * self.n_leaves)
 
     @classmethod
-    def from_forest(cls, forest: Forest, tree: int = 0, *, ax: "Axes | None" = None) -> Self:
+    def from_forest(cls, forest: Forest, tree: int = 0, *, ax: Axes | None = None) -> Self:
         """Draw one tree, its root at the left."""
         return cls(forest, tree).plot(ax=ax)
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         forest, root = self.forest, int(self.forest.roots[self.tree])
         heights: dict[int, float] = {}
         stack, order = [(root, 0, "all records")], []

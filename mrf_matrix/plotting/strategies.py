@@ -1,5 +1,7 @@
 """Pictures of strategies: errors with their bound, and a search's designs."""
 
+from __future__ import annotations  # help() shows the names of types, not all they stand for
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -59,8 +61,8 @@ class StrategyErrorDisplay(Display):
 
     @classmethod
     def from_comparison(
-        cls, comparison: Comparison, *, ax: "Axes | None" = None
-    ) -> "StrategyErrorDisplay":
+        cls, comparison: Comparison, *, ax: Axes | None = None
+    ) -> StrategyErrorDisplay:
         """Draw the strategies of a study, of `compare`."""
         rows = [row for row in comparison.strategies if row.note is None]
         bound = max(row.lower_bound for row in rows)
@@ -76,8 +78,8 @@ class StrategyErrorDisplay(Display):
         strategies: Mapping[str, Strategy],
         *,
         title: str = "strategies",
-        ax: "Axes | None" = None,
-    ) -> "StrategyErrorDisplay":
+        ax: Axes | None = None,
+    ) -> StrategyErrorDisplay:
         """Draw strategies for one workload, from `strategies.select` or `strategies.evaluate`.
 
         Parameters
@@ -95,7 +97,7 @@ class StrategyErrorDisplay(Display):
         bound = max(one.lower_bound for one in strategies.values())
         return cls(losses, bound, norm, title).plot(ax=ax)
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
         bound, least, most = self.bound, min(self.losses.values()), max(self.losses.values())
         low, word = (bound, "bound") if bound > 0 else (least, "least")
@@ -163,8 +165,8 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
 
     @classmethod
     def from_plan(
-        cls, plan: Plan, *, ensemble: int = 0, ax: "Axes | None" = None
-    ) -> "StrategyBoundDisplay":
+        cls, plan: Plan, *, ensemble: int = 0, ax: Axes | None = None
+    ) -> StrategyBoundDisplay:
         """Draw one ensemble's strategies."""
         return cls(plan, ensemble).plot(ax=ax)
 
@@ -218,8 +220,8 @@ class RowErrorDisplay(Display):
         workload: MatrixLike,
         *,
         title: str = "errors of rows",
-        ax: "Axes | None" = None,
-    ) -> "RowErrorDisplay":
+        ax: Axes | None = None,
+    ) -> RowErrorDisplay:
         """Draw strategies for one workload, with the bound of those of objective "max".
 
         Parameters
@@ -239,7 +241,7 @@ class RowErrorDisplay(Display):
         bounds = [one.lower_bound for one in strategies.values() if one.objective == "max"]
         return cls(errors, max(bounds, default=0.0), norm, title).plot(ax=ax)
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         """Draw a line a strategy, its mean as a mark, and the bound as a dashed line."""
         for k, (name, errors) in enumerate(self.errors.items()):
             colour = COLOURS[k % len(COLOURS)]
@@ -300,12 +302,12 @@ default="measurements"
 
     @classmethod
     def from_tuning(
-        cls, tuning: Tuning, *, against: str = "measurements", ax: "Axes | None" = None
-    ) -> "ParetoDisplay":
+        cls, tuning: Tuning, *, against: str = "measurements", ax: Axes | None = None
+    ) -> ParetoDisplay:
         """Draw a search."""
         return cls(tuning, against).plot(ax=ax)
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         """Draw every feasible design as a point, the front as a staircase, the best named.
 
         A best design without the figure across (products have no rms error) is a dashed line.
@@ -341,7 +343,7 @@ default="measurements"
         )
         tidy(ax)
 
-    def _plot_best(self, ax: "Axes") -> None:
+    def _plot_best(self, ax: Axes) -> None:
         best = self.tuning.best
         across = getattr(best, self.against)
         name = "best: " + ", ".join(f"{k} {v}" for k, v in best.design.items())

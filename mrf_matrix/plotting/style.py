@@ -1,6 +1,7 @@
 """One look for every picture: colour-blind safe colours, markers that differ without colour."""
 
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Display:
 
 
 MOST_STEPS = 24
-LONGEST_STEP = 48  # characters
+LONGEST_STEP = 48  # characters of a line, of two at most
 
 
 class StepDisplay(Display):
@@ -89,12 +90,13 @@ class StepDisplay(Display):
         self.words, self.whole = [*words[:most], *more], whole
         self.shares = [*shares[:most], *([sum(shares[most:])] if more else [])]
         self.errors = [*errors[:most], *([""] if more else [])]
-        self.figsize = (7.6, 1.2 + 0.28 * len(self.words))
+        self.figsize = (7.6, 1.2 + 0.32 * len(self.words))
 
     def _draw(self, ax: "Axes") -> None:
         places = range(len(self.words))
         bars = ax.barh(places, [100 * one for one in self.shares], color=COLOURS[0], height=0.7)
-        ax.set_yticks(places, [literal(shortened(one)) for one in self.words], fontsize=8)
+        told = [fill(one, LONGEST_STEP, max_lines=2, placeholder=" …") for one in self.words]
+        ax.set_yticks(places, [literal(one) for one in told], fontsize=8)
         ax.bar_label(bars, [literal(one) for one in self.errors], padding=4, fontsize=8)
         ax.margins(y=0.02)
         ax.invert_yaxis()
@@ -130,11 +132,6 @@ class AnswerDisplay(Display):
         ax.set_title(literal(f"expected error, {self.whole}"), fontsize=10)
         ax.legend(frameon=False, fontsize=8, loc="lower left")
         tidy(ax)
-
-
-def shortened(words: str) -> str:
-    """Return words that fit beside a bar."""
-    return words if len(words) <= LONGEST_STEP else f"{words[:LONGEST_STEP]} …"
 
 
 def worst_first(ax: "Axes", errors: Iterable[float], whole: float, **look: Any) -> None:

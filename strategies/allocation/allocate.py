@@ -12,6 +12,8 @@ Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism (2015). Yuan, Yang, Zha
 optimization for linear query processing under approximate differential privacy (2016).
 """
 
+from __future__ import annotations  # help() shows the names of types, not all they stand for
+
 from dataclasses import dataclass
 from typing import Literal, get_args
 

@@ -69,8 +69,11 @@ class PlanPart:
 
     def step(self, words: str) -> StrategyStep:
         """Return what is measured, as it is announced; `words`: what it is."""
-        family = f" by strategy {self.strategy.method!r}" if self.strategy else ""
-        return StrategyStep(words + family, self.mechanism)
+        if self.strategy is None:
+            return StrategyStep(words, self.mechanism)
+        method = self.strategy.method
+        family = "a given strategy" if method == "given" else f"strategy {method!r}"
+        return StrategyStep(f"{words} by {family}", self.mechanism)
 
     @property
     def provenance(self) -> Provenance:

@@ -240,6 +240,7 @@ class Plan(PlannedErrors, StepTable):
         unit = "leaf" if self.releases_leaves else "vote"
         rms = self.rms_per_leaf if self.releases_leaves else np.sqrt(np.mean(self.row_variances))
         methods = ", ".join(sorted({part.method for part in self.parts}))
+        methods = methods.replace("given", "a given strategy")
         trees = sum(part.forest.n_trees for part in self.parts)
         return (
             f"Plan({self.kind.name}, {trees} trees in {len(self.parts)} ensemble"

@@ -1,5 +1,7 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
+from __future__ import annotations  # help() shows the names of types, not all they stand for
+
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from inspect import signature

@@ -1,5 +1,7 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
+from __future__ import annotations  # help() shows the names of types, not all they stand for
+
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -76,7 +78,7 @@ def tune(
     max_release_seconds: float | None = None,
     max_bytes: int | None = None,
     n_jobs: int | None = None,
-    client: "Client | None" = None,
+    client: Client | None = None,
     resume: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     random_state: int = 0,

@@ -154,7 +154,10 @@ class MatrixFace(ABC, Generic[Matrix]):
     def __mul__(self, number: SupportsFloat) -> Matrix:
         """Return the matrix times a number; ``@`` is the product of matrices."""
         if np.ndim(number) or isinstance(number, MatrixFace):  # type: ignore[arg-type]
-            return NotImplemented
+            raise TypeError(
+                f"matrix * {type(number).__name__}: expected a number. Write @ for the product of "
+                f"matrices, A.toarray() * x for that of their entries."
+            )
         return self.scaled_by(number)
 
     __rmul__ = __mul__

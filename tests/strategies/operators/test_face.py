@@ -66,8 +66,9 @@ def test_multiples_and_sums(case: Case) -> None:
         assert_allclose(np.asarray(made), expected, atol=1e-12)
     with pytest.raises(ValueError, match="other has shape"):
         matrix + np.ones((len(entries) + 1, 1))
-    with pytest.raises(TypeError):
-        matrix * matrix
+    for refused in (lambda: matrix * matrix, lambda: np.ones(matrix.shape) * matrix):
+        with pytest.raises(TypeError, match="Write @ for the product"):
+            refused()
 
 
 def test_scipy_takes_it(case: Case) -> None:
