@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.training.naive_bayes import (
         PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier,
     )
-    from mrf_matrix.files.container import ModelFileError as ModelFileError
-    from mrf_matrix.files.container import ReleaseFileError as ReleaseFileError
     from mrf_matrix.files.models.save import save_model as save_model
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release

@@ -392,3 +392,9 @@ def test_a_claim_formed_elsewhere_is_seen() -> None:
     assert [one for one in texts_of(mine) if "rivate release" in one] == ["Private release: "]
     lax = "class A:\n    @property\n    def is_private(self):\n        return self.noise == 'exact'"
     assert privacy_formed(ast.parse(lax))
+
+
+def test_the_front_door_has_forty_names() -> None:
+    import mrf_matrix
+
+    assert len(mrf_matrix.__all__) <= 40

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.files.container import ModelFileError as ModelFileError
     from mrf_matrix.files.container import ReleaseFileError as ReleaseFileError
     from mrf_matrix.files.container import write_container as write_container
     from mrf_matrix.files.release_files import load_release as load_release

@@ -13,7 +13,6 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     PureDP,
     RandomTrees,
-    ReleaseFileError,
     count_stream,
     from_release,
     measure,
@@ -30,6 +29,7 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.federated import federate, run_federation
 from mrf_matrix.federated.systems import grow_privately
+from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees
 from mrf_matrix.study import evaluate
 from strategies.operators import Identity

@@ -18,11 +18,9 @@ from mrf_matrix import (
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
-    ModelFileError,
     PrivacyLedger,
     Provenance,
     PureDP,
-    ReleaseFileError,
     SubsampleAggregateClassifier,
     from_release,
     load_model,
@@ -47,6 +45,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
     SimplifiedBreimanForestClassifier,
 )
+from mrf_matrix.files import ModelFileError, ReleaseFileError
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.release.curator import Live
 from mrf_matrix.study import importance

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import FixedThresholdClassifier
 
-from mrf_matrix import (
-    Domain,
-    ModelFileError,
-    PrivacyLedger,
-    PrivateForestClassifier,
-    load_model,
-    save_model,
-)
+from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
 from mrf_matrix.base.workers import listening
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
@@ -22,6 +15,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.estimators.shared import given_data
+from mrf_matrix.files import ModelFileError
 from mrf_matrix.kinds.private import Private
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan

@@ -11,9 +11,7 @@ from scipy.special import logsumexp
 
 import strategies
 from mrf_matrix import (
-    ModelFileError,
     RandomTrees,
-    ReleaseFileError,
     from_release,
     load_dataset,
     load_release,
@@ -22,6 +20,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.federated import CoarseStrategyError, federate, release_of
 from mrf_matrix.federated.shares.design import gaussian_share, spread_of_sums
+from mrf_matrix.files import ModelFileError, ReleaseFileError
 from mrf_matrix.mechanisms import (
     ZCDP,
     NoNoise,

@@ -8,8 +8,9 @@ from damage import bit_flips, change, missing_keys, truncations, unzip, wrong_va
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mrf_matrix import ZCDP, Domain, PureDP, ReleaseFileError, load_release, measure, save_release
+from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
 from mrf_matrix.base.fields import FieldError
+from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.release_record import exact_sensitivity
 from mrf_matrix.mechanisms import count_cells, reconstruct

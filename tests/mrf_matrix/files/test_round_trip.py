@@ -17,13 +17,13 @@ from mrf_matrix import (
     Domain,
     PureDP,
     RandomTrees,
-    ReleaseFileError,
     load_dataset,
     load_release,
     measure,
     path_matrix,
     save_release,
 )
+from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.mechanisms import count_cells, reconstruct, row_variances
 from strategies.operators import (
     Dense,

@@ -11,7 +11,8 @@ from fitted_kinds import MODELS, fitted, said, unfitted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mrf_matrix import ModelFileError, load_model, save_model
+from mrf_matrix import load_model, save_model
+from mrf_matrix.files import ModelFileError
 from mrf_matrix.study import importance
 
 HOSTILE = settings(

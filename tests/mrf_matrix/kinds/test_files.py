@@ -10,7 +10,6 @@ from changed_files import rewritten
 from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
-    ModelFileError,
     MultinomialForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -23,6 +22,7 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
+from mrf_matrix.files import ModelFileError
 
 SIZES, N = [3, 4, 5, 2, 3], 3000
 WIDE, MANY = [3] * 20, 8000

@@ -6,17 +6,10 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from mrf_matrix import (
-    Attribute,
-    Domain,
-    ModelFileError,
-    PrivacyLedger,
-    PureDP,
-    count_stream,
-    save_model,
-)
+from mrf_matrix import Attribute, Domain, PrivacyLedger, PureDP, count_stream, save_model
 from mrf_matrix.estimators.shared.parameters import parameters
 from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
+from mrf_matrix.files import ModelFileError
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import BudgetError, calibrate
 from mrf_matrix.planning import peak_bytes

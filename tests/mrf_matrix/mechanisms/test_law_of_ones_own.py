@@ -6,18 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mrf_matrix import (
-    Domain,
-    RandomTrees,
-    ReleaseFileError,
-    expected_error,
-    path_matrix,
-    reconstruct,
-    save_release,
-)
+from mrf_matrix import Domain, RandomTrees, expected_error, path_matrix, reconstruct, save_release
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.estimators import from_release
+from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.mechanisms import (
     ZCDP,
     DiscreteGaussian,

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from mrf_matrix import (
     MatrixForestClassifier,
-    ModelFileError,
     PrivateNaiveBayesClassifier,
     load_dataset,
     load_model,
     save_model,
 )
+from mrf_matrix.files import ModelFileError
 from mrf_matrix.files.container import MAX_JSON, array_of, bytes_of
 from mrf_matrix.files.models.model_file import VERSION
 from mrf_matrix.release.transcript import Recorded

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
-    ModelFileError,
     RandomTrees,
     from_release,
     load_dataset,
@@ -21,6 +20,7 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.estimators import PosteriorForestClassifier, ReleasedClassifier
+from mrf_matrix.files import ModelFileError
 
 DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
 DESIGNS = {

@@ -10,7 +10,6 @@ from mrf_matrix import (
     Domain,
     PureDP,
     RandomTrees,
-    ReleaseFileError,
     expected_error,
     from_release,
     load_dataset,
@@ -19,6 +18,7 @@ from mrf_matrix import (
     reconstruct,
     save_release,
 )
+from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.mechanisms import NEIGHBORING, claimed_release, count_cells, row_variances
 from mrf_matrix.reconstruction import combine
 from strategies.operators import Identity
