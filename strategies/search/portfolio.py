@@ -245,7 +245,7 @@ class Portfolio:
         if merging is None or merging.n_groups <= MANY_CELLS or problem.ordered or problem.ranges:
             return False  # ordered cells have families of their own
         trials = [family for family in self.families if family.name in TRIALS]
-        if len(trials) < 2:
+        if len(trials) < 2 or any(family.least(problem) > self.limit for family in trials):
             return False
         for family in trials:
             self.attempt(family, TRIAL_WORK)

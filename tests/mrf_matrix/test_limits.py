@@ -56,6 +56,17 @@ def test_a_family_that_a_time_limit_does_not_cover_is_not_begun() -> None:
     assert np.isfinite(long["marginals"].loss)  # control: what a longer limit covers
 
 
+def test_a_trial_that_a_time_limit_does_not_cover_is_not_begun() -> None:
+    domain = Domain.from_sizes([2] * 11, n_classes=2)
+    paths = path_matrix(RandomTrees(n_trees=12, max_depth=9).grow(domain, random_state=0))
+    short, long = (
+        {one.family: one for one in strategies.select(paths, time_limit=limit).candidates}
+        for limit in (0.05, 2.0)
+    )
+    assert "takes about" in short["marginals"].note
+    assert np.isfinite(long["marginals"].loss)
+
+
 def test_a_design_that_takes_twice_the_limit_is_given_up(monkeypatch: Any) -> None:
     """By a clock of its own, that ticks at every look."""
     ticks = count()
