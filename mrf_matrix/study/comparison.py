@@ -19,7 +19,7 @@ from mrf_matrix.study.methods import METHODS, Method
 from strategies import Strategy, select
 from strategies.operators import MemoryCapError, RowSpaceError
 
-FAMILIES = {"distinct leaves, least squares": "workload_itself", "identity: each cell": "identity"}
+FAMILIES = {"distinct leaves": "workload_itself", "identity: each cell": "identity"}
 
 
 @dataclass(frozen=True)
