@@ -125,9 +125,12 @@ def _read_numbers(attribute: Attribute, column: Column) -> Column:
     known = listed_categories(attribute)
     is_text = attribute.groups is not None or any(isinstance(one, str) for one in known)
     if is_text or attribute.is_date:
-        distinct, places = np.unique(values, return_inverse=True)
+        places, held = np.full(len(values), -1), np.full(len(values), True)
+        if column.missing is not None:  # whose values mean nothing
+            held = ~column.missing
+        distinct, places[held] = np.unique(values[held], return_inverse=True)
         levels = tuple(map(meanings(attribute), distinct.tolist()))
-        return replace(column, values=places.ravel(), levels=levels)
+        return replace(column, values=places, levels=levels)
     return _with_missing(column, values, values, _marks(attribute)[1])
 
 

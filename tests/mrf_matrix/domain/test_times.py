@@ -39,6 +39,19 @@ def test_a_mark_that_is_a_date_is_that_date_in_every_form(mark):
     assert domain.encode({"t": [20200101, 19000102]}).ravel().tolist() == [1, 0]
 
 
+def test_dates_that_are_numbers_may_be_missing():
+    edges = ["2020-01-01", "2020-01-02"]
+    domain = Domain([Attribute("t", edges=edges, missing="category")])
+    for values in ([20200101, None], [None, None]):
+        truth = [0 if one else 1 for one in values]
+        for held in (
+            pd.Series(values, dtype=float), pd.Series(values, dtype="Int64"),
+            pl.Series(values, dtype=pl.Int64), pa.array(values, pa.int32()),
+            np.ma.masked_array([20200101, 5], mask=[one is None for one in values]), values,
+        ):  # fmt: skip
+            assert domain.encode({"t": held}).ravel().tolist() == truth
+
+
 def test_the_last_moment_of_a_day_lies_on_it():
     domain = Domain([Attribute("t", edges=["2020-01-01", "2020-01-02", "2020-01-03"])])
     text = "2020-01-01T23:59:59.999999999"
