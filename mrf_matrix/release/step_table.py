@@ -199,6 +199,7 @@ def claim_at(
 def share_of(part: Budget, whole: Budget, other: Budget) -> Budget:
     """Return the part of another budget that is its share of the whole, exactly.
 
+    >>> from mrf_matrix import PureDP
     >>> share_of(PureDP(1), PureDP(4), PureDP(2))
     PureDP(epsilon=0.5)
     """

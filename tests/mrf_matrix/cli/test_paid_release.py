@@ -101,6 +101,7 @@ def test_a_model_that_is_there_survives_a_full_disk(folder, ledger, monkeypatch)
 
 LIMITED = """
 import resource, sys
+from mrf_matrix.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 main(sys.argv[1:])
 """
