@@ -150,7 +150,9 @@ class StepTable(Tabular):
     ) -> Self:
         """Return the plan at another budget of the same law: each step keeps its share.
 
-        What was chosen for the budget before, such as blocks, passes and depths, stays.
+        What was chosen for the budget before, such as blocks, passes and depths, stays. The plan of
+        `PrivateForestClassifier` is what its rules take at the other budget: it may be another
+        kind.
 
         Parameters
         ----------
@@ -164,7 +166,10 @@ class StepTable(Tabular):
         ValueError
             If it is of another kind, or none or several are given.
         """
-        epsilon, delta, rho = claim_at(self, amount, epsilon, delta, rho)
+        return self._at_claim(*claim_at(self, amount, epsilon, delta, rho))
+
+    def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> Self:
+        """Return the plan of another claim."""
         mine: Budget = self.budget  # type: ignore[attr-defined]
         given = as_budget(epsilon=epsilon, rho=rho)
         if delta:

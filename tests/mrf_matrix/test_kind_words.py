@@ -93,6 +93,9 @@ def test_the_page_lists_every_word_with_its_class():
         ({"n_records": 500}, "auto"),
         ({"n_trees": 4}, "matrix"),
         ({"strategy": "identity", "max_depth": 1}, "matrix"),
+        ({"max_depth": 4}, "matrix"),  # as if it had been left alone
+        ({"n_ensembles": 1}, "matrix"),
+        ({"time_limit": 0.5}, "matrix"),
         ({"allocation": "per_tree"}, "matrix"),
         ({"n_blocks": 2}, "tables"),
         ({"parties": 3}, "matrix"),
@@ -112,5 +115,7 @@ def test_a_forest_is_planned_over_a_strategy():
     forest = RandomTrees(2, 1).grow(DOMAIN, random_state=0)
     assert plan(forest, epsilon=1, strategy="identity").to_dict()["kind"] == "matrix"
     assert plan(DOMAIN, epsilon=1, forest=forest).to_dict()["kind"] == "matrix"
+    assert plan(domain=forest, epsilon=1, strategy="identity").to_dict()["kind"] == "matrix"
+    assert plan(DOMAIN, None, epsilon=1, n_blocks=2).to_dict()["kind"] == "tables"
     with pytest.raises(ValueError, match="n_trees"):
         plan(DOMAIN, "auto", epsilon=1, n_trees=4)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations  # help() shows the names of types, not all they stand for
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import wraps
 from inspect import signature
 from os import PathLike
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +38,29 @@ from mrf_matrix.planning.private.two_stage_plan import (
 Amount = float | Fraction | str | None
 """A budget, read exactly as it is written; "auto" where targets decide it."""
 
+Asked = ParamSpec("Asked")
+Made = TypeVar("Made")
 
+
+def infers_kind(planned: Callable[Asked, Made]) -> Callable[Asked, Made]:
+    """Let a planner without a `kind` take that of the arguments given, whatever their values."""
+    taken = signature(planned)
+
+    @wraps(planned)
+    def asked(*args: Asked.args, **given: Asked.kwargs) -> Made:
+        called, usual = taken.bind(*args, **given), taken.parameters
+        told = called.arguments
+        if told.get("kind") is None:
+            # None is what leaving out means, where that is the usual value
+            names = [name for name in told if not (told[name] is usual[name].default is None)]
+            grown = isinstance(told["domain"], Forest)
+            told["kind"] = "matrix" if grown else kind_asked_by(names)
+        return planned(*called.args, **called.kwargs)
+
+    return asked
+
+
+@infers_kind
 def plan(
     domain: Domain | Forest | str | PathLike[str],
     kind: str | None = None,
@@ -177,8 +200,6 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     >>> made.flip_probabilities(margin=10, rows=[0]).round(3)
     array([0.003])
     """
-    if kind is None:
-        kind = "matrix" if isinstance(domain, Forest) else kind_asked_by(_given(locals()))
     what = kind_of(kind, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
     claim, known = (epsilon, delta, rho), target_rms is None or what.is_sequence
@@ -230,12 +251,6 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     if made.target_rms is not None:
         made = made.within_targets(made.target_rms)
     return made if quorum is None else shared_plan(made, quorum, remove_excess)
-
-
-def _given(arguments: Mapping[str, object]) -> list[str]:
-    """Return the names of the arguments of `plan` that are not left as they are."""
-    usual = signature(plan).parameters
-    return [name for name, value in arguments.items() if value is not usual[name].default]
 
 
 def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:

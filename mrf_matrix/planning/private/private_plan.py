@@ -40,7 +40,7 @@ from mrf_matrix.planning.private.rules import (
     row_for,
 )
 from mrf_matrix.release.plan import Deferred
-from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable, claim_at
+from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -162,7 +162,7 @@ class PrivatePlan(StepTable):
         """What is left for the forest beside screening."""
         return screening_share(self.screening, self.share)
 
-    @property
+    @cached_property
     def forest(self) -> ForestPlan:
         """The plan of the forest of all attributes; after a choice of balance that of even classes.
 
@@ -187,19 +187,8 @@ class PrivatePlan(StepTable):
             what += f", or a {FORESTS[plan.measured]} of all"
         return (*choices, AnnouncedStep(what, plan.rest))
 
-    def at(
-        self,
-        amount: Amount = None,
-        *,
-        epsilon: Amount = None,
-        delta: float | Fraction = 0,
-        rho: Amount = None,
-    ) -> "PrivatePlan":
-        """Return what the rules take at another budget: it may be another kind.
-
-        `amount`: of the plan's own ε or ρ; of an (ε, δ) claim the ε, with the same δ.
-        """
-        epsilon, delta, rho = claim_at(self, amount, epsilon, delta, rho)
+    def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> "PrivatePlan":
+        """Return what the rules take at another budget: it may be another kind."""
         facts = (self.announced or self).facts
         found = private_plan(
             facts.domain, claiming_budgets(epsilon, delta, rho), n_records=facts.n_records,
