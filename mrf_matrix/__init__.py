@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.forest import Forest as Forest
     from mrf_matrix.forests.sources.conversion import from_sklearn as from_sklearn
     from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
-    from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
-    from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
+    from mrf_matrix.mechanisms.budget import ZCDP as ZCDP
+    from mrf_matrix.mechanisms.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
-    from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
+    from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
     from mrf_matrix.planning.plans.planner import plan as plan

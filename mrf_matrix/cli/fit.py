@@ -138,7 +138,7 @@ def command(
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.files.models.model_file import check_fits_a_file
-    from mrf_matrix.mechanisms.ledger.listening import describing
+    from mrf_matrix.mechanisms.ledger.rules import describing
     from mrf_matrix.planning.plans.verdict import weighing
 
     if not Path(data).exists():  # a file or folder may have the name of a set

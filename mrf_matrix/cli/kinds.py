@@ -14,7 +14,7 @@ from mrf_matrix.base.kinds import KINDS, TYPED, kind_asked_by
 from mrf_matrix.cli.options import Decorator, refuse_given, together, was_given
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 
 COMMON = ("epsilon", "delta", "rho", "neighboring", "n_records")
 """Options that all classifiers take."""

@@ -10,7 +10,7 @@ from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.residual import ResidualPlan

@@ -33,8 +33,8 @@ from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_nex
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
+from mrf_matrix.mechanisms.ledger.payers import charge_together, refusing
 from mrf_matrix.mechanisms.ledger.rules import check_claims
-from mrf_matrix.mechanisms.ledger.together import charge_together, refusing
 
 RandomState = int | np.random.Generator | None
 

@@ -30,23 +30,23 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.files.container import Container
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, budget_of
+from mrf_matrix.mechanisms.claim import NEIGHBORING, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
+from mrf_matrix.mechanisms.integer_entries import check_entries, is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
-from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
     Drawn,
     MeasurementRecord,
     Noise,
+    Quorum,
     Release,
 )
-from mrf_matrix.mechanisms.noise.law import NoiseLaw
-from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
-from mrf_matrix.mechanisms.rounding.entries import check_entries, is_nonnegative
-from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, integer_form
+from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.rounding import RoundedStrategy, integer_form
+from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
 from strategies.operator_files import decode, encode
 from strategies.operators import Norm, Operator, Scaled

@@ -38,7 +38,7 @@ from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Data, Places

@@ -18,7 +18,7 @@ from mrf_matrix.forests.growth.growth import CRITERIA
 from mrf_matrix.forests.growth.leaf_labels import LABEL_SCORES, private_labels
 from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, Known
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning.private.two_stage_plan import GrowthStep, with_budget, words_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Places

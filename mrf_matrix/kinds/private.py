@@ -31,7 +31,7 @@ from mrf_matrix.kinds.model import COMMON, Kind, Known, known_of
 from mrf_matrix.kinds.pool import POOL
 from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity, Screening
 from mrf_matrix.planning.private.forest_plan import forest_plan

@@ -62,7 +62,7 @@ from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.joint_counts import JointCounts
 from mrf_matrix.labels.plan import DEEP
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 
 BITS = 160
 """Bits behind the point. Weights of up to 2**34 records are off by 2**-124 of themselves."""

@@ -25,7 +25,7 @@ from mrf_matrix.forests.sources.cuts import (
     public_cuts,
     usable_attributes,
 )
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.claim import checked_neighboring
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import CHOICES, ResidualStep

@@ -16,8 +16,8 @@ from mrf_matrix.base.fields import (
     object_of,
 )
 from mrf_matrix.base.provenance import WORST_FIRST, Provenance, Spending
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
-from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, budget_of
+from mrf_matrix.mechanisms.claim import NEIGHBORING
 
 Budget = PureDP | ZCDP
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, plain_floats
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.integer_entries import is_integral
 from mrf_matrix.mechanisms.measurement.least_squares import (
     checked_workload,
     determined_estimate,
     recovered_squares,
 )
-from mrf_matrix.mechanisms.rounding.entries import is_integral
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reconstruction.pooling import pool_releases
 from strategies.operators import Dense, Operator, RowSpaceError

@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms import Mechanism, Release, measure
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.measurement.release import Drawn, Noise
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.plan import (
     Deferred,
     Options,

@@ -16,9 +16,8 @@ from mrf_matrix.base.checks import LARGEST_N_RECORDS
 from mrf_matrix.base.fields import FieldError, integer_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP
-from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import Rate, chosen_place
+from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.selection import Bits, Rate, chosen_place
 
 Budget = PureDP | ZCDP
 

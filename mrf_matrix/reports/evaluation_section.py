@@ -8,7 +8,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.claim import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of

@@ -11,7 +11,7 @@ from typing import Any
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
-from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.reports.evaluation_section import evaluation_section
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,

@@ -1,6 +1,6 @@
 """Which noise serves a claim of (ε, δ) best in a residual forest: Laplace or Gaussian."""
 
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,

@@ -17,7 +17,7 @@ from mrf_matrix.mechanisms import (
     calibrate,
     neighboring_factor,
 )
-from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
+from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.posterior import UNITS, Link
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 

@@ -18,7 +18,7 @@ from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget
+from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.planning.plans.plan_of import check_cells
 from mrf_matrix.study.comparison import Comparison, strategy_rows
 from mrf_matrix.study.methods import Method, checked_methods

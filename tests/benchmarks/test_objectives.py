@@ -14,7 +14,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from mrf_matrix import path_matrix_from_codes, prediction_workload, query_matrix
-from mrf_matrix.mechanisms.budgets.claim import budget_shares
+from mrf_matrix.mechanisms.claim import budget_shares
 from strategies import examples, select
 from strategies.operators import Operator, as_operator
 

@@ -42,9 +42,8 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.ledger.file import FileStore
-from mrf_matrix.mechanisms.ledger.store import MemoryStore
-from mrf_matrix.mechanisms.noise.discrete import SampledLaw
+from mrf_matrix.mechanisms.ledger.file import FileStore, MemoryStore
+from mrf_matrix.mechanisms.noise import SampledLaw
 from mrf_matrix.study import evaluate
 
 OURS = str(Path(mrf_matrix.__file__).parent) + os.sep

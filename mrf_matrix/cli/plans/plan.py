@@ -32,7 +32,7 @@ from mrf_matrix.cli.options import (
 from mrf_matrix.cli.plans.plan_tables import plan_table, size_table
 from mrf_matrix.cli.plans.step_plan import show_steps
 from mrf_matrix.cli.screen import advise, console, write_results
-from mrf_matrix.mechanisms.budgets.claim import SHARE_RULES
+from mrf_matrix.mechanisms.claim import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:

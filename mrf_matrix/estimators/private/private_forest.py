@@ -27,7 +27,7 @@ from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.planned_errors import weighed

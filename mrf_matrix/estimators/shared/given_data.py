@@ -37,7 +37,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan

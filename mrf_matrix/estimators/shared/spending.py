@@ -25,7 +25,7 @@ from mrf_matrix.domain import domain_provenance
 from mrf_matrix.estimators.shared.parameters import Budget as Budget
 from mrf_matrix.estimators.shared.parameters import RandomState
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.ledger.default import BudgetWarning, default_ledger
+from mrf_matrix.mechanisms.ledger.payers import BudgetWarning, default_ledger
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 
 NOISES = ("exact", "research")

@@ -30,9 +30,9 @@ from mrf_matrix.forests.growth.private import (
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.partition import leaf_masks
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.mechanisms.ledger.together import charge_together
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.ledger.payers import charge_together
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Places
 

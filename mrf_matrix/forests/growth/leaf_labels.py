@@ -10,8 +10,7 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.checks import shown
 from mrf_matrix.forests.growth.level import choose_rows
 from mrf_matrix.forests.growth.private import GRID
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate, select
+from mrf_matrix.mechanisms.selection import LARGEST_GAP, Bits, Rate, select
 
 LabelScore = Literal["share", "count"]
 LABEL_SCORES: tuple[str, ...] = get_args(LabelScore)

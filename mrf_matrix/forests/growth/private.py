@@ -38,8 +38,7 @@ from mrf_matrix.base.fields import FieldError
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, threshold_pattern
 from mrf_matrix.forests.growth.growth import Impurity
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import LARGEST_GAP, Rate, select
+from mrf_matrix.mechanisms.selection import LARGEST_GAP, Bits, Rate, select
 
 Score = Literal["normalized", "majority"]
 SCORES: tuple[str, ...] = get_args(Score)

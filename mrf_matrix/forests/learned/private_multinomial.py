@@ -31,8 +31,8 @@ from mrf_matrix.forests.growth.private import (
 )
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
-from mrf_matrix.mechanisms.selection.bits import REMARK, Bits, Noise
+from mrf_matrix.mechanisms.claim import as_budget, claiming_budgets
+from mrf_matrix.mechanisms.selection import REMARK, Bits, Noise
 
 Amount = Fraction | float
 STEPS = 10**15

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.checks import readable
 from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge, Terms, amount_text
-from mrf_matrix.mechanisms.ledger.store import Store
+from mrf_matrix.mechanisms.ledger.file import Store
 from mrf_matrix.mechanisms.statement import ledger_statement
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ class Displayed(Tabular):
 def statement(terms: Terms, account: Account) -> str:
     """Return one sentence on what everything charged claims together.
 
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
+    >>> from mrf_matrix.mechanisms.budget import PureDP
     >>> statement(Terms(PureDP(1), "add_remove"), Account())
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
 
     Under an (ε, δ) total the largest charge of either kind that would fit:
 
-    >>> from mrf_matrix.mechanisms.budgets.claim import ApproximateDP
+    >>> from mrf_matrix.mechanisms.claim import ApproximateDP
     >>> terms = Terms(ApproximateDP(3, 1e-6), "add_remove")
     >>> print(statement(terms, terms.opening)[-34:])
     epsilon=3 or rho=0.185069 remains.

@@ -1,14 +1,15 @@
-"""A ledger in a JSON file that many processes share: exact, versioned, and read with suspicion."""
+"""Where a ledger's account lives: in memory, or in a JSON file that outlives processes."""
 
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from threading import Lock
+from typing import BinaryIO, Protocol
 from uuid import uuid4
 
 from mrf_matrix.base import whole_file
@@ -25,12 +26,103 @@ from mrf_matrix.base.fields import (
     versioned_of,
 )
 from mrf_matrix.base.files import UnreadableError, opened_regular
-from mrf_matrix.mechanisms.budgets.budget import budget_of
-from mrf_matrix.mechanisms.budgets.claim import ApproximateDP, checked_neighboring
+from mrf_matrix.mechanisms.budget import budget_of
+from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, Terms, Total
 from mrf_matrix.mechanisms.ledger.rules import checked_kind, checked_what
 from mrf_matrix.mechanisms.ledger.standing import Amounts, PrivacyFilter, Standing, standing_of
-from mrf_matrix.mechanisms.ledger.store import Put, Writer
+
+Writer = Callable[[Account], Account]
+Put = Callable[[Account], None]
+
+
+class Store(Protocol):
+    """Reads an account, and changes it one charge at a time."""
+
+    def check(self) -> None:
+        """Refuse if no charge can be added here."""
+
+    def read(self) -> Account:
+        """Return the account as it stands."""
+
+    def locked(self) -> AbstractContextManager[Put]:
+        """Let nobody else change the account in a block; give what puts another in its place."""
+
+    def update(self, write: Writer) -> Account:
+        """Change the account as it stands, with nobody in between; return it."""
+
+
+class MemoryStore:
+    """An account in the memory of the process that made it; threads take turns."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._lock = Lock()
+        self._process = os.getpid()
+
+    def check(self) -> None:
+        """Refuse in a forked process: what is spent there, its parent would not see."""
+        if os.getpid() != self._process:
+            raise BudgetError(ELSEWHERE)
+
+    def read(self) -> Account:
+        """Return the account as it stands."""
+        return self._account
+
+    @contextmanager
+    def locked(self) -> Iterator[Put]:
+        """Let no other thread change the account in a block."""
+        self.check()  # before the lock, which a fork may have copied while it was held
+        with self._lock:
+            yield self._put
+
+    def _put(self, account: Account) -> None:
+        self._account = account
+
+    def update(self, write: Writer) -> Account:
+        """Change the account as it stands; return it."""
+        with self.locked() as put:
+            changed = write(self._account)
+            put(changed)
+            return changed
+
+
+class ReadOnlyStore:
+    """A copy of an account that another process or a file owns: it shows, and never spends."""
+
+    def __init__(self, account: Account, reason: str) -> None:
+        self._account = account
+        self.reason = reason
+
+    def check(self) -> None:
+        """Refuse, and say where the ledger is."""
+        raise BudgetError(self.reason)
+
+    def read(self) -> Account:
+        """Return the account as it was when it was copied."""
+        return self._account
+
+    def locked(self) -> AbstractContextManager[Put]:
+        """Refuse, and say where the ledger is."""
+        raise BudgetError(self.reason)
+
+    def update(self, write: Writer) -> Account:
+        """Refuse, and say where the ledger is."""
+        raise BudgetError(self.reason)
+
+
+ELSEWHERE = (
+    "this is a copy of a PrivacyLedger that lives in another process: a charge here would be "
+    "lost there, so it is refused. Spend in the process that made the ledger (n_jobs=1, or "
+    "joblib.parallel_config(backend='threading')), or keep the ledger in a file: "
+    "PrivacyLedger.open(path, ...)."
+)
+
+RECORD = (
+    "this ledger was read from a record, which can be read twice: it shows what was spent and "
+    "takes no charges. Continue on a file with PrivacyLedger.open(path)."
+)
+
 
 FORMAT = "mrf_matrix.ledger"
 SCHEMA_VERSION = 4

@@ -16,22 +16,31 @@ from weakref import WeakValueDictionary
 
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, Terms, Total, total_of
 from mrf_matrix.mechanisms.ledger.display import Displayed, statement
 from mrf_matrix.mechanisms.ledger.file import (
+    ELSEWHERE,
+    RECORD,
     FileStore,
     LedgerError,
+    MemoryStore,
+    ReadOnlyStore,
+    Store,
     open_store,
     read_file,
     read_record,
     record_of,
 )
-from mrf_matrix.mechanisms.ledger.listening import charged, words_told
-from mrf_matrix.mechanisms.ledger.rules import charges_due, checked_words, epsilon_of
+from mrf_matrix.mechanisms.ledger.rules import (
+    charged,
+    charges_due,
+    checked_words,
+    epsilon_of,
+    words_told,
+)
 from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing
-from mrf_matrix.mechanisms.ledger.store import ELSEWHERE, RECORD, MemoryStore, ReadOnlyStore, Store
 
 _LIVING: "WeakValueDictionary[str, OneLedger]" = WeakValueDictionary()
 

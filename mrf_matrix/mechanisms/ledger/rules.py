@@ -1,14 +1,16 @@
 """What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from fractions import Fraction
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
 from mrf_matrix.base.provenance import Provenance, Spending
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, epsilon_from_rho
-from mrf_matrix.mechanisms.budgets.claim import ApproximateDP, checked_neighboring
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, epsilon_from_rho
+from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import (
     DOWNWARD,
     WORDS,
@@ -198,3 +200,33 @@ def epsilon_of(account: Account, delta: float) -> float:
     gaussian = sum((one.exact for one in budgets if isinstance(one, ZCDP)), Fraction(0))
     apart = float(pure) + (ZCDP(gaussian).epsilon(delta) if gaussian else 0.0)
     return min(ZCDP(rho).epsilon(delta), apart)
+
+
+_TOLD: ContextVar[tuple[dict[str, str], list[Charge]] | None] = ContextVar("told", default=None)
+
+
+def words_told() -> Mapping[str, str]:
+    """Return what is said of every charge here."""
+    told = _TOLD.get()
+    return {} if told is None else told[0]
+
+
+def charged(charge: Charge) -> None:
+    """Tell of a charge."""
+    told = _TOLD.get()
+    if told is not None:
+        told[1].append(charge)
+
+
+@contextmanager
+def describing(**words: str) -> Iterator[list[Charge]]:
+    """Say the same words of all charges of this thread; give the list that they are kept in.
+
+    `**words`: ``purpose``, ``data``, ``model``: see `PrivacyLedger.describe`.
+    """
+    charges: list[Charge] = []
+    token = _TOLD.set((checked_words(words), charges))
+    try:
+        yield charges
+    finally:
+        _TOLD.reset(token)

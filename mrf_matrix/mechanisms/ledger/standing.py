@@ -18,7 +18,7 @@ from math import isqrt, log, sqrt
 import numpy as np
 
 from mrf_matrix.base.checks import BudgetError
-from mrf_matrix.mechanisms.budgets.budget import (
+from mrf_matrix.mechanisms.budget import (
     LEAST,
     LEAST_CONVERTED,
     ZCDP,
@@ -26,7 +26,7 @@ from mrf_matrix.mechanisms.budgets.budget import (
     renyi_orders,
     rho_from_epsilon,
 )
-from mrf_matrix.mechanisms.budgets.claim import ApproximateDP
+from mrf_matrix.mechanisms.claim import ApproximateDP
 
 DIGITS = 60
 """Of the logarithms that a filter is checked with; a conversion leaves 1e-9 of ρ unused."""

@@ -15,15 +15,15 @@ import numpy as np
 import strategies
 from mrf_matrix.base.arrays import Array, plain_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.claim import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import check_columns
+from mrf_matrix.mechanisms.integer_entries import is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
 from mrf_matrix.mechanisms.measurement.release import ELSEWHERE, Drawn, Noise, Release
-from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
-from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
-from mrf_matrix.mechanisms.rounding.rounding import (
+from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from mrf_matrix.mechanisms.rounding import (
     RoundedStrategy,
     exact_column_sum,
     round_strategy,

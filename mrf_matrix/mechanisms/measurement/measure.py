@@ -11,10 +11,11 @@ from mrf_matrix.base.arrays import Array, Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.kept import begun, tell_kept
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import CellCounts, ReadyCounts, check_columns
-from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
+from mrf_matrix.mechanisms.counts.tally import LeafCounts
+from mrf_matrix.mechanisms.integer_entries import is_integral
 from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
     checked_workload,
@@ -22,15 +23,14 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
     recovered_squares,
 )
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
-from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.measurement.release import (
     Drawn,
     MeasurementRecord,
     Noise,
+    Quorum,
     Release,
     checked_release,
 )
-from mrf_matrix.mechanisms.rounding.entries import is_integral
 
 ASKED = ("exact", "research")
 

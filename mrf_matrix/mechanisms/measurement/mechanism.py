@@ -8,18 +8,22 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.checks import readable, shown
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import Neighboring, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.claim import Neighboring, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.integer_entries import is_nonnegative, is_ours
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
-from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
-from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
-from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
-from mrf_matrix.mechanisms.rounding.entries import is_nonnegative, is_ours
-from mrf_matrix.mechanisms.rounding.rounding import (
+from mrf_matrix.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    NoNoise,
+)
+from mrf_matrix.mechanisms.rounding import (
     RoundedStrategy,
     exact_column_sum,
     round_strategy,
 )
+from mrf_matrix.mechanisms.shared_noise import SharedDiscreteGaussian, SharedDiscreteLaplace
 from strategies import Strategy
 from strategies.operator_files import encode
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation

@@ -15,7 +15,7 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.forests.sources.ensembles import Block, Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
-from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.mechanisms.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (
     BlockChoice,
     BlockDesign,

@@ -4,7 +4,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import design_of, single_attributes
 

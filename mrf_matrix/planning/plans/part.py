@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms import (
     reconstruct,
 )
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
+from mrf_matrix.mechanisms.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.strategy_choice import RowAim
 from mrf_matrix.release.plan import StrategyStep
 from strategies import Strategy

@@ -15,7 +15,7 @@ from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.error.expected_error import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
-from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart

@@ -27,7 +27,7 @@ from mrf_matrix.forests.sources.ensembles import (
     distinct_queries,
     public_queries,
 )
-from mrf_matrix.mechanisms.budgets.claim import budget_shares
+from mrf_matrix.mechanisms.claim import budget_shares
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.block_part import block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes

@@ -15,8 +15,8 @@ from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.claim import squared_factor
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.flips import flips, sampled_rows
 from mrf_matrix.planning.plans.part import PlanPart

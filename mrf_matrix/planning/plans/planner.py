@@ -18,7 +18,7 @@ from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget
+from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.blocks import Blocks, TwoStage

@@ -19,7 +19,7 @@ from mrf_matrix.base.checks import shown
 from mrf_matrix.base.workers import computed, tell
 from mrf_matrix.error.expected_error import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.claim import SHARE_RULES, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.claim import SHARE_RULES, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.planning.plans.prices import DECOMPOSED
@@ -133,7 +133,7 @@ class Measuring:
     budget: Budget  # of the whole plan
     neighboring: str = "add_remove"
     # Of the ensembles; equal where None. The rules are those of
-    # `mrf_matrix.mechanisms.budgets.claim.budget_shares`.
+    # `mrf_matrix.mechanisms.claim.budget_shares`.
     budget_shares: str | Sequence[float] | None = None
     strategy: object = "auto"  # a family's name, or one strategy for each ensemble
     # seconds of the search for each strategy; "auto" for what the kind usually takes

@@ -21,7 +21,7 @@ from mrf_matrix.base.provenance import is_charged
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import Mechanism
-from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
+from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor
 from mrf_matrix.planning.plans.planned_errors import WEIGHING, PlannedErrors
 from mrf_matrix.release.plan import Deferred, Plan, StrategyStep, flat_steps, is_plan
 from mrf_matrix.residual.step import CHOICES

@@ -13,7 +13,7 @@ from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.sources.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.budgets.claim import squared_factor
+from mrf_matrix.mechanisms.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.kinds.words import kind_of

@@ -5,7 +5,7 @@ from typing import Any
 from mrf_matrix.base.checks import public_records, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, claiming_budgets
+from mrf_matrix.mechanisms.claim import choice_epsilon, claiming_budgets
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooled_plan, pooling_budget
 from mrf_matrix.planning.private.private_plan import PrivatePlan, private_plan
 from mrf_matrix.residual.law import sequence_budget

@@ -13,7 +13,7 @@ from typing import Any
 from mrf_matrix.base.checks import name_few
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
-from mrf_matrix.mechanisms.budgets.claim import (
+from mrf_matrix.mechanisms.claim import (
     checked_neighboring,
     choice_epsilon,
     claiming_budgets,

@@ -20,8 +20,8 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.budgets.claim import choice_epsilon, squared_factor
-from mrf_matrix.mechanisms.selection.exponential import LARGEST_RATE
+from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor
+from mrf_matrix.mechanisms.selection import LARGEST_RATE
 from mrf_matrix.planning.blocks.block_design import MOST_CELLS, choose_blocks
 from mrf_matrix.planning.private.choices import (
     AMPLE,

@@ -17,7 +17,7 @@ from mrf_matrix.base.checks import shown, whole_number
 from mrf_matrix.base.workers import bounded_jobs, computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
+from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.accuracy.expected_accuracy import imagining_seconds
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan

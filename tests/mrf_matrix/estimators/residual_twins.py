@@ -9,8 +9,8 @@ import numpy as np
 from mrf_matrix import Domain
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.mechanisms.selection.exponential import Rate, probabilities
+from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.selection import Rate, probabilities
 from mrf_matrix.release.curator import Curator
 
 

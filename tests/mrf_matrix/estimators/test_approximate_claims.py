@@ -13,7 +13,7 @@ from mrf_matrix import Domain, PrivacyLedger, estimators, expected_error, load_m
 from mrf_matrix.error import direct_error
 from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget
+from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.study import compare
 

@@ -10,8 +10,8 @@ from mrf_matrix import Domain, PrivateForestClassifier
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.kinds import private as kind
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import planned_for, records_after
 from mrf_matrix.planning.private.choices import ONE_IN, Rarity, balance_scores, even_records

@@ -51,7 +51,7 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, matrix, multinomial
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
-from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
+from mrf_matrix.mechanisms.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.planning.private import plan_of_claim, pooled_plan, rules
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity

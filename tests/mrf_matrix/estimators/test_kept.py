@@ -22,7 +22,7 @@ from mrf_matrix.federated.systems import grow_privately
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import LedgerError, count_cells
 from mrf_matrix.mechanisms.ledger.file import FileStore
-from mrf_matrix.mechanisms.ledger.together import charge_together
+from mrf_matrix.mechanisms.ledger.payers import charge_together
 from mrf_matrix.planning import PlanPart
 from strategies.operators import Identity, memory_cap
 

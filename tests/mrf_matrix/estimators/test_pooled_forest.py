@@ -20,7 +20,7 @@ from mrf_matrix.estimators.shared.spending import Bill
 from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, measure
-from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.planning.private import pooled_plan

@@ -10,8 +10,7 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.selection import exponential
+from mrf_matrix.mechanisms import ZCDP, PureDP, selection
 from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import residual_plan
@@ -217,7 +216,7 @@ def test_choices_are_drawn_by_the_law_that_is_claimed(budget, monkeypatch):
         drawn.append((gaps[:, 0].copy(), options[:, 0].copy(), rate, bits))
         return np.array([np.flatnonzero(options[:, 0])[0]])
 
-    monkeypatch.setattr(exponential, "select", first_option)
+    monkeypatch.setattr(selection, "select", first_option)
     plan = plan_of(budget, "add_remove")
     codes, labels = data(RECORDS[2])
     records, penalties = EncodedRecords(plan.domain, codes, labels), np.zeros(len(CANDIDATES))

@@ -11,7 +11,7 @@ import pytest
 from mrf_matrix import Domain
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning import Screening
 from mrf_matrix.planning.private.choices import (
     Attribute,

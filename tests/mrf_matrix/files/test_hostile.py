@@ -14,7 +14,7 @@ from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.release_record import exact_sensitivity
 from mrf_matrix.mechanisms import count_cells, reconstruct
-from mrf_matrix.mechanisms.rounding.entries import entry_bound
+from mrf_matrix.mechanisms.integer_entries import entry_bound
 from strategies.operator_files import encode
 from strategies.operators import (
     Dense,

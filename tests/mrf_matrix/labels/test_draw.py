@@ -29,7 +29,7 @@ from mrf_matrix.labels.draw import (
     weights,
 )
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from strategies.operators import MemoryCapError, memory_cap
 
 CASES = {  # sizes, classes, cuts, depth

@@ -32,7 +32,7 @@ from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import Round, label_plan
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 
 BUDGETS = [PureDP(Fraction(1, 10)), PureDP(Fraction(3, 2))]
 K = 2

@@ -14,8 +14,7 @@ from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels import posterior as law
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_NUMBERS
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import Rate, select
+from mrf_matrix.mechanisms.selection import Bits, Rate, select
 from mrf_matrix.posterior import CellShares, LabelPosterior
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from strategies.operators import MemoryCapError

@@ -31,7 +31,7 @@ from mrf_matrix.labels.draw import Exponential, _of_each_cut, weights
 from mrf_matrix.labels.joint_counts import joint_counts
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 
 
 def is_within(plan, epsilon, **changes):

@@ -27,7 +27,7 @@ from mrf_matrix.labels.draw import (
     weights,
 )
 from mrf_matrix.labels.joint_counts import joint_counts
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 
 RATES = [Fraction(1, 10**6), Fraction(1, 50), Fraction(3, 2), Fraction(40), STEEPEST]
 

@@ -26,7 +26,7 @@ from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import multinomial
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, calibrate, count_cells, measure
-from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.curator import Live, PartyReleases, Replay
 from mrf_matrix.release.plan import Cells, Deferred, FewOptions, KeptVotes, PlanError, StrategyStep

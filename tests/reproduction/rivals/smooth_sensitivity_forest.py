@@ -18,9 +18,9 @@ from mrf_matrix.estimators.shared.spending import bill_of, paid
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.leaf_labels import label_rate, private_labels
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.kinds.kind import leaves_in_trees
 from strategies.operators import check_allocation

@@ -17,7 +17,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.workers import listening
-from mrf_matrix.mechanisms.noise import discrete
+from mrf_matrix.mechanisms import noise
 from mrf_matrix.planning.kinds.kind import one_leaf_each, record_coins
 
 INFINITE = float("inf")
@@ -212,7 +212,7 @@ def test_every_step_is_told_and_only_the_draws_come_after_the_charge():
 
 
 def test_draws_are_told_in_blocks(monkeypatch):
-    monkeypatch.setattr(discrete, "DRAWS", 10)
+    monkeypatch.setattr(noise, "DRAWS", 10)
     told = []
     fitted(told, epsilon=1, strategy="identity", random_state=0)
     draws = [(done, total) for what, done, total, _ in told if what == "Drawing exact noise"]

@@ -32,7 +32,7 @@ from mrf_matrix.forests import (
 )
 from mrf_matrix.forests.growth import private as private_module
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP, count_cells
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.curator import Live
 
 K = 4

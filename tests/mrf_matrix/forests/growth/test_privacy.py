@@ -32,8 +32,7 @@ from mrf_matrix.forests.growth.private import (
 )
 from mrf_matrix.forests.learned.private_multinomial import ChoiceBudget
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import probabilities
+from mrf_matrix.mechanisms.selection import Bits, probabilities
 
 SIZES = (2, 3)
 DOMAIN = Domain.from_sizes(SIZES, 2)

@@ -27,8 +27,7 @@ from mrf_matrix.forests.growth.leaf_labels import public_labels
 from mrf_matrix.forests.growth.level import choose_in_groups, choose_rows
 from mrf_matrix.forests.growth.records import Items
 from mrf_matrix.forests.growth.search import find_code_cuts
-from mrf_matrix.mechanisms.selection.bits import Bits
-from mrf_matrix.mechanisms.selection.exponential import Rate, coin_exp, probabilities, select
+from mrf_matrix.mechanisms.selection import Bits, Rate, coin_exp, probabilities, select
 
 TREES = 20_000
 SIZES = (4, 3, 5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.estimators.design import claim_parameters
 from mrf_matrix.mechanisms import ZCDP, BudgetError, DiscreteGaussian, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget, claiming_budgets
+from mrf_matrix.mechanisms.claim import claimed_budget, claiming_budgets
 
 CLAIMS = [(0.1, 1e-6), (0.3, 1e-9), (1, 1e-6), (1, 1e-2), (3.7, 1e-5), (10, 1e-3)]
 VECTORS = [(1,), (2,), (1, 1), (2, -1), (1, 1, 1)]

@@ -22,8 +22,8 @@ from mrf_matrix.mechanisms import (
     neighboring_factor,
     squared_factor,
 )
-from mrf_matrix.mechanisms.budgets.budget import budget_of, epsilon_from_rho, rho_from_epsilon
-from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
+from mrf_matrix.mechanisms.budget import budget_of, epsilon_from_rho, rho_from_epsilon
+from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
 
 KINDS = [PureDP, ZCDP]
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000)

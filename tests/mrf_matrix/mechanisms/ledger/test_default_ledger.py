@@ -18,8 +18,8 @@ from mrf_matrix import (
 )
 from mrf_matrix.estimators.shared import spending
 from mrf_matrix.mechanisms import BudgetError, BudgetWarning
-from mrf_matrix.mechanisms.ledger.default import DEFAULTS
-from mrf_matrix.mechanisms.ledger.listening import describing
+from mrf_matrix.mechanisms.ledger.payers import DEFAULTS
+from mrf_matrix.mechanisms.ledger.rules import describing
 from mrf_matrix.study import evaluate
 
 DOMAIN = Domain.from_sizes([2, 2], n_classes=2)

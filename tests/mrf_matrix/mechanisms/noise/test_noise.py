@@ -21,8 +21,8 @@ from mrf_matrix.mechanisms import (
     measure,
 )
 from mrf_matrix.mechanisms.measurement.measure import drawn_release
-from mrf_matrix.mechanisms.noise.discrete import LARGEST_SCALE, above
-from mrf_matrix.mechanisms.noise.shared import (
+from mrf_matrix.mechanisms.noise import LARGEST_SCALE, above
+from mrf_matrix.mechanisms.shared_noise import (
     cumulative,
     draw_within,
     negative_binomial,
@@ -212,7 +212,7 @@ def test_calibration_formulas():
 
 def test_opendp_confirms_the_privacy_of_the_scales():
     """OpenDP's own privacy map, in its own arithmetic, gives at most the budget."""
-    from mrf_matrix.mechanisms.noise.discrete import _measurement
+    from mrf_matrix.mechanisms.noise import _measurement
 
     for epsilon in (Fraction(1, 10), Fraction(1, 3), Fraction(7, 5)):
         laplace = DiscreteLaplace.calibrated(3, 1, epsilon)

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from mrf_matrix.mechanisms import round_strategy
-from mrf_matrix.mechanisms.rounding.entries import (
+from mrf_matrix.mechanisms.integer_entries import (
     check_entries,
     entry_bound,
     is_integral,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mrf_matrix.mechanisms.selection.bits import Bits
+from mrf_matrix.mechanisms.selection import Bits
 
 LIMITS = {
     "two": 2,

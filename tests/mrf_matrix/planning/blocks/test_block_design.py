@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain, plan
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning.blocks.block_design import (
     FEW_CELLS,
     MOST_CELLS,

@@ -10,7 +10,7 @@ import pytest
 from mrf_matrix import Attribute, Domain, PrivateForestClassifier
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning import RULES, private_plan
 from mrf_matrix.planning.private import planned_for
 from mrf_matrix.planning.private.choices import GATED_RECORDS

@@ -35,7 +35,7 @@ from reprlib import repr as short
 from typing import Literal, TypeVar, get_args
 
 from mrf_matrix.base.checks import BudgetError, exact_positive, magnitude, one_word, readable
-from mrf_matrix.mechanisms.budgets.budget import LEAST, LEAST_CONVERTED, ZCDP, PureDP
+from mrf_matrix.mechanisms.budget import LEAST, LEAST_CONVERTED, ZCDP, PureDP
 
 
 @dataclass(frozen=True, repr=False)

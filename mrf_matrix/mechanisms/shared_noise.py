@@ -22,8 +22,12 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs, Words
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace, checked_scale
-from mrf_matrix.mechanisms.noise.law import NoiseLaw
+from mrf_matrix.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    checked_scale,
+)
 
 WordSource = Callable[[int], Words]  # returns so many uniform 64-bit words
 

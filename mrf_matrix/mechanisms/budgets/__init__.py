@@ -1,1 +1,0 @@
-"""Exact budgets, their conversion, and neighbouring relations."""

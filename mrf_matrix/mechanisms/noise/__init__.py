@@ -1,1 +1,0 @@
-"""Integer noise with an exact law: discrete Laplace, discrete Gaussian, and none."""

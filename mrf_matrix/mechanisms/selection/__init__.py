@@ -1,1 +1,0 @@
-"""Choices made privately: exact coins and the exponential mechanism."""
