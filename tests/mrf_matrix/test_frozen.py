@@ -81,7 +81,7 @@ KINDS = {
     ),
     "two_stage, selected": (
         MultinomialMatrixForestClassifier,
-        SMALL | {"strategy": "workload_itself", "parts": "all"},
+        SMALL | {"strategy": "common_refinement", "parts": "all"},
     ),
     "multinomial": (MultinomialForestClassifier, SMALL | {"structure_score": "majority"}),
     "multinomial, disjoint": (
@@ -89,7 +89,7 @@ KINDS = {
         SMALL | {"disjoint": True, "label_score": "count"},
     ),
     "batch": (BatchPredictionClassifier, SMALL | {"strategy": "identity", "n_batches": 2}),
-    "subsample": (SubsampleAggregateClassifier, SMALL),
+    "subsample": (SubsampleAggregateClassifier, SMALL | {"strategy": "identity"}),
     "matrix, parties": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
     "tables, parties": (PosteriorForestClassifier, {}),
     "naive_bayes, parties": (PrivateNaiveBayesClassifier, {}),
