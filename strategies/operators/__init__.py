@@ -24,20 +24,18 @@ from strategies.operators.base.recovery import (
 )
 from strategies.operators.explicit import Dense, Gram, MatrixLike, Sparse, as_operator
 from strategies.operators.identity import Grouping, Identity, over_groups
-from strategies.operators.kronecker import Kronecker
+from strategies.operators.kronecker import Kronecker, WeightedKronecker
 from strategies.operators.ordered_sums import AllRanges, PrefixSums
 from strategies.operators.p_identity import PIdentity
 from strategies.operators.product import Product, RowScaled
 from strategies.operators.ranges import Ranges
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.stack import Stack
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.oblique_residuals import ObliqueResiduals
 from strategies.operators.tables.product_marginals import JointMarginals, ProductMarginals
 from strategies.operators.tables.table_stack import TableStack
 from strategies.operators.triangles import Semiseparable, Toeplitz
-from strategies.operators.weighted_kronecker import WeightedKronecker
-from strategies.operators.wrappers import Scaled, Transposed
+from strategies.operators.wrappers import Scaled, Stack, Transposed
 
 __all__ = [
     "AllRanges",

@@ -22,144 +22,6 @@ from strategies.operators.explicit import Gram
 from strategies.operators.masks.energies import Energies, split_energies, structure_energies
 from strategies.operators.wrappers import Scaled
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OrderedSums(Operator):
-    """0/1 rows over n ordered cells; no two cells are in the same of them."""
-
-    n: int
-    is_binary = True
-    has_distinct_columns = True
-
-    def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"n={self.n}: expected at least one cell.")
-        object.__setattr__(self, "n", int(self.n))
-
-    @property
-    @abstractmethod
-    def sums_over(self) -> Array:
-        """The number of sums that hold each cell, shape (n,)."""
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column: the number of sums that hold the cell, or its root."""
-        return self.sums_over if norm == "l1" else np.sqrt(self.sums_over)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PrefixSums(OrderedSums):
-    """The n prefix sums over n ordered cells: row i sums cells 0 to i.
-
-    Parameters
-    ----------
-    n : int
-        Number of cells.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> PrefixSums(4).matmat(np.arange(4.0))
-    array([0., 1., 3., 6.])
-    """
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n, self.n
-
-    @property
-    def sums_over(self) -> Array:
-        """``n - j`` sums hold cell j."""
-        return np.arange(self.n, 0.0, -1.0)
-
-    def _matmat(self, right: Array) -> Array:
-        return np.asarray(np.cumsum(right, axis=0))
-
-    def _rmatmat(self, left: Array) -> Array:
-        return np.asarray(np.cumsum(left[::-1], axis=0)[::-1])
-
-    def to_dense(self) -> Array:
-        check_allocation("dense PrefixSums", self.shape)
-        return np.tri(self.n)
-
-    def gram_dense(self) -> Array:
-        """Return ``n - max(i, j)``, refused above the memory cap."""
-        check_allocation("gram of PrefixSums", self.shape)
-        cells = np.arange(self.n, dtype=np.float64)
-        return np.asarray(self.n - np.maximum.outer(cells, cells))
-
-    def row_gram(self) -> Array:
-        """Return ``min(i, j) + 1``, refused above the memory cap."""
-        check_allocation("row gram of PrefixSums", self.shape)
-        cells = np.arange(1.0, self.n + 1.0)
-        return np.asarray(np.minimum.outer(cells, cells))
-
-    def row_squares(self) -> Array:
-        return np.arange(1.0, self.n + 1.0)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AllRanges(OrderedSums):
-    """The ``n (n + 1) / 2`` sums over intervals of n ordered cells.
-
-    Rows are ordered by their first cell, then by their last. Products take cumulated sums, so
-    that a product costs its own result; the matrix is built only where it fits.
-
-    Parameters
-    ----------
-    n : int
-        Number of cells.
-
-    Examples
-    --------
-    >>> AllRanges(2).to_dense()
-    array([[1., 0.],
-           [1., 1.],
-           [0., 1.]])
-    """
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n * (self.n + 1) // 2, self.n
-
-    @property
-    def sums_over(self) -> Array:
-        """``(j + 1) (n - j)`` intervals hold cell j."""
-        cells = np.arange(self.n, dtype=np.float64)
-        return np.asarray((cells + 1.0) * (self.n - cells))
-
-    def _matmat(self, right: Array) -> Array:
-        check_allocation("sums over all ranges", (self.shape[0], right.shape[1]))
-        sums = np.zeros((self.n + 1, right.shape[1]))
-        np.cumsum(right, axis=0, out=sums[1:])
-        return np.concatenate([sums[first + 1 :] - sums[first] for first in range(self.n)])
-
-    def _rmatmat(self, left: Array) -> Array:
-        steps = np.zeros((self.n + 1, left.shape[1]))
-        start = 0
-        for first in range(self.n):
-            part = left[start : start + self.n - first]
-            steps[first] += part.sum(axis=0)
-            steps[first + 1 :] -= part
-            start += self.n - first
-        return np.asarray(np.cumsum(steps[:-1], axis=0))
-
-    def to_dense(self) -> Array:
-        check_allocation("dense AllRanges", self.shape)
-        (first, last), cells = np.triu_indices(self.n), np.arange(self.n)
-        return ((cells >= first[:, None]) & (cells <= last[:, None])).astype(np.float64)
-
-    def gram_dense(self) -> Array:
-        """Return ``(min(i, j) + 1) (n - max(i, j))``, refused above the memory cap."""
-        check_allocation("gram of AllRanges", (self.n, self.n))
-        cells = np.arange(self.n, dtype=np.float64)
-        low, high = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
-        return np.asarray((low + 1.0) * (self.n - high))
-
-    def row_squares(self) -> Array:
-        check_allocation("lengths of all ranges", (self.shape[0],))
-        return np.concatenate([np.arange(1.0, self.n - first + 1.0) for first in range(self.n)])
-
-
 PROBES = 4  # random vectors on which a Gram and its claimed form must agree (Freivalds 1977)
 LARGEST_PROBE = 1024  # entries of the probes: integers of at most this size
 SPREAD = 1e12  # largest ratio of two numbers of u or of v: beyond, the form is left alone
@@ -179,9 +41,8 @@ class OrderedGram:
            [1., 1., 1.]])
     """
 
-    # low, high: (n,): u and v: positive, with u / v rising
-    low: Array
-    high: Array
+    low: Array  # u, (n,)
+    high: Array  # v, (n,): positive as u is, with u / v rising
 
     @property
     def n(self) -> int:
@@ -227,8 +88,8 @@ class OrderedGram:
         return np.asarray(high * below + low * (above[-1] - above))
 
     def to_dense(self) -> Array:
-        upper = np.triu(np.outer(self.low, self.high))
-        return np.asarray(upper + np.triu(upper, 1).T)
+        upper = np.outer(self.low, self.high)
+        return np.minimum(upper, upper.T)  # with u / v rising
 
     def factor_rows(self, start: int, stop: int) -> Array:
         """Return rows of F (stop - start, n), with ``G = FᵀF``."""
@@ -245,6 +106,132 @@ class OrderedGram:
         diagonal = weights.copy()
         diagonal[:-1] += weights[1:]
         return diagonal / self.high**2, -weights[1:] / (self.high[:-1] * self.high[1:])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderedSums(Operator):
+    """0/1 rows over n ordered cells; no two cells are in the same of them."""
+
+    n: int
+    is_binary = True
+    has_distinct_columns = True
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n={self.n}: expected at least one cell.")
+        object.__setattr__(self, "n", int(self.n))
+
+    @property
+    @abstractmethod
+    def ordered(self) -> OrderedGram:
+        """The Gram: how many sums hold both of two cells."""
+
+    def gram_dense(self) -> Array:
+        check_allocation(f"gram of {type(self).__name__}", (self.n, self.n))
+        return self.ordered.to_dense()
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column: the number of sums that hold the cell, or its root."""
+        sums_over = self.ordered.diagonal
+        return sums_over if norm == "l1" else np.sqrt(sums_over)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrefixSums(OrderedSums):
+    """The n prefix sums over n ordered cells: row i sums cells 0 to i.
+
+    Parameters
+    ----------
+    n : int
+        Number of cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PrefixSums(4).matmat(np.arange(4.0))
+    array([0., 1., 3., 6.])
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
+
+    @property
+    def ordered(self) -> OrderedGram:
+        """``n - max(i, j)``."""
+        return OrderedGram(np.ones(self.n), np.arange(self.n, 0.0, -1.0))
+
+    def _matmat(self, right: Array) -> Array:
+        return np.asarray(np.cumsum(right, axis=0))
+
+    def _rmatmat(self, left: Array) -> Array:
+        return np.asarray(np.cumsum(left[::-1], axis=0)[::-1])
+
+    def to_dense(self) -> Array:
+        check_allocation("dense PrefixSums", self.shape)
+        return np.tri(self.n)
+
+    def row_gram(self) -> Array:
+        """Return ``min(i, j) + 1``, refused above the memory cap."""
+        return self.gram_dense()[::-1, ::-1]
+
+    def row_squares(self) -> Array:
+        return np.arange(1.0, self.n + 1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AllRanges(OrderedSums):
+    """The ``n (n + 1) / 2`` sums over intervals of n ordered cells.
+
+    Rows are ordered by their first cell, then by their last. Products take cumulated sums, so
+    that a product costs its own result; the matrix is built only where it fits.
+
+    Parameters
+    ----------
+    n : int
+        Number of cells.
+
+    Examples
+    --------
+    >>> AllRanges(2).to_dense()
+    array([[1., 0.],
+           [1., 1.],
+           [0., 1.]])
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n * (self.n + 1) // 2, self.n
+
+    @property
+    def ordered(self) -> OrderedGram:
+        """``(min(i, j) + 1) (n - max(i, j))``."""
+        return OrderedGram(np.arange(1.0, self.n + 1.0), np.arange(self.n, 0.0, -1.0))
+
+    def _matmat(self, right: Array) -> Array:
+        check_allocation("sums over all ranges", (self.shape[0], right.shape[1]))
+        sums = np.zeros((self.n + 1, right.shape[1]))
+        np.cumsum(right, axis=0, out=sums[1:])
+        return np.concatenate([sums[first + 1 :] - sums[first] for first in range(self.n)])
+
+    def _rmatmat(self, left: Array) -> Array:
+        steps = np.zeros((self.n + 1, left.shape[1]))
+        start = 0
+        for first in range(self.n):
+            part = left[start : start + self.n - first]
+            steps[first] += part.sum(axis=0)
+            steps[first + 1 :] -= part
+            start += self.n - first
+        return np.asarray(np.cumsum(steps[:-1], axis=0))
+
+    def to_dense(self) -> Array:
+        check_allocation("dense AllRanges", self.shape)
+        (first, last), cells = np.triu_indices(self.n), np.arange(self.n)
+        return ((cells >= first[:, None]) & (cells <= last[:, None])).astype(np.float64)
+
+    def row_squares(self) -> Array:
+        check_allocation("lengths of all ranges", (self.shape[0],))
+        return np.concatenate([np.arange(1.0, self.n - first + 1.0) for first in range(self.n)])
 
 
 @singledispatch
@@ -281,15 +268,8 @@ def gram_product(workload: Operator, right: Array) -> Array:
 
 
 @ordered_gram.register
-def prefix_sums_gram(workload: PrefixSums) -> OrderedGram:
-    """Return ``n - max(i, j)``."""
-    return OrderedGram(np.ones(workload.n), np.arange(workload.n, 0.0, -1.0))
-
-
-@ordered_gram.register
-def all_ranges_gram(workload: AllRanges) -> OrderedGram:
-    """Return ``(min(i, j) + 1) (n - max(i, j))``."""
-    return OrderedGram(np.arange(1.0, workload.n + 1.0), np.arange(workload.n, 0.0, -1.0))
+def ordered_sums_gram(workload: OrderedSums) -> OrderedGram:
+    return workload.ordered
 
 
 @ordered_gram.register
@@ -300,16 +280,13 @@ def scaled_ordered_gram(workload: Scaled) -> OrderedGram | None:
     return OrderedGram(inner.low, workload.weight**2 * inner.high)
 
 
-@structure_energies.register(PrefixSums)
-@structure_energies.register(AllRanges)
-def ordered_energies(workload: PrefixSums | AllRanges) -> Energies | None:
+@structure_energies.register
+def ordered_energies(workload: OrderedSums) -> Energies:
     """Return the energies of the mean column and of the rest, from the Gram's two vectors.
 
     With u / v rising, ``aI + bJ`` is the Gram of at most two cells.
     """
-    gram = ordered_gram(workload)
-    if gram is None:
-        return None
+    gram = workload.ordered
     n, whole = gram.n, gram.diagonal
     mean = float(gram.matmat(np.ones((n, 1))).sum()) / n
     return split_energies(mean, float(whole.sum()), n, n <= 2 and float(np.ptp(whole)) == 0)

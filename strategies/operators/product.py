@@ -24,6 +24,7 @@ from strategies.operators.identity import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.masks.heaviest_cell import Heaviest, heaviest_cell
+from strategies.operators.masks.mask_products import combined_squares
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.wrappers import Weighted
 
@@ -112,7 +113,7 @@ class Product(Operator):
         if fits(self.shape):
             return super().row_squares()
         if isinstance(self.right, RowKronecker) and self.left.prefers_sparse:
-            return self.right.combined_squares(self.left.to_sparse())
+            return combined_squares(self.left.to_sparse(), self.right.masks, self.right.sizes)
         return np.diagonal(self.row_gram()).copy()
 
     def column_norms(self, norm: Norm) -> Array:
@@ -331,7 +332,7 @@ class RowScaled(Weighted):
 
 
 def as_number(value: np.number) -> float | int:
-    """Return a NumPy number as Python's of its kind, so that integers stay exact."""
+    """Return NumPy's number as Python's of its kind: integers stay exact."""
     return int(value) if np.issubdtype(value.dtype, np.integer) else float(value)
 
 

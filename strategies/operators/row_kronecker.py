@@ -31,8 +31,6 @@ from strategies.operators.masks.energies import (
 from strategies.operators.masks.mask_products import (
     Halves,
     check_disjoint,
-    columns_by_group,
-    combined_squares,
     cover_everything,
     hadamard_gram,
     met_columns,
@@ -60,14 +58,6 @@ ENUMERATION_WORK = 2 * 10**10
 
 ATTRIBUTE_SECONDS = 2e-9
 """Seconds to multiply two rows' inner products over the attributes, for each of them."""
-
-
-def has_repeats(rows: Integers | Bools | slice) -> bool:
-    """Tell whether an index takes a row twice."""
-    if isinstance(rows, slice) or np.asarray(rows).dtype.kind == "b":
-        return False
-    listed = np.asarray(rows, dtype=np.int64)
-    return len(np.unique(listed)) < listed.size
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,20 +158,15 @@ class RowKronecker(Operator):
     def row_squares(self) -> Array:
         return self.row_sums().astype(np.float64)
 
-    def combined_squares(self, left: sparse.csr_array) -> Array:
-        """Return the squared L2 norms of the rows of ``left @ A``, without n."""
-        return combined_squares(left, self.masks, self.sizes)
-
     def take_rows(self, rows: Integers | Bools | slice) -> "RowKronecker":
         """Return the rows at an index array, mask or slice; they keep their groups and words.
 
         A row that is taken twice shares cells with itself, so there are no groups then.
         """
-        bits = self.bits[rows]
         groups = None if self.groups is None else self.groups[rows]
-        if groups is not None and has_repeats(rows):
+        if groups is not None and len(np.unique(np.arange(len(self))[rows])) < len(groups):
             groups = None
-        return RowKronecker(bits, self.sizes, groups, self.in_words)
+        return RowKronecker(self.bits[rows], self.sizes, groups, self.in_words)
 
     def row_words(self) -> list[str]:
         """Return which cells every row holds, in words, "" where nobody said how."""
@@ -211,10 +196,7 @@ class RowKronecker(Operator):
     def row_gram(self, other: "RowKronecker | None" = None) -> Array:
         """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
 
-        Parameters
-        ----------
-        other : RowKronecker, optional
-            B over the same attributes, A itself when missing.
+        `other`: B over the same attributes, A itself when missing.
         """
         other = self if other is None else other
         if other.sizes != self.sizes:
@@ -252,10 +234,7 @@ class RowKronecker(Operator):
         return repeated_gram(rows.to_sparse(), counts, sum_of_products(list((rows.widths**2).T)))
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        codes = cell_codes(cells, self.sizes)
-        if self.groups is not None:
-            return columns_by_group(self.all_masks(), self.groups, codes)
-        return met_columns(self.all_masks(), codes)
+        return met_columns(self.all_masks(), self.groups, cell_codes(cells, self.sizes))
 
     # Sensitivity ----------------------------------------------------------------------------
 

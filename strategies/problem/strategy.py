@@ -5,14 +5,15 @@ Yet a float has no square below 1e-308 or above 1e308. So a matrix of very small
 entries is divided by a power of two, which is exact, before anything is squared.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, singledispatch
+from functools import cached_property, partial
 from math import frexp, inf
 from os import PathLike
 from typing import Any, cast
 
 import numpy as np
+from scipy import sparse
 
 from strategies.operators import (
     Array,
@@ -306,7 +307,16 @@ USUAL = 128
 """Largest entries from 2**-128 to 2**128 stay as they are: fourth powers are floats."""
 
 
-@singledispatch
+NUMBERS: dict[type, tuple[str, ...]] = {
+    Dense: ("array",),
+    Sparse: ("matrix",),
+    PIdentity: ("diagonal", "rows"),
+    Ranges: ("weights",),
+    Gram: ("array",),
+}
+"""The fields that multiply all rows of a structure, those of a Gram twice."""
+
+
 def in_unit(matrix: Operator) -> tuple[Operator, int]:
     """Return a matrix over 2**k whose largest entry is near 1, and k; k is 0 for usual ones.
 
@@ -316,108 +326,62 @@ def in_unit(matrix: Operator) -> tuple[Operator, int]:
     >>> unit.to_dense(), power
     (array([[0.5, 0. ]]), -599)
     """
-    return matrix, 0
-
-
-@in_unit.register
-def _(matrix: Dense) -> tuple[Operator, int]:
-    power = exponent(matrix.array)
-    return (Dense(over(matrix.array, power), matrix.sizes), power) if power else (matrix, 0)
-
-
-@in_unit.register
-def _(matrix: Sparse) -> tuple[Operator, int]:
-    power = exponent(matrix.matrix.data)
+    if isinstance(matrix, Weighted):
+        inner, power = in_unit(matrix.inner)
+        own = exponent(matrix.row_weights)
+        if not (own or power):
+            return matrix, 0
+        weights = over(matrix.row_weights, own)
+        if isinstance(matrix, RowScaled):  # a structure made of one keeps its rules
+            return replace(matrix, weights=weights, inner=inner), own + power
+        return Scaled(weights.item(), inner), own + power
+    if isinstance(matrix, Kronecker | Product | Stack):
+        return _parts_in_unit(matrix)
+    if isinstance(matrix, WeightedTables):
+        power = exponent(matrix.weights)
+        weights = over(matrix.weights, power)
+        return (matrix.with_weights(weights.tolist()), power) if power else (matrix, 0)
+    numbers = {name: getattr(matrix, name) for name in NUMBERS.get(type(matrix), ())}
+    degree = 2 if isinstance(matrix, Gram) else 1
+    power = exponent(*numbers.values()) // degree
     if not power:
         return matrix, 0
-    form = matrix.matrix.astype(np.float64)
-    form.data = over(form.data, power)
-    return Sparse(form, matrix.sizes), power
+    changed = {name: over(one, degree * power) for name, one in numbers.items()}
+    return replace(matrix, **changed), power  # type: ignore[type-var]
 
 
-@in_unit.register
-def _(matrix: Weighted) -> tuple[Operator, int]:
-    inner, power = in_unit(matrix.inner)
-    own = exponent(matrix.row_weights)
-    if not (own or power):
+def _parts_in_unit(matrix: Kronecker | Product | Stack) -> tuple[Operator, int]:
+    if isinstance(matrix, Product):
+        inner: Sequence[Operator] = (matrix.left, matrix.right)
+    else:
+        inner = matrix.factors if isinstance(matrix, Kronecker) else matrix.blocks
+    parts, powers = zip(*map(in_unit, inner), strict=True)
+    if not any(powers):
         return matrix, 0
-    weights = over(matrix.row_weights, own)
-    if isinstance(matrix, RowScaled):  # a structure made of one keeps its rules
-        return replace(matrix, weights=weights, inner=inner), own + power
-    return Scaled(weights.item(), inner), own + power
+    if isinstance(matrix, Stack):
+        most = max(powers)
+        pairs = zip(parts, powers, strict=True)
+        return type(matrix)([Scaled(2.0 ** (one - most), part) for part, one in pairs]), most
+    whole = Product(*parts) if isinstance(matrix, Product) else Kronecker(parts)
+    return whole, sum(powers)
 
 
-@in_unit.register
-def _(matrix: WeightedTables) -> tuple[Operator, int]:
-    power = exponent(matrix.weights)
-    if not power:
-        return matrix, 0
-    weights = over(matrix.weights, power).tolist()
-    return matrix.with_weights(weights), power
-
-
-@in_unit.register
-def _(matrix: Gram) -> tuple[Operator, int]:
-    power = exponent(matrix.array) // 2  # of the rows, of which it holds products
-    return (Gram(over(matrix.array, 2 * power), matrix.sizes), power) if power else (matrix, 0)
-
-
-@in_unit.register
-def _(matrix: PIdentity) -> tuple[Operator, int]:
-    power = exponent(np.concatenate([matrix.diagonal, matrix.rows.data]))
-    if not power:
-        return matrix, 0
-    rows = matrix.rows.astype(np.float64)
-    rows.data = over(rows.data, power)
-    return PIdentity(over(matrix.diagonal, power), rows, matrix.sizes), power
-
-
-@in_unit.register
-def _(matrix: Ranges) -> tuple[Operator, int]:
-    power = exponent(matrix.weights)
-    if not power:
-        return matrix, 0
-    return Ranges(matrix.n, matrix.starts, matrix.stops, over(matrix.weights, power)), power
-
-
-@in_unit.register
-def _(matrix: Kronecker) -> tuple[Operator, int]:
-    parts = [in_unit(factor) for factor in matrix.factors]
-    power = sum(one for _, one in parts)
-    return (Kronecker([factor for factor, _ in parts]), power) if any_power(parts) else (matrix, 0)
-
-
-@in_unit.register
-def _(matrix: Product) -> tuple[Operator, int]:
-    parts = [in_unit(matrix.left), in_unit(matrix.right)]
-    (left, first), (right, second) = parts
-    return (Product(left, right), first + second) if any_power(parts) else (matrix, 0)
-
-
-@in_unit.register
-def _(matrix: Stack) -> tuple[Operator, int]:
-    parts = [in_unit(block) for block in matrix.blocks]
-    if not any_power(parts):
-        return matrix, 0
-    power = max(one for _, one in parts)
-    blocks = [Scaled(2.0 ** (one - power), block) for block, one in parts]
-    return type(matrix)(blocks), power
-
-
-def any_power(parts: list[tuple[Operator, int]]) -> bool:
-    """Tell whether one of several parts has a unit of its own."""
-    return any(power for _, power in parts)
-
-
-def exponent(numbers: object) -> int:
+def exponent(*numbers: Any) -> int:
     """Return the power of two above the largest number in size; 0 where it is usual."""
-    largest = float(np.abs(np.asarray(numbers, dtype=np.float64)).max(initial=0.0))
+    forms = [one.data if isinstance(one, sparse.csr_array) else one for one in numbers]
+    sizes = [np.abs(np.asarray(one, dtype=np.float64)) for one in forms]
+    largest = max((float(one.max(initial=0.0)) for one in sizes), default=0.0)
     power = frexp(largest)[1]
     return power if largest and abs(power) > USUAL else 0
 
 
-def over(numbers: object, power: int) -> Array:
-    return np.asarray(np.ldexp(np.asarray(numbers, dtype=np.float64), -power))
+def over(numbers: Any, power: int) -> Any:
+    """Return numbers over 2**power, as floats."""
+    if isinstance(numbers, sparse.csr_array):
+        form = numbers.astype(np.float64)
+        form.data = over(form.data, power)
+        return form
+    return np.ldexp(np.asarray(numbers, dtype=np.float64), -power)
 
 
 def times(number: float, power: int) -> float:

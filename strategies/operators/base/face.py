@@ -49,11 +49,16 @@ class MatrixFace(ABC, Generic[Matrix]):
 
     @abstractmethod
     def compact(self) -> Any:
-        """Return the cheaper explicit form."""
+        """Return the cheaper explicit form: CSR where the structure is sparse, else an ndarray."""
 
     @abstractmethod
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells."""
+        """Return the columns at the given cells, as a sparse (m, len(cells)) matrix.
+
+        A mechanism counts ``A @ D`` exactly from these without building n. The columns of an
+        integer operator have dtype int64. `cells`: flat numbers (N,), or rows of codes (N, d)
+        where `sizes` is known.
+        """
 
     @abstractmethod
     def take_rows(self, rows: Longs) -> Matrix:

@@ -82,7 +82,6 @@ class Operator(MatrixFace["Operator"]):
 
     @property
     def prefers_sparse(self) -> bool:
-        """Whether the CSR form is the cheaper explicit form."""
         return False
 
     @property
@@ -123,7 +122,6 @@ class Operator(MatrixFace["Operator"]):
         return product(explicit(chosen), self)
 
     def scaled_by(self, number: SupportsFloat) -> "Operator":
-        """Return the matrix times a number; an integer keeps integers exact."""
         return multiple(self, number)
 
     def _explicit(self, form: Form) -> "Operator":
@@ -132,11 +130,9 @@ class Operator(MatrixFace["Operator"]):
     # Products -------------------------------------------------------------------------------
 
     def matmat(self, right: Numbers) -> Array:
-        """Return ``A @ right`` for an (n,) vector or an (n, j) array."""
         return self._apply(self._matmat, right, self.shape[1], "right")
 
     def rmatmat(self, left: Numbers) -> Array:
-        """Return ``A.T @ left`` for an (m,) vector or an (m, j) array."""
         return self._apply(self._rmatmat, left, self.shape[0], "left")
 
     def _apply(
@@ -165,7 +161,6 @@ class Operator(MatrixFace["Operator"]):
     # Explicit forms -------------------------------------------------------------------------
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
         m, n = self.shape
         check_allocation(f"dense {type(self).__name__}", (m, n))
         if self.prefers_sparse:
@@ -175,20 +170,12 @@ class Operator(MatrixFace["Operator"]):
         return self._rmatmat(np.eye(m)).T if m < n else self._matmat(np.eye(n))
 
     def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(self.to_dense())
 
     def compact(self) -> Any:
-        """Return the cheaper explicit form: CSR where the structure is sparse, else an ndarray."""
         return self.to_sparse() if self.prefers_sparse else self.to_dense()
 
     def columns(self, cells: Integers) -> sparse.csr_array:
-        """Return the columns at the given cells, as a sparse (m, len(cells)) matrix.
-
-        A mechanism counts ``A @ D`` exactly from these without building n. The columns of an
-        integer operator have dtype int64. `cells`: flat numbers (N,), or rows of codes (N, d)
-        where `sizes` is known.
-        """
         return sparse.csr_array(self.to_sparse().tocsc()[:, self.flat_cells(cells)])
 
     def flat_cells(self, cells: Integers) -> Longs:
@@ -276,11 +263,10 @@ class Operator(MatrixFace["Operator"]):
         return self._apply(self._solve, answers, self.shape[0], "answers")
 
     def _solve(self, answers: Array) -> Array:
-        """Return ``A⁺ @ answers`` for a checked (m, j) array."""
         return least_squares(self.to_dense(), answers)
 
     def checked_answers(self, answers: Numbers) -> Array:
-        """Return answers as a float array whose first axis matches the rows, or refuse."""
+        """Return answers as floats, or refuse what does not match the rows."""
         return of_length(self.shape[0], "answers", answers, self.shape)
 
     def error_trace(self, workload: "Operator") -> float | None:
@@ -314,7 +300,6 @@ class Operator(MatrixFace["Operator"]):
         return found[:, 0] if found is not None and checked.ndim == 1 else found
 
     def _estimate(self, workload: "Operator", answers: Array) -> Array | None:
-        """Return the same for a checked (m, j) array."""
         multiples = self.own_multiples(workload)
         return None if multiples is None else multiples[:, None] * answers
 

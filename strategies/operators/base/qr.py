@@ -54,10 +54,7 @@ def last_digits(triangle: Array, rows: Array) -> Array:
 
 
 def has_full_rank(triangle: Array) -> bool:
-    """Tell from the R factor of a QR whether the matrix has full column rank, numerically.
-
-    Whatever the scales of its columns.
-    """
+    """Tell from the R of a QR whether the matrix has full column rank, whatever its scales."""
     largest = np.abs(triangle).max(axis=0, initial=0.0)
     if np.any(np.abs(np.diagonal(triangle)) <= RANK_TOLERANCE * largest):
         return False
@@ -92,11 +89,7 @@ def least_squares(matrix: Array, answers: Array) -> Array:
 
 
 def singular_values(matrix: Array) -> tuple[Array, Array]:
-    """Return all singular values, decreasing, and their right vectors as rows.
-
-    `matrix`: (m, n).
-
-    Of shapes (min(m, n),) and (min(m, n), n).
+    """Return all singular values, decreasing, and their right vectors as rows (min(m, n), n).
 
     Raises ValueError if the matrix is not finite.
 
@@ -116,9 +109,7 @@ def singular_values(matrix: Array) -> tuple[Array, Array]:
 def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Array:
     """Return ``A⁺ B`` for A (m, n) and B (m,) or (m, k), the least-squares solution.
 
-    Singular values below `cond` times the largest are taken for zero.
-
-    Raises ValueError if the matrix is not finite.
+    Singular values below `cond` times the largest are taken for zero. A has to be finite.
     """
     check_finite(matrix)
     if not right.size:  # which LAPACK refuses

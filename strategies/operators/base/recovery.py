@@ -6,13 +6,12 @@ memory cap, then with row Grams, which need nothing of length n.
 
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg
 
 from strategies.operators.base.arrays import Array, Bools, Integers, MemoryCapError, fits
-from strategies.operators.base.operator import Operator, cross_gram
+from strategies.operators.base.operator import Operator, cached_per_value, cross_gram
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,
     graded,
@@ -260,7 +259,6 @@ def error_trace(workload: Operator, matrix: Operator) -> float:
 
 
 def general_error_trace(workload: Operator, matrix: Operator) -> float:
-    """Return ``||W A⁺||_F²`` where the strategy's structure has no rule for it."""
     q, n = workload.shape
     if q > n and fits((n, n), 16) and is_explicit(matrix):
         return factored_trace(workload, factorised(matrix), workload.gram_dense())
@@ -268,10 +266,7 @@ def general_error_trace(workload: Operator, matrix: Operator) -> float:
 
 
 def factored_trace(workload: Operator, factors: Factors, gram: Array) -> float:
-    """Return ``||W A⁺||_F²`` from a Gram where it keeps its digits, and all rows have an answer.
-
-    From the rows elsewhere, unless they do not fit.
-    """
+    """Return ``||W A⁺||_F²`` from a Gram where it keeps its digits, else from rows that fit."""
     if factors.keeps_digits or not (workload.prefers_sparse or fits(workload.shape)):
         return factors.gram_trace(gram)
     return float(explicit_row_errors(workload, factors).sum())
@@ -322,7 +317,6 @@ def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
 
 
 def is_explicit(matrix: Operator) -> bool:
-    """Tell whether the matrix's factors fit the memory cap."""
     m, n = matrix.shape
     return fits((min(m, n), n), 32) and (matrix.prefers_sparse or fits((m, n), 16))
 
@@ -379,16 +373,15 @@ class _RowBasis:
     measured: Array  # (m, r): coordinates of all rows
 
 
-_BASES: "WeakKeyDictionary[Operator, _RowBasis]" = WeakKeyDictionary()
-
-
+@cached_per_value
 def _row_basis(matrix: Operator) -> _RowBasis:
-    """Factorise ``A Aᵀ`` once for as long as the matrix lives: it is asked many times."""
-    known = _BASES.get(matrix)
-    if known is not None:
-        return known
+    """Factorise ``A Aᵀ``, which is asked for many times."""
     check_countable(matrix)
-    check_rows(matrix)
+    check_seconds(
+        f"factorising the inner products of {matrix.shape[0]} rows",
+        factorisation_seconds(matrix.shape[0]),
+        f"at most {int(np.cbrt(LONGEST / FACTORED))} rows (fewer or shallower trees)",
+    )
     gram = matrix.row_gram()
     lengths = np.sqrt(np.diagonal(gram))
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
@@ -400,7 +393,7 @@ def _row_basis(matrix: Operator) -> _RowBasis:
     measured[pivots] = lower
     measured *= lengths[:, None]
     measured.flags.writeable = False
-    return _BASES.setdefault(matrix, _RowBasis(lengths, pivots[:rank], lower[:rank], measured))
+    return _RowBasis(lengths, pivots[:rank], lower[:rank], measured)
 
 
 def factorisation_seconds(rows: int) -> float:
@@ -413,16 +406,6 @@ def takes_long(matrix: Operator, more: float = 0.0) -> bool:
     `more`: seconds of their inner products, where those are dear.
     """
     return factorisation_seconds(matrix.shape[0]) + more > BEARABLE and not is_explicit(matrix)
-
-
-def check_rows(matrix: Operator) -> None:
-    rows = matrix.shape[0]
-    most = int(np.cbrt(LONGEST / FACTORED))
-    check_seconds(
-        f"factorising the inner products of {rows} rows",
-        factorisation_seconds(rows),
-        f"at most {most} rows (fewer or shallower trees)",
-    )
 
 
 def check_seconds(step: str, seconds: float, expected: str) -> None:

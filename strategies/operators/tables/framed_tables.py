@@ -21,6 +21,7 @@ from strategies.operators.base.arrays import (
     Array,
     Bools,
     Real,
+    as_columns,
     check_allocation,
     over_cells,
 )
@@ -33,7 +34,7 @@ from strategies.operators.base.recovery import (
 )
 from strategies.operators.base.validation import exact_entries
 from strategies.operators.explicit import Dense
-from strategies.operators.kronecker import Kronecker, kronecker_blocks
+from strategies.operators.kronecker import Kronecker, blocks_over
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from
@@ -43,6 +44,25 @@ PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one va
 
 Parts = dict[tuple[int, ...], Array]
 """What the answers of each set say about coordinates: one axis for each attribute of the set."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One attribute in coordinates, with its residual alone measured."""
+
+    inverse: Array  # [z, Z] over the codes, (n, 1 + r)
+    lost: Array | None  # what coordinates leave of a row, as a projection; None where they span all
+    scale: float  # ``B [z, Z]`` is ``[0, scale I]`` up to rows that depend on others
+    first = 1
+    """The first coordinate that is measured: 0 where the total is."""
+
+    @property
+    def rank(self) -> int:
+        return int(self.inverse.shape[1])
+
+    def received(self, table: Array, axis: int) -> Array:
+        """Return ``(B [z, Z])ᵀ`` times answers along an axis, the coordinates measured."""
+        return self.scale * table
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -127,29 +147,66 @@ class FramedTables(WeightedTables):
 
     @property
     @abstractmethod
-    def frame_inverses(self) -> tuple[Array, ...] | None:
-        """``[z_i, Z_i]`` (n_i, 1 + r_i) of every attribute; None where there are no coordinates."""
+    def sides(self) -> "tuple[Side, ...] | None":
+        """The coordinates of every attribute; None where there are none."""
 
     @property
-    @abstractmethod
-    def _lost_directions(self) -> tuple[Array | None, ...]:
-        """What coordinates leave of a row, as a projection; None where they span all rows."""
+    def frame_inverses(self) -> tuple[Array, ...] | None:
+        """``[z_i, Z_i]`` (n_i, 1 + r_i) of every attribute; None where there are no coordinates."""
+        return None if self.sides is None else tuple(side.inverse for side in self.sides)
+
+    def side(self, i: int) -> "Side":
+        assert self.sides is not None
+        return self.sides[i]
 
     @abstractmethod
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
         """Return the sets U of some attributes that are measured, (u, d), and λ_U of each."""
 
-    @abstractmethod
-    def set_parts(self, answers: Array) -> Parts:
-        """Return what the answers of every set that is measured say."""
+    def inverse_values(self, chosen: Sequence[int]) -> Array:
+        """Return 1/λ_U at every coordinate of a table, 0 where nothing is measured."""
+        sets, values = self.components_below(chosen)
+        inverse = np.zeros(2 ** len(chosen))
+        inverse[sets[:, chosen] @ (2 ** np.arange(len(chosen))[::-1])] = 1.0 / values
+        inverse = inverse.reshape([2] * len(chosen))
+        for axis, i in enumerate(chosen):
+            inverse = np.repeat(inverse, [1, self.side(i).rank - 1], axis=axis)
+        return inverse
 
-    @abstractmethod
+    def set_parts(self, answers: Array) -> Parts:
+        """Return ``θ_S ⊗ (B_i [z_i, Z_i])ᵀ y_S`` for every table that is measured, and the total.
+
+        Without the coordinate of the total along attributes where it is not measured.
+        """
+        columns = as_columns(answers)
+        parts: Parts = {(): np.zeros(columns.shape[1])}
+        tables = zip(self.attribute_sets, self.weights, self.split(columns), strict=True)
+        for chosen, weight, part in tables:
+            if not weight:
+                continue
+            table = weight * part.reshape(*map(self.factor_rows, chosen), columns.shape[1])
+            for axis, i in enumerate(chosen):
+                table = self.side(i).received(table, axis)
+            parts[chosen] = table
+        return parts
+
     def _coefficients(self, chosen: Sequence[int], parts: Parts) -> Array:
         """Return the estimated coordinates of a table, axes of 1 + r_i for i in it, and k."""
+        k = next(iter(parts.values())).shape[-1]
+        ranks = [self.side(i).rank for i in chosen]
+        check_allocation("answers below a table", (*ranks, max(k, 1)))
+        table = np.zeros((*ranks, k))
+        for own, part in parts.items():
+            if any(self.side(i).first for i in own if i not in chosen):
+                continue  # no total of it is measured
+            seen = part[tuple(slice(None) if i in chosen else 0 for i in own)]
+            place = (slice(self.side(i).first, None) if i in own else 0 for i in chosen)
+            table[tuple(place)] += seen
+        return np.asarray(table * self.inverse_values(chosen)[..., None])
 
     def spans_attribute(self, i: int) -> bool:
         """Tell whether an attribute's frame spans all rows over its codes."""
-        return self.frame_inverses is not None and self._lost_directions[i] is None
+        return self.sides is not None and self.sides[i].lost is None
 
     def _solve(self, answers: Array) -> Array:
         if not self.has_cheap_inverse:
@@ -216,28 +273,23 @@ class FramedTables(WeightedTables):
         return np.concatenate(tables)
 
     def _blocks(self, workload: Operator) -> list[tuple[float, Kronecker]] | None:
-        """Return the workload's products over these attributes, None where it is no such stack."""
-        blocks = kronecker_blocks(workload)
-        if not blocks or sum(block.shape[0] for _, block in blocks) != workload.shape[0]:
-            return None
-        widths = {tuple(factor.shape[1] for factor in block.factors) for _, block in blocks}
-        return blocks if widths == {self.domain_sizes} and self.frame_inverses else None
+        return blocks_over(workload, self.domain_sizes) if self.sides else None
 
     def _mask_rows(self, workload: Operator) -> MaskRows | None:
         """Return rows of masks over these attributes, each a multiple of one; else None."""
         rows = mask_rows(workload)
-        if rows is None or rows.sizes != self.domain_sizes or self.frame_inverses is None:
+        if rows is None or rows.sizes != self.domain_sizes or self.sides is None:
             return None
         single = rows.mix is None or np.diff(rows.mix.indptr).max(initial=0) <= 1
         return rows if single else None
 
     def coordinates(self, i: int, factor: Operator) -> Array:
         """Return ``[w z, w Z]`` of the rows of a factor, refusing those outside the frame."""
-        lost = self._lost_directions[i]
-        if lost is not None:
-            outside = (factor.matmat(lost) ** 2).sum(axis=1)
+        side = self.side(i)
+        if side.lost is not None:
+            outside = (factor.matmat(side.lost) ** 2).sum(axis=1)
             check_rows_contained(outside, factor.row_squares())
-        return factor.matmat((self.frame_inverses or ())[i])
+        return factor.matmat(side.inverse)
 
     def _squares(self, i: int, factor: Operator) -> tuple[Array, Array]:
         """Return ``(w z)²`` and ``|w Z|²`` of the rows of a factor."""
@@ -249,11 +301,11 @@ class FramedTables(WeightedTables):
     def _factor_sums(self, i: int, factor: Operator) -> tuple[float, float]:
         """Return the sums of both over the rows, by the Gram where those are many."""
         m, n = factor.shape
-        if m <= 2 * n or self._lost_directions[i] is not None:
+        side = self.side(i)
+        if m <= 2 * n or side.lost is not None:
             totals, residuals = self._squares(i, factor)
             return float(totals.sum()), float(residuals.sum())
-        inverse = (self.frame_inverses or ())[i]
-        sums = np.einsum("ij,ij->j", factor.gram_dense() @ inverse, inverse)
+        sums = np.einsum("ij,ij->j", factor.gram_dense() @ side.inverse, side.inverse)
         residual = float(sums[1:].sum())
         return float(sums[0]), residual if residual > PARALLEL * sums[0] else 0.0
 

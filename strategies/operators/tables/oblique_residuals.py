@@ -14,7 +14,6 @@ whatever serves best.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from strategies.operators.masks.energies import (
 )
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals
-from strategies.operators.tables.framed_tables import FramedTables, Parts
+from strategies.operators.tables.framed_tables import FramedTables, Side
 from strategies.operators.tables.weighted_tables import ProductTables
 
 
@@ -58,54 +57,11 @@ def differences(n: int) -> Longs:
     return np.asarray(unit[first] - unit[second]) if n > 1 else np.zeros((1, 1), dtype=np.int64)
 
 
-class CodeDifferences(ProductTables):
-    """Tables of a matrix along each attribute, with what holds where all are differences."""
-
-    factors: tuple[Dense, ...]
-
-    @cached_property
-    def is_diagonal(self) -> bool:
-        """Whether all that is measured along attributes are differences of codes."""
-        used = {i for chosen in self.attribute_sets for i in chosen}
-        parts = {(id(self.factors[i]), self.factors[i]) for i in used}
-        return all(np.array_equal(one.array, differences(one.shape[1])) for _, one in parts)
-
-    def eigenvalues(self, sets: Bools) -> Array:
-        """Return ``λ_U / n = θ_U² Π_U k_i / n_i`` for sets (u, d): zero where not measured."""
-        scales = [float(size) if size > 3 else 1.0 for size in self.domain_sizes]
-        own = np.asarray(self.weights, dtype=np.float64) ** 2
-        own *= products_over(self.set_table, np.array(scales))
-        number = unique_rows(np.concatenate([self.set_table, sets]))[1]
-        values = np.zeros(int(number.max()) + 1)
-        values[number[: len(own)]] = own
-        return values[number[len(own) :]]
-
-    def residuals(self, answers: Numbers) -> Residuals:
-        tables = self.split(as_columns(self.checked_answers(answers)))
-        values, result = self.eigenvalues(self.set_table), {}
-        for chosen, weight, key, value, table in zip(
-            self.attribute_sets, self.weights, self.set_table, values, tables, strict=True
-        ):
-            if weight:
-                result[tuple(map(bool, key))] = float(weight) / value * self.spread(chosen, table)
-        return result
-
-
-@structure_energies.register
-def difference_energies(workload: CodeDifferences) -> Energies | None:
-    """Return the energies of differences of codes: a set reaches its own component only."""
-    if not workload.is_diagonal:
-        return None
-    sets = workload.set_table
-    known = Energies(workload.domain_sizes, sets, workload.eigenvalues(sets), True)
-    return positive_energies(known.sizes, sets, known.values * known.ranks, True)
-
-
 FREE = 1e-16  # squared length, beside 1, of what tells that the ones lie in a factor's row space
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class ObliqueResiduals(CodeDifferences, FramedTables):
+class ObliqueResiduals(ProductTables, FramedTables):
     """``θ_S`` times ``⊗ (B_i for i in S, the row of ones elsewhere)``, for each attribute set S.
 
     Parameters
@@ -157,82 +113,94 @@ class ObliqueResiduals(CodeDifferences, FramedTables):
         return cls([known[size] for size in sizes], attribute_sets, weights)
 
     @cached_property
-    def frame_inverses(self) -> tuple[Array, ...] | None:
-        """``[z_i, Z_i]`` (n_i, 1 + m_i) of every attribute, for B_i of largest column norm 1.
+    def sides(self) -> tuple[Side, ...] | None:
+        """The coordinates of every attribute, for B_i of largest column norm 1.
 
         None where the ones lie in the row space of a factor: then rows of sets depend on others.
         """
-        inverses = []
-        for i in range(len(self.factors)):
-            frame = self._frame(i)
+        sides = []
+        for i, scale in enumerate(self._scales):
+            frame = self._frame(i, scale)
             inverse = least_squares(frame, np.eye(len(frame)))
             ones = frame @ inverse[:, 0]
             ones[0] -= 1.0
             if ones @ ones > FREE:
                 return None
-            inverses.append(inverse)
-        return tuple(inverses)
+            n = frame.shape[1]
+            spans = len(frame) >= n and has_full_rank(triangular(frame))
+            sides.append(Side(inverse, None if spans else np.eye(n) - inverse @ frame, scale))
+        return tuple(sides)
 
-    def _frame(self, i: int) -> Array:
+    def _frame(self, i: int, scale: float) -> Array:
         """Return the ones and ``B_i``, of which nothing is measured where i is in no set."""
         ones = np.ones((1, self.domain_sizes[i]))
         if not any(i in chosen for chosen in self.attribute_sets):
             return np.vstack([ones, np.zeros_like(ones).repeat(self.factor_rows(i), axis=0)])
-        return np.vstack([ones, self.factors[i].array / self._scale(i)])
-
-    def _scale(self, i: int) -> float:
-        return float(np.sqrt(float(self.factor_norm(i, "l2")))) or 1.0
+        return np.vstack([ones, self.factors[i].array / scale])
 
     @cached_property
-    def set_scales(self) -> Array:
-        """``θ_S Π_S max_c |B_i e_c|`` of every set: its largest column norm, one a set."""
-        scales = [prod(self._scale(i) for i in chosen) for chosen in self.attribute_sets]
-        scaled: Array = np.asarray(self.weights, dtype=np.float64) * np.asarray(scales)
-        return scaled
-
-    @cached_property
-    def _lost_directions(self) -> tuple[Array | None, ...]:
-        """What every frame leaves of a row, as a projection; None where it spans all rows."""
-        frames = [self._frame(i) for i in range(len(self.factors))]
-        return tuple(
-            None
-            if len(frame) >= frame.shape[1] and has_full_rank(triangular(frame))
-            else np.eye(frame.shape[1]) - inverse @ frame
-            for frame, inverse in zip(frames, self.frame_inverses or (), strict=True)
-        )
+    def _scales(self) -> Array:
+        """``max_c |B_i e_c|`` of every attribute, 1 for rows of zeros."""
+        norms = [float(self.factor_norm(i, "l2")) for i in range(len(self.factors))]
+        return np.sqrt([norm or 1.0 for norm in norms])
 
     @cached_property
     def has_cheap_inverse(self) -> bool:
         """Whether the frames' inverses along the axes are the pseudo-inverse itself."""
         if self.is_diagonal or self.frame_inverses is None:
             return self.is_diagonal
-        spans = all(one is None for one in self._lost_directions)
+        spans = all(map(self.spans_attribute, range(len(self.factors))))
         if spans and np.count_nonzero(self.weights) == 2 ** len(self.domain_sizes):
             return True  # full column rank
         firsts = (one[:, 0] for one in self.frame_inverses)
         return all(np.allclose(z, 1.0 / len(z), rtol=1e-12, atol=0.0) for z in firsts)
 
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
+        """Return measured sets of some attributes, and ``(θ_S Π_S max_c |B_i e_c|)²`` of each."""
         others = [i for i in range(len(self.factors)) if i not in used]
-        below = ~self.set_table[:, others].any(axis=1) & (self.set_scales > 0)
-        return self.set_table[below], self.set_scales[below] ** 2
+        below = ~self.set_table[:, others].any(axis=1) & (self._set_values > 0)
+        return self.set_table[below], self._set_values[below]
 
-    def set_parts(self, answers: Array) -> Parts:
-        """Return the answers of every set that is measured, over its column norm, and the total."""
-        columns = as_columns(answers)
-        parts = zip(self.attribute_sets, self.set_scales, self.split(columns), strict=True)
-        return {(): np.zeros(columns.shape[1])} | {
-            chosen: (part / scale).reshape(*map(self.factor_rows, chosen), columns.shape[1])
-            for chosen, scale, part in parts
-            if scale
-        }
+    @cached_property
+    def _set_values(self) -> Array:
+        squares = np.asarray(self.weights, dtype=np.float64) ** 2
+        return squares * products_over(self.set_table, self._scales**2)
 
-    def _coefficients(self, chosen: Sequence[int], parts: Parts) -> Array:
-        k = next(iter(parts.values())).shape[-1]
-        shape = [1 + self.factor_rows(i) for i in chosen]
-        check_allocation("answers below a table", (*shape, max(k, 1)))
-        table = np.zeros((*shape, k))
-        for below, part in parts.items():
-            if set(below) <= set(chosen):
-                table[tuple(slice(1, None) if i in below else 0 for i in chosen)] = part
-        return table
+    # Differences of codes -------------------------------------------------------------------
+
+    @cached_property
+    def is_diagonal(self) -> bool:
+        """Whether all that is measured along attributes are differences of codes."""
+        used = {i for chosen in self.attribute_sets for i in chosen}
+        parts = {(id(self.factors[i]), self.factors[i]) for i in used}
+        return all(np.array_equal(one.array, differences(one.shape[1])) for _, one in parts)
+
+    def eigenvalues(self, sets: Bools) -> Array:
+        """Return ``λ_U / n = θ_U² Π_U k_i / n_i`` for sets (u, d): zero where not measured."""
+        scales = [float(size) if size > 3 else 1.0 for size in self.domain_sizes]
+        own = np.asarray(self.weights, dtype=np.float64) ** 2
+        own *= products_over(self.set_table, np.array(scales))
+        number = unique_rows(np.concatenate([self.set_table, sets]))[1]
+        values = np.zeros(int(number.max()) + 1)
+        values[number[: len(own)]] = own
+        return values[number[len(own) :]]
+
+    def residuals(self, answers: Numbers) -> Residuals:
+        tables = self.split(as_columns(self.checked_answers(answers)))
+        values, result = self.eigenvalues(self.set_table), {}
+        for chosen, weight, key, value, table in zip(
+            self.attribute_sets, self.weights, self.set_table, values, tables, strict=True
+        ):
+            if weight:
+                result[tuple(map(bool, key))] = float(weight) / value * self.spread(chosen, table)
+        return result
+
+
+@structure_energies.register
+def difference_energies(workload: ObliqueResiduals) -> Energies | None:
+    """Return the energies of differences of codes: a set reaches its own component only."""
+    if not workload.is_diagonal:
+        return None
+    sets = workload.set_table
+    known = Energies(workload.domain_sizes, sets, workload.eigenvalues(sets), True)
+    return positive_energies(known.sizes, sets, known.values * known.ranks, True)

@@ -20,34 +20,32 @@ from math import prod
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Bools, Longs, as_columns, check_allocation, fits
+from strategies.operators.base.arrays import Array, Bools, Longs, check_allocation, fits
 from strategies.operators.base.operator import Operator
 from strategies.operators.base.qr import has_full_rank, orthogonal, triangular
 from strategies.operators.base.recovery import RowSpaceError, estimate, row_errors
 from strategies.operators.explicit import Dense
-from strategies.operators.kronecker import Kronecker, kronecker_blocks, kronecker_product
+from strategies.operators.kronecker import Kronecker, blocks_over, kronecker_product
 from strategies.operators.masks.packed_masks import contained
-from strategies.operators.stack import Stack
-from strategies.operators.tables.framed_tables import FramedTables, Parts
+from strategies.operators.tables.framed_tables import FramedTables, Side
 from strategies.operators.tables.weighted_tables import along
+from strategies.operators.wrappers import Stack
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ClassSide(Side):
     """One attribute in coordinates: of classes of codes whose columns of ``A_i`` are equal."""
 
-    inverse: Array  # [z, Z] over the codes, (n, r)
-    measured: Array  # A_i [z, Z], (m, r): columns of length sqrt(τ), then orthonormal ones
+    measured: Array  # A_i [z, Z], (m, 1 + r): columns of length sqrt(τ), then orthonormal ones
     tau: float
     labels: Longs  # the class of every code, (n,)
+    first = 0
 
-    @property
-    def spans(self) -> bool:
-        """Whether every code is a class of its own."""
-        return bool(self.inverse.shape[1] == len(self.labels))
+    def received(self, table: Array, axis: int) -> Array:
+        return along(self.measured.T, table, axis)
 
     @classmethod
-    def of(cls, matrix: Array) -> "Side | None":
+    def of(cls, matrix: Array) -> "ClassSide | None":
         """Return the coordinates, None where columns that differ depend on each other."""
         columns, labels = np.unique(matrix, axis=1, return_inverse=True)
         if len(columns) < columns.shape[1]:
@@ -61,7 +59,9 @@ class Side:
         tau = float(1.0 / (ones @ ones))
         turned = np.column_stack([tau * ones, linalg.qr(ones[:, None])[0][:, 1:]])
         inverse = linalg.solve_triangular(triangle, turned) / sizes[:, None]
-        return cls(inverse[labels], basis @ turned, tau, labels)
+        same = labels[:, None] == labels
+        lost = None if len(sizes) == len(labels) else np.eye(len(same)) - same / same.sum(axis=1)
+        return cls(inverse[labels], lost, 1.0, basis @ turned, tau, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -101,37 +101,26 @@ class ProductMarginals(FramedTables):
     singular, plural = "product marginal", "product marginals"
 
     @cached_property
-    def sides(self) -> tuple[Side, ...] | None:
+    def sides(self) -> tuple[ClassSide, ...] | None:
         """The coordinates of every attribute; of its total alone where no table keeps it."""
         used = {i for s, w in zip(self.attribute_sets, self.weights, strict=True) if w for i in s}
         ones = [np.ones((1, size)) for size in self.domain_sizes]
-        known: dict[int, Side | None] = {}
+        known: dict[int, ClassSide | None] = {}
         for i, part in enumerate(self.factors):
             if i in used and id(part) not in known:
-                known[id(part)] = Side.of(part.array.astype(np.float64))
+                known[id(part)] = ClassSide.of(part.array.astype(np.float64))
         sides = [
-            known[id(part)] if i in used else Side.of(ones[i])
+            known[id(part)] if i in used else ClassSide.of(ones[i])
             for i, part in enumerate(self.factors)
         ]
         found = tuple(side for side in sides if side is not None)
         return found if len(found) == len(sides) else None
 
-    @cached_property
-    def frame_inverses(self) -> tuple[Array, ...] | None:
-        """``[z_i, Z_i]`` (n_i, r_i) of every attribute; None where classes are not told apart."""
-        return None if self.sides is None else tuple(side.inverse for side in self.sides)
-
-    @cached_property
-    def _lost_directions(self) -> tuple[Array | None, ...]:
-        lost: list[Array | None] = []
-        for side in self.sides or ():
-            same = side.labels[:, None] == side.labels
-            average = same / same.sum(axis=1)
-            lost.append(None if side.spans else np.eye(len(same)) - average)
-        return tuple(lost)
-
     def components_below(self, used: Sequence[int]) -> tuple[Bools, Array]:
-        sets = self._subsets(used)
+        check_allocation("sets of attributes", (2 ** len(used), len(self.weights)))
+        sets = np.zeros((2 ** len(used), len(self.factors)), dtype=bool)
+        for place, i in enumerate(used):
+            sets[:, i] = np.arange(len(sets)) >> place & 1
         values = self._values(sets)
         return sets[values > 0], values[values > 0]
 
@@ -143,54 +132,12 @@ class ProductMarginals(FramedTables):
         above = contained(sets, self.set_table) @ scales
         return np.asarray(above / np.where(sets, taus, 1.0).prod(axis=1))
 
-    def set_parts(self, answers: Array) -> Parts:
-        """Return ``θ_S ⊗ [z_i, Z_i]ᵀA_iᵀ y_S`` for every table that is measured, and the total."""
-        columns = as_columns(answers)
-        parts: Parts = {(): np.zeros(columns.shape[1])}
-        tables = zip(self.attribute_sets, self.weights, self.split(columns), strict=True)
-        for chosen, weight, part in tables:
-            if not weight:
-                continue
-            table = weight * part.reshape(*map(self.factor_rows, chosen), columns.shape[1])
-            for axis, i in enumerate(chosen):
-                table = along((self.sides or ())[i].measured.T, table, axis)
-            parts[chosen] = table
-        return parts
-
-    def _coefficients(self, chosen: Sequence[int], parts: Parts) -> Array:
-        k = next(iter(parts.values())).shape[-1]
-        ranks = [(self.frame_inverses or ())[i].shape[1] for i in chosen]
-        check_allocation("answers below a table", (*ranks, max(k, 1)))
-        table = np.zeros((*ranks, k))
-        for own, part in parts.items():
-            seen = part[tuple(slice(None) if i in chosen else 0 for i in own)]
-            table[tuple(slice(None) if i in own else 0 for i in chosen)] += seen
-        return np.asarray(table * self.inverse_values(chosen)[..., None])
-
-    def inverse_values(self, chosen: Sequence[int]) -> Array:
-        """Return 1/λ_U at every coordinate of a table, 0 where nothing is measured."""
-        values = self._values(self._subsets(chosen))
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-        inverse = inverse.reshape([2] * len(chosen))
-        for axis, i in enumerate(chosen):
-            rank = (self.frame_inverses or ())[i].shape[1]
-            inverse = np.repeat(inverse, [1, rank - 1], axis=axis)
-        return inverse
-
-    def _subsets(self, chosen: Sequence[int]) -> Bools:
-        check_allocation("sets of attributes", (2 ** len(chosen), len(self.weights)))
-        sets = np.zeros((2 ** len(chosen), len(self.factors)), dtype=bool)
-        numbers = np.arange(len(sets))
-        for place, i in enumerate(reversed(chosen)):
-            sets[:, i] = numbers >> place & 1
-        return sets
-
     @cached_property
     def has_cheap_inverse(self) -> bool:
         """Whether all coordinates are determined, so that they give the pseudo-inverse itself."""
         if self.sides is None:
             return False
-        used = [i for i, side in enumerate(self.sides) if side.inverse.shape[1] > 1]
+        used = [i for i, side in enumerate(self.sides) if side.rank > 1]
         whole = np.isin(np.arange(len(self.factors)), used)[None]
         return bool(self._values(whole)[0] > 0)
 
@@ -229,7 +176,7 @@ class Coupling:
         labels = [coarser_classes(a.labels, b.labels) for a, b in zip(one, two, strict=True)]
         axes = tuple(i for i, own in enumerate(labels) if own.any())
         onto = tuple(np.eye(int(labels[i].max()) + 1)[:, labels[i]] for i in axes)
-        cells = [prod(sides[i].inverse.shape[1] for i in axes) for sides in (one, two)]
+        cells = [prod(sides[i].rank for i in axes) for sides in (one, two)]
         if not fits((prod(map(len, onto)), sum(cells), 3)):
             return None
         inverses = [block.inverse_values(axes) for block in blocks]
@@ -365,10 +312,8 @@ class JointMarginals(Stack):
 
     def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int, float]] | None:
         """Return a workload's products, each with the group that determines it and its trace."""
-        blocks = kronecker_blocks(workload)
+        blocks = blocks_over(workload, self.sizes or ())
         if self.coupling is None or not blocks:
-            return None
-        if sum(block.shape[0] for _, block in blocks) != workload.shape[0]:
             return None
         found = [(weight, block, self._group(block)) for weight, block in blocks]
         placed = [(weight, block, *own) for weight, block, own in found if own is not None]

@@ -31,7 +31,6 @@ from strategies.operators.base.validation import (
 from strategies.operators.explicit import MatrixLike, as_operator
 from strategies.operators.kronecker import Kronecker
 from strategies.operators.product import RowScaled
-from strategies.operators.stack import Stack
 from strategies.operators.tables.overlapping_tables import (
     JointSolve,
     SharedColumns,
@@ -39,7 +38,7 @@ from strategies.operators.tables.overlapping_tables import (
     elimination,
     largest_sum,
 )
-from strategies.operators.wrappers import Scaled
+from strategies.operators.wrappers import Scaled, Stack
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

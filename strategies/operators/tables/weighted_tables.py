@@ -7,7 +7,7 @@ Pseudo-inverses and errors then need one number for each set, and nothing of len
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from typing import Self
 
@@ -79,7 +79,7 @@ class WeightedTables(Operator):
         assert self.sizes is not None
         return self.sizes
 
-    @property
+    @cached_property
     def set_table(self) -> Bools:
         """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
         table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)

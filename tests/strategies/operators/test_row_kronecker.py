@@ -186,7 +186,7 @@ def test_blocks_of_work_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     masks = [random.random((40, size)) < 0.5 for size in (3, 4, 2)]
     paths = RowKronecker.from_masks(masks)
     whole = paths.columns(np.arange(24)).toarray()
-    monkeypatch.setattr(module, "COLUMN_BITS", 100)
+    monkeypatch.setattr(module, "BLOCK_BITS", 100)
     assert_array_equal(paths.columns(np.arange(24)).toarray(), whole)
 
 

@@ -147,4 +147,3 @@ def test_squares_of_combined_rows_are_those_of_the_dense_product(seed, monkeypat
         found = product.row_squares()
     np.testing.assert_allclose(found, expected)
     assert found[3] == 0
-    np.testing.assert_allclose(paths.combined_squares(left), expected)
