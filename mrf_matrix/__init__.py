@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.checks import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.base.file_format import FileFormat as FileFormat
     from mrf_matrix.base.provenance import Provenance as Provenance
     from mrf_matrix.compilation.path_matrix import path_matrix as path_matrix
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from mrf_matrix.datasets.registry import load_dataset as load_dataset
     from mrf_matrix.domain.attribute import Attribute as Attribute
     from mrf_matrix.domain.domain import Domain as Domain
-    from mrf_matrix.domain.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.error.expected_error import expected_error as expected_error
     from mrf_matrix.estimators.grown.federated_forest import (
         FederatedForestClassifier as FederatedForestClassifier,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.training.naive_bayes import (
         PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier,
     )
-    from mrf_matrix.files.models.save import save_model as save_model
+    from mrf_matrix.files.model_file import save_model as save_model
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release
     from mrf_matrix.forests.forest import Forest as Forest

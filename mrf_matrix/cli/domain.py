@@ -18,13 +18,17 @@ from mrf_matrix.cli.options import FILE, NEW, file_format_options, overwrite_opt
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
 from mrf_matrix.datasets import list_datasets
-from mrf_matrix.datasets.checking import domain_problems, record_problems
 from mrf_matrix.datasets.files import header_of, is_data_file
+from mrf_matrix.datasets.tables import domain_problems, record_problems
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
 from mrf_matrix.domain.foreign import foreign_domain, not_kept, yaml_value
-from mrf_matrix.domain.readable import attribute_row, readable_count
-from mrf_matrix.domain.serialization import attribute_from_dict, domain_schema
+from mrf_matrix.domain.serialization import (
+    attribute_from_dict,
+    attribute_row,
+    domain_schema,
+    readable_count,
+)
 from mrf_matrix.domain.shorthand import HELP, described
 from mrf_matrix.planning.public_domain import public_domain, public_records
 

@@ -137,7 +137,7 @@ def command(
     Neither the number of records nor the accuracy on them is printed, for both are private; the
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
-    from mrf_matrix.files.models.model_file import check_fits_a_file
+    from mrf_matrix.files.model_file import check_fits_a_file
     from mrf_matrix.mechanisms.ledger.rules import describing
     from mrf_matrix.planning.plans.verdict import weighing
 

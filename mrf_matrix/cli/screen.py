@@ -32,7 +32,7 @@ from mrf_matrix.base import escaped, whole_file
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.datasets.files import header_of, is_data_file
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.readable import wide_columns
+from mrf_matrix.domain.serialization import wide_columns
 
 Report = Callable[[str, int, int | None], None]
 """What moves a progress bar: what is done, how much of it, and how much there is if that is known.

@@ -13,7 +13,7 @@ from mrf_matrix.base.arrays import Bools, Longs, plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.forest import codes_in_words
-from mrf_matrix.forests.nodes import checked_codes
+from mrf_matrix.forests.nodes import checked_codes, checked_labels
 from strategies.operators import RowKronecker, check_allocation, fits
 
 
@@ -184,6 +184,8 @@ def leaf_counts(
     array([[1, 0],
            [1, 1]])
     """
+    if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
+        raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
     records = checked_codes(codes, forest.domain.sizes, forest.domain.names)
     classes = checked_labels(labels, len(records), n_classes)
     check_allocation("leaf counts", (forest.n_leaves, n_classes))
@@ -191,29 +193,6 @@ def leaf_counts(
     if cells <= len(records) and fits((cells, n_classes)):
         return _by_cell(forest, records, classes, n_classes)
     return _by_record(forest, records, classes, n_classes)
-
-
-def checked_labels(
-    labels: NDArray[np.integer[Any]], n_records: int, n_classes: int
-) -> NDArray[np.integer[Any]]:
-    """Return class codes as integers, shape (N,), each from 0 to ``n_classes - 1``.
-
-    Raises ValueError if there is no class, or the labels' shape, type or range is wrong.
-    """
-    if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
-        raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
-    given = plain_array("labels", labels)
-    if given.shape != (n_records,) or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "
-            f"a record (domain.encode_target(y))."
-        )
-    if n_records and (given.min() < 0 or given.max() >= n_classes):
-        raise ValueError(
-            f"labels leave the classes: expected 0 to {n_classes - 1}. "
-            f"Encode them with domain.encode_target(y)."
-        )
-    return given
 
 
 def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Longs:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.readable import readable_count
+from mrf_matrix.domain.serialization import readable_count
 from mrf_matrix.domain.texts import as_doubles
 
 FRAME_LIBRARIES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (

@@ -19,8 +19,7 @@ from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat
 from mrf_matrix.base.files import opened_regular
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
-from mrf_matrix.domain.decoding import value_array
-from mrf_matrix.domain.encoding import numbers
+from mrf_matrix.domain.encoding import numbers, value_array
 from mrf_matrix.domain.texts import (
     MISSING_MARKS,
     number_in_text,

@@ -1,5 +1,6 @@
 """The public schema of the records: attributes, their codes, and the domain they span."""
 
+from mrf_matrix.base.checks import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import (
     Domain,
@@ -9,7 +10,6 @@ from mrf_matrix.domain.domain import (
     required_domain,
     will_be_read_off,
 )
-from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 
 __all__ = [
     "Attribute",

@@ -10,7 +10,7 @@ from typing import Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes
-from mrf_matrix.base.checks import name_few, name_some, shown
+from mrf_matrix.base.checks import DomainError, name_few, name_some, shown
 from mrf_matrix.base.provenance import DOMAIN, Provenance
 from mrf_matrix.domain.attribute_parts import (
     MAX_SIZE,
@@ -25,7 +25,6 @@ from mrf_matrix.domain.attribute_parts import (
     checked_size,
     day_of,
 )
-from mrf_matrix.domain.errors import DomainError
 
 READ_OFF = Provenance.from_records("domain")
 OTHER, MISSING = "(other)", "(missing)"

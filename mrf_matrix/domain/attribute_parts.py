@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Values
-from mrf_matrix.base.checks import name_few, shown
-from mrf_matrix.domain.errors import DomainError
+from mrf_matrix.base.checks import DomainError, name_few, shown
 
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)

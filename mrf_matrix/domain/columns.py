@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.checks import PrivateValue, name_some, shown
-from mrf_matrix.domain.errors import DomainError
+from mrf_matrix.base.checks import DomainError, PrivateValue, name_some, shown
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.base.arrays import Codes, Values
-from mrf_matrix.base.checks import name_few, name_some, shown, whole_number
+from mrf_matrix.base.checks import DomainError, name_few, name_some, shown, whole_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance, join
 from mrf_matrix.domain.attribute import MOST_BINS, READ_OFF, Attribute, coarser_attribute
 from mrf_matrix.domain.attribute_parts import Scalar
 from mrf_matrix.domain.columns import Outside
-from mrf_matrix.domain.decoding import decode_labels, decode_records
-from mrf_matrix.domain.encoding import encode_labels, encode_records
-from mrf_matrix.domain.errors import DomainError
+from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.from_data import attributes_from_data
-from mrf_matrix.domain.readable import domain_html, domain_text
 from mrf_matrix.domain.serialization import (
     domain_from_dict,
+    domain_html,
+    domain_text,
     domain_to_dict,
     load_domain,
     save_domain,

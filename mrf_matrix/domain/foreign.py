@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from mrf_matrix.base.checks import name_some, shown
+from mrf_matrix.base.checks import DomainError, name_some, shown
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.texts import MISSING_MARKS
 
 MOST_YAML = 4 * 1024**2

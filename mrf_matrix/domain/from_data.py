@@ -5,10 +5,9 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Values
-from mrf_matrix.base.checks import shown, warn_caller
+from mrf_matrix.base.checks import DomainError, PrivacyLeakWarning, shown, warn_caller
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
-from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.texts import is_missing
 
 REMEDY = (

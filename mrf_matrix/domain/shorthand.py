@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import MAXYEAR, date
 from fractions import Fraction
 
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import DomainError, shown
 from mrf_matrix.base.fields import FieldError, JsonObject, one_line
-from mrf_matrix.domain.errors import DomainError
 
 Vocabulary = Sequence[str] | Mapping[str, Sequence[str]]  # categories, or groups of codes by prefix
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Values
-from mrf_matrix.base.checks import name_some, shown
+from mrf_matrix.base.checks import DomainError, name_some, shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
     LARGEST_EDGE,
@@ -26,7 +26,6 @@ from mrf_matrix.domain.attribute_parts import (
     days_of_times,
 )
 from mrf_matrix.domain.columns import Column
-from mrf_matrix.domain.errors import DomainError
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}

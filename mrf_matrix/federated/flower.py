@@ -16,12 +16,15 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.kept import begun, kept_draws
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
-from mrf_matrix.federated.noisy_answers import check_charged_once, noise_kind
-from mrf_matrix.federated.opening import excess_session, release_of
+from mrf_matrix.federated.noisy_answers import (
+    check_charged_once,
+    excess_session,
+    noise_kind,
+    release_of,
+)
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError
+from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError, Session
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims

@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.federated.noisy_answers import checked_answers, contribution
-from mrf_matrix.federated.opening import excess_session, revealed_sum
+from mrf_matrix.federated.noisy_answers import (
+    checked_answers,
+    contribution,
+    excess_session,
+    revealed_sum,
+)
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import Message, ReplayedMessageError, unpack, unpack_numbers
+from mrf_matrix.federated.sums.messages import (
+    Message,
+    ReplayedMessageError,
+    Session,
+    unpack,
+    unpack_numbers,
+)
 from mrf_matrix.federated.sums.party import (
     PartyState,
     check_request,
@@ -19,7 +29,6 @@ from mrf_matrix.federated.sums.party import (
     supplied,
     unpacked_state,
 )
-from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger
 
 if TYPE_CHECKING:

@@ -18,8 +18,14 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.kept import DrawRecord, Payment, begun, kept_draws, tell_kept
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
 from mrf_matrix.federated.local_party import Kept, LocalParty, check_before_charge, party_answer
-from mrf_matrix.federated.noisy_answers import CapacityError, checked_answers, noise_kind
-from mrf_matrix.federated.opening import excess_session, release_of, session_of
+from mrf_matrix.federated.noisy_answers import (
+    CapacityError,
+    checked_answers,
+    excess_session,
+    noise_kind,
+    release_of,
+    session_of,
+)
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
@@ -28,9 +34,9 @@ from mrf_matrix.federated.sums.messages import (
     Message,
     ProtocolError,
     ReplayedMessageError,
+    Session,
 )
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.payers import charge_together, refusing

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.learned.grown_trees import BreimanTrees as BreimanTrees
     from mrf_matrix.forests.learned.grown_trees import GrownTrees as GrownTrees
     from mrf_matrix.forests.learned.grown_trees import MultinomialTrees as MultinomialTrees
+    from mrf_matrix.forests.learned.grown_trees import (
+        SimplifiedBreimanTrees as SimplifiedBreimanTrees,
+    )
     from mrf_matrix.forests.learned.private_multinomial import PrivateGrown as PrivateGrown
     from mrf_matrix.forests.learned.private_multinomial import (
         PrivateMultinomialTrees as PrivateMultinomialTrees,
-    )
-    from mrf_matrix.forests.learned.simplified_breiman import (
-        SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
     from mrf_matrix.forests.nodes import ForestError as ForestError
     from mrf_matrix.forests.partition import decision_paths as decision_paths

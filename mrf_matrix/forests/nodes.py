@@ -353,3 +353,22 @@ def checked_codes(
                 f"{least} to {sizes[i] - 1}. Encode records with domain.encode(X)."
             )
     return array
+
+
+def checked_labels(labels: object, n_records: int, n_classes: int | None = None) -> AnyInts:
+    """Return class codes as integers, shape (N,), each from 0 to ``n_classes - 1`` if told.
+
+    Raises ValueError if their shape, type or range is wrong.
+    """
+    given = plain_array("labels", labels)
+    if given.shape != (n_records,) or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "
+            f"a record (domain.encode_target(y))."
+        )
+    if n_classes is not None and n_records and (given.min() < 0 or given.max() >= n_classes):
+        raise ValueError(
+            f"labels leave the classes: expected 0 to {n_classes - 1}. "
+            f"Encode them with domain.encode_target(y)."
+        )
+    return given

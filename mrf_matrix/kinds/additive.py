@@ -22,8 +22,7 @@ from mrf_matrix.posterior import (
     SeveralPosterior,
 )
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import records_of
-from mrf_matrix.release.transcript import Transcript
+from mrf_matrix.release.plan import Transcript, records_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.questions import AskedSteps

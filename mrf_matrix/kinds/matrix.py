@@ -25,7 +25,7 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.provenance import STRATEGY, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.arrays import checked_forest
+from mrf_matrix.forests.assembly import checked_forest
 from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.sources.ensembles import Ensemble, distinct_queries, public_queries
 from mrf_matrix.kinds.model import Fetch, Kind, Known, Model, learn
@@ -41,8 +41,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Curator, PartyReleases
-from mrf_matrix.release.plan import Cells, Table
-from mrf_matrix.release.transcript import Transcript
+from mrf_matrix.release.plan import Cells, Table, Transcript
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
 from mrf_matrix.voting.ensemble import (
     ReleasedEnsemble,

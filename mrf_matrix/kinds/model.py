@@ -24,8 +24,16 @@ from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.planning.plans.verdict import with_verdict
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import LARGEST_DELTA, Budget, Plan, is_plan, records_of
-from mrf_matrix.release.transcript import Announced, Outcome, Transcript
+from mrf_matrix.release.plan import (
+    LARGEST_DELTA,
+    Announced,
+    Budget,
+    Outcome,
+    Plan,
+    Transcript,
+    is_plan,
+    records_of,
+)
 from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
 from mrf_matrix.voting.intervals import Margins
 from mrf_matrix.voting.voting import log_odds_of, per_distinct_row

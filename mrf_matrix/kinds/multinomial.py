@@ -15,7 +15,7 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import CRITERIA
-from mrf_matrix.forests.growth.leaf_labels import LABEL_SCORES, private_labels
+from mrf_matrix.forests.growth.level import LABEL_SCORES, private_labels
 from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.mechanisms.selection import Bits

@@ -39,8 +39,7 @@ from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.planning.private.private_plan import what_follows
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Budget, Places, Plan
-from mrf_matrix.release.transcript import Announced, Transcript
+from mrf_matrix.release.plan import Announced, Budget, Places, Plan, Transcript
 from mrf_matrix.reports.privacy_report import STRUCTURE
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.step import Kind as StepKind

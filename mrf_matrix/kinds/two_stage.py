@@ -37,8 +37,7 @@ from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.strategy_choice import Measuring, given_matrix, one_strategy_each
 from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Cells
-from mrf_matrix.release.transcript import Announced, Transcript
+from mrf_matrix.release.plan import Announced, Cells, Transcript
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares
 from strategies import Strategy
 from strategies.operator_files import decode, encode

@@ -20,8 +20,14 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
     determined_estimate,
     recovered_squares,
 )
-from mrf_matrix.reconstruction.estimate import Estimate, combine, exact_counts, exact_where_near
-from mrf_matrix.reconstruction.pooling import Pooled, pool_releases
+from mrf_matrix.reconstruction.estimate import (
+    Estimate,
+    Pooled,
+    combine,
+    exact_counts,
+    exact_where_near,
+    pool_releases,
+)
 from strategies.operators import RowSpaceError, cross_gram, fits
 from strategies.operators.base.recovery import check_countable
 

@@ -25,20 +25,23 @@ from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.measurement.release import Drawn, Noise
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.plan import (
+    Announced,
     Deferred,
     Options,
+    Outcome,
     Places,
     Plan,
     PlanError,
+    Recorded,
     Step,
     Table,
     TableStep,
+    Transcript,
     check_shares,
     is_dealt,
     is_plan,
     partition_share,
 )
-from mrf_matrix.release.transcript import Announced, Outcome, Recorded, Transcript
 
 LARGEST_ANSWER = 2**62
 """In size, of answers in a file: sums of a few of them are int64."""
@@ -84,12 +87,10 @@ class Curator(ExitStack[bool | None]):
 
     @property
     @abstractmethod
-    def provenance(self) -> Provenance:
-        """Of all that is released."""
+    def provenance(self) -> Provenance: ...
 
     @property
     def transcript(self) -> Transcript:
-        """All outcomes so far."""
         return Transcript(self.noise, tuple(self._outcomes), self.provenance)
 
     def measure(
@@ -255,7 +256,6 @@ class Live(Curator):
 
     @property
     def provenance(self) -> Provenance:
-        """Of all that is released."""
         return self._root._provenance
 
     @property
@@ -312,7 +312,6 @@ class Live(Curator):
         return ReadyCounts.of(asked.counts(self._shown()), mechanism.rounded.matrix)
 
     def _drawn(self, mechanism: Mechanism, exact: Any) -> Release:
-        """Return exact answers with their noise."""
         release = measure(mechanism, exact, noise=self._asked, random_state=self._stream)
         return release.resting_on(self.provenance)
 
@@ -429,7 +428,6 @@ class PartyReleases(Curator):
 
     @property
     def provenance(self) -> Provenance:
-        """That of the releases."""
         return self._rests_on
 
     def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:

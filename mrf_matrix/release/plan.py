@@ -1,4 +1,4 @@
-"""A plan's steps, in exact shares of one budget, and the questions that they ask of data.
+"""A plan's steps, in exact shares of one budget, their questions, and the transcript of all.
 
 Which table a later step measures may depend on earlier outcomes; what it costs depends on nothing.
 A step may be a plan itself, or a share that is `Deferred` to a plan which outcomes before it pick.
@@ -7,16 +7,23 @@ are public values that say how counts or scores follow from private data: the cl
 proof of how far one record moves what it asks for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from json import dumps
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
-from mrf_matrix.base.arrays import Bools, Longs
+import numpy as np
+
+from mrf_matrix.base.arrays import Bools, Longs, Values
 from mrf_matrix.base.checks import LARGEST_N_RECORDS
-from mrf_matrix.base.fields import FieldError, integer_of
+from mrf_matrix.base.fields import FieldError, JsonObject, integer_of
+from mrf_matrix.base.provenance import NOTHING, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, Release
 from mrf_matrix.mechanisms.budget import total_budget
+from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.selection import Bits, Rate, chosen_place
 
 Budget = PureDP | ZCDP
@@ -353,3 +360,90 @@ class FewOptions:
         """Refuse what was no option."""
         if len(chosen) != 1 or chosen[0] >= len(self.options) or not self.options[chosen[0]]:
             raise FieldError(f"outcomes: {list(chosen)[:5]}: expected one of the options.")
+
+
+NO_ARRAYS: Mapping[str, Values] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A plan that earlier outcomes picked for a deferred share."""
+
+    plan: Plan
+
+
+Outcome = Release | Places | Announced
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Transcript:
+    """Outcomes of a plan's steps.
+
+    Attributes
+    ----------
+    noise : {"exact", "research", "none", "shares", "claimed"}
+    outcomes : tuple
+        Of a measurement a `Release`, of a choice the places that were chosen, of a deferred share
+        the plan that was announced.
+    provenance : Provenance
+        Of all of it: the charge, and what records, domain and structures carried.
+    """
+
+    noise: Noise
+    outcomes: tuple[Outcome, ...]
+    provenance: Provenance = NOTHING
+
+    def __repr__(self) -> str:
+        kinds = f"{len(self.releases)} measurements, {len(self.choices)} choices"
+        return f"Transcript({kinds}, noise={self.noise!r})"
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return tuple(one for one in self.outcomes if isinstance(one, Release))
+
+    @property
+    def choices(self) -> tuple[Places, ...]:
+        return tuple(one for one in self.outcomes if isinstance(one, tuple))
+
+    def recorded(self, plan_to_dict: Callable[[Plan], JsonObject]) -> "Recorded":
+        """Return the transcript as plain values and one array, ready for a file."""
+        plain: list[object] = []
+        answers = [np.zeros(0, dtype=np.int64)]
+        for one in self.outcomes:
+            if isinstance(one, Release):
+                plain.append({"answers": list(one.answers.shape)})
+                answers.append(one.answers.ravel())
+            elif isinstance(one, tuple):
+                plain.append({"chosen": list(one)})
+            else:
+                plain.append({"announced": plan_to_dict(one.plan)})
+        return Recorded(self.noise, plain, np.concatenate(answers), self.provenance)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A transcript as it stands in a file, before it is believed.
+
+    Attributes
+    ----------
+    noise : str
+    outcomes : sequence
+        Plain values: shapes of answers, places that were chosen, plans that were announced.
+    answers : ndarray of int64
+        Of all releases, one after another.
+    provenance : Provenance
+        In the writer's words.
+    """
+
+    noise: Noise
+    outcomes: Sequence[object]
+    answers: Longs
+    provenance: Provenance
+
+    def digest(self, plan: JsonObject, arrays: Mapping[str, Values] = NO_ARRAYS) -> str:
+        """Return a hash of plan, its arrays, and outcomes: it finds a slip, and no forger."""
+        text = dumps([plan, self.noise, list(self.outcomes)], sort_keys=True, ensure_ascii=False)
+        found = sha256(text.encode() + self.answers.astype("<i8").tobytes())
+        for name in sorted(arrays):
+            found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+        return found.hexdigest()

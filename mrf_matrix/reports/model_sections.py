@@ -20,7 +20,7 @@ from mrf_matrix.posterior import (
     SeveralPosterior,
 )
 from mrf_matrix.posterior.effects import Term, terms
-from mrf_matrix.posterior.pooled import ResidualEvidence
+from mrf_matrix.posterior.labelled import ResidualEvidence
 from mrf_matrix.posterior.whole_effects import Banded, effect_of
 from mrf_matrix.reports.guarantee import Facts
 from mrf_matrix.reports.page import Section, bars, budget_bar, effect_strip

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.residual.law import residual_budget as residual_budget
     from mrf_matrix.residual.sequence import ResidualPlan as ResidualPlan
+    from mrf_matrix.residual.sequence import residual_budget as residual_budget
     from mrf_matrix.residual.sequence import residual_plan as residual_plan
     from mrf_matrix.residual.settings import ResidualSettings as ResidualSettings
     from mrf_matrix.residual.settings import residual_signal as residual_signal

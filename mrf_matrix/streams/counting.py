@@ -1,16 +1,217 @@
-"""Counts of records that arrive in batches: D = Σ Dᵢ, exactly, in bounded memory."""
+"""Counts of records that arrive in batches of any form: D = Σ Dᵢ, exactly, in bounded memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
+from os import PathLike
+from typing import TypeGuard
 
 import numpy as np
 
-from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.compilation import leaf_counts, path_matrix
-from mrf_matrix.domain import Domain, as_domain
+from mrf_matrix.domain import Domain, DomainError, as_domain
+from mrf_matrix.domain.columns import (
+    as_any_column,
+    as_frame,
+    read_columns,
+    without_repeats,
+)
+from mrf_matrix.domain.encoding import encode_column
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, CellTally, LeafCounts
-from mrf_matrix.streams.blocks import Progress, code_blocks
+from mrf_matrix.streams.files import ReadColumns, data_files, file_columns, n_records_of
 from strategies.operators import check_allocation
+
+Progress = Callable[[int, int | None], None]
+BLOCK = 2**16
+"""Records that are encoded and counted at a time: their columns stay in the processor's cache."""
+
+
+def code_blocks(
+    batches: object,
+    domain: Domain,
+    extra: str = "error",
+    progress: Progress | None = None,
+    file_format: FileFormat = PLAIN,
+) -> Iterator[list[Codes]]:
+    """Yield blocks of records as codes: a column for each attribute, and that of the classes.
+
+    `batches`, `file_format`: see `count_stream`; `domain`: with its target; `extra` {"error",
+    "ignore"}.
+
+    Raises DomainError if a batch does not fit the domain.
+    """
+    attributes = [*domain.attributes, domain.required_target()]
+    told = checked_format(file_format)
+    done, total = 0, _total(batches)
+    for number, batch in enumerate(_listed(batches)):
+        for columns in _columns(batch, domain, extra, number, told):
+            try:
+                _check_lengths(columns)
+                pairs = zip(attributes, columns, strict=True)
+                block = [encode_column(attribute, column) for attribute, column in pairs]
+            except DomainError as error:
+                raise _located(error, batch, number) from None
+            yield block
+            done += len(block[-1])
+            if progress is not None:
+                progress(done, total)
+
+
+def _located(error: DomainError, batch: object, number: int) -> DomainError:
+    """Return an error that says in which batch it was; which record is private."""
+    what = str(batch) if _is_path(batch) else f"Batch {number}"
+    return DomainError(f"{what}: {error}", values=error.values)
+
+
+def _is_path(batch: object) -> TypeGuard[str | PathLike[str]]:
+    return isinstance(batch, str | PathLike)
+
+
+def _is_pair(batch: object) -> TypeGuard[tuple[object, object]]:
+    return isinstance(batch, tuple) and len(batch) == 2
+
+
+def _is_column(values: object) -> bool:
+    """Whether values are classes of records: an array or series, not one of records."""
+    named = getattr(getattr(values, "dtype", None), "names", None)
+    return len(getattr(values, "shape", ())) == 1 and named is None
+
+
+def _is_single(batches: object) -> bool:
+    """Whether what was given is one batch itself."""
+    if isinstance(batches, Mapping | np.ndarray) or _is_record_batch(batches):
+        return True
+    if _is_pair(batches):
+        return _is_column(batches[1])  # no batch is one
+    if isinstance(batches, list | tuple):
+        return False
+    return as_frame(without_repeats(batches, ())) is not None
+
+
+def _listed(batches: object) -> Iterator[object]:
+    """Yield batches one by one, and the files of paths."""
+    if _is_path(batches) or _is_single(batches):
+        batches = [batches]
+    if not isinstance(batches, Iterable):
+        raise DomainError(
+            f"batches is of type {type(batches).__name__}: expected an iterable of frames, arrays "
+            f"or pairs (X, y), or the path of a CSV or Parquet file or of a folder of them."
+        )
+    for batch in batches:
+        if _is_path(batch):
+            yield from data_files(batch)
+        else:
+            yield batch
+
+
+def _total(batches: object) -> int | None:
+    """Return the number of all records, where files alone are given and say it."""
+    paths = [batches] if _is_path(batches) else batches
+    if not isinstance(paths, list | tuple) or not all(map(_is_path, paths)):
+        return None
+    known = [n_records_of(file) for path in paths for file in data_files(path)]
+    return None if None in known else sum(n for n in known if n is not None)
+
+
+def _columns(
+    batch: object, domain: Domain, extra: str, number: int, file_format: FileFormat
+) -> Iterator[ReadColumns]:
+    """Yield the columns of a batch, block by block, that of the classes last."""
+    target = domain.required_target()
+    if _is_path(batch):
+        yield from _split(file_columns(batch, domain, file_format))
+        return
+    if isinstance(batch, list) and not batch:
+        return
+    try:
+        X, y = batch if _is_pair(batch) else _parted(batch, domain)
+        names = domain.names if y is not None else (*domain.names, target.name)
+        table = _table(without_repeats(X, names, extra))
+        size = _length(table if y is None else y)
+        for start in range(0, max(size, 1), BLOCK):
+            block = slice(start, start + BLOCK)
+            part = _rows(table, block)
+            if y is None:
+                yield read_columns(part, names, extra)
+            else:
+                if size != _length(table):
+                    raise DomainError("X and y differ in length; expected one class a record.")
+                classes = as_any_column(target.name, _flat(_rows(y, block)))
+                yield [*read_columns(part, names, extra), classes]
+    except DomainError as error:
+        raise _located(error, batch, number) from None
+
+
+def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
+    """Cut columns that were read from a file into blocks."""
+    for columns in parts:
+        for start in range(0, max(len(columns[0].values), 1), BLOCK):
+            block = slice(start, start + BLOCK)
+            yield [
+                replace(
+                    one,
+                    values=one.values[block],
+                    missing=None if one.missing is None else one.missing[block],
+                )
+                for one in columns
+            ]
+
+
+def _parted(batch: object, domain: Domain) -> tuple[object, object]:
+    """Return records and classes of a plain array, whose last column holds them."""
+    if not isinstance(batch, np.ndarray) or batch.dtype.names is not None:
+        return batch, None
+    width = domain.n_attributes + 1
+    if batch.ndim != 2 or batch.shape[1] != width:
+        raise DomainError(
+            f"The array has the wrong shape; expected (N, {width}), the classes in the last "
+            f"column, or a pair (X, y)."
+        )
+    return batch[:, :-1], batch[:, -1]
+
+
+def _table(X: object) -> object:
+    """Return records in a form whose rows can be taken: frames through narwhals."""
+    if _is_record_batch(X):
+        from pyarrow import Table
+
+        X = Table.from_batches([X])
+    if isinstance(X, Mapping | np.ndarray | list | tuple):
+        return X
+    frame = as_frame(X)
+    return X if frame is None else frame
+
+
+def _is_record_batch(batch: object) -> bool:
+    return type(batch).__name__ == "RecordBatch" and hasattr(batch, "schema")
+
+
+def _length(table: object) -> int:
+    if isinstance(table, Mapping):
+        return max((len(values) for values in table.values()), default=0)
+    return len(table) if isinstance(table, Sized) else 0
+
+
+def _rows(table: object, block: slice) -> object:
+    if isinstance(table, Mapping):
+        return {name: _rows(values, block) for name, values in table.items()}
+    if hasattr(table, "iloc"):
+        return table.iloc[block]
+    return table[block] if hasattr(table, "__getitem__") else table
+
+
+def _flat(labels: object) -> object:
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
+        return labels[:, 0]
+    return labels
+
+
+def _check_lengths(columns: ReadColumns) -> None:
+    lengths = {len(column.values) for column in columns}
+    if len(lengths) != 1:
+        raise DomainError("Columns differ in length; expected one value a record in each.")
 
 
 def count_stream(

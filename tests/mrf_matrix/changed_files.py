@@ -8,7 +8,7 @@ import numpy as np
 
 from mrf_matrix import load_model
 from mrf_matrix.files import write_container
-from mrf_matrix.release.transcript import Recorded
+from mrf_matrix.release.plan import Recorded
 
 
 def parts_of(path):

@@ -28,7 +28,7 @@ from mrf_matrix.estimators.shared.given_data import encode, resolve_domain
 from mrf_matrix.estimators.shared.parameters import RandomState, Records, parameters
 from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
-from mrf_matrix.forests.growth.leaf_labels import public_labels
+from mrf_matrix.forests.growth.level import public_labels
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes
 
 

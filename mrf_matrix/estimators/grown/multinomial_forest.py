@@ -28,7 +28,7 @@ from mrf_matrix.estimators.shared.plan_fit import SPENT, FailedFit, FitsByPlan, 
 from mrf_matrix.estimators.shared.spending import Bill, bill_of, noise_stream, paid
 from mrf_matrix.forests import Forest, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
-from mrf_matrix.forests.growth.leaf_labels import check_label_score, label_rate
+from mrf_matrix.forests.growth.level import check_label_score, label_rate
 from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.kinds.multinomial import (

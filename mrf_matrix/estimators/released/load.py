@@ -6,7 +6,7 @@ from mrf_matrix.base.fields import one_line
 from mrf_matrix.base.files import opened_regular
 from mrf_matrix.estimators.shared.model_face import ReleasedClassifier
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, bytes_at_most
-from mrf_matrix.files.models.model_file import model_of
+from mrf_matrix.files.model_file import model_of
 
 
 def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> ReleasedClassifier:

@@ -26,7 +26,7 @@ from mrf_matrix.estimators.shared.given_data import (
 )
 from mrf_matrix.estimators.shared.parameters import Budget, Outside, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
-from mrf_matrix.files.models.save import save_model
+from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
@@ -34,7 +34,7 @@ from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
-from mrf_matrix.streams.blocks import Progress
+from mrf_matrix.streams.counting import Progress
 from mrf_matrix.voting.voting import vote_shares
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
 from mrf_matrix.planning.kinds.kind import Features
 from mrf_matrix.streams import count_leaves, count_tables
-from mrf_matrix.streams.blocks import Progress
+from mrf_matrix.streams.counting import Progress
 from strategies.operators import Operator
 
 

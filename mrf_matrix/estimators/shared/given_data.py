@@ -44,7 +44,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planned_errors import WEIGHING
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.residual import ResidualPlan
-from mrf_matrix.streams.blocks import code_blocks
+from mrf_matrix.streams.counting import code_blocks
 from strategies.operators import Operator
 from strategies.operators.base.arrays import readable_bytes
 

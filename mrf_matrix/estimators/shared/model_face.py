@@ -15,7 +15,7 @@ from mrf_matrix.kinds.model import Model
 from mrf_matrix.kinds.private import PrivateSteps
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import LabelPosterior
-from mrf_matrix.release.transcript import Transcript
+from mrf_matrix.release.plan import Transcript
 from mrf_matrix.voting.ensemble import ReleasedEnsemble, agreements, checked_draws
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
 

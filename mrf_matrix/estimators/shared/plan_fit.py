@@ -31,7 +31,7 @@ from mrf_matrix.estimators.shared.spending import Bill, bill_of, noise_stream, p
 from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.release.curator import Live, PartyReleases
-from mrf_matrix.release.transcript import Transcript
+from mrf_matrix.release.plan import Transcript
 
 if TYPE_CHECKING:
     from mrf_matrix.planning.plans.parties import FederatedPlan

@@ -26,6 +26,7 @@ from mrf_matrix.federated.sums.messages import (
     JunkSharesError,
     Message,
     ProtocolError,
+    Session,
     check_round,
     check_signature,
     pack,
@@ -35,7 +36,6 @@ from mrf_matrix.federated.sums.messages import (
     unpack_by_party,
     unpack_numbers,
 )
-from mrf_matrix.federated.sums.session import Session
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -19,6 +19,7 @@ from mrf_matrix.federated.sums.messages import (
     Message,
     ProtocolError,
     ReplayedMessageError,
+    Session,
     check_round,
     check_signature,
     name_of,
@@ -29,7 +30,6 @@ from mrf_matrix.federated.sums.messages import (
     unpack,
     unpack_by_party,
 )
-from mrf_matrix.federated.sums.session import Session
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs, plain_array
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.checks import PrivateValue
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.growth import Impurity
-from mrf_matrix.forests.nodes import checked_codes
+from mrf_matrix.forests.nodes import checked_codes, checked_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +117,9 @@ class Records(PrivateValue):
         fit.
         """
         codes = checked_codes(codes, domain.sizes, domain.names)
-        labels = plain_array("labels", labels)
-        if labels.shape != (len(codes),) or labels.dtype.kind not in "iu":
-            raise ValueError(
-                f"labels has the wrong shape, or type {labels.dtype}: expected integers, one class "
-                f"code a record."
-            )
+        labels = checked_labels(labels, len(codes), domain.n_classes)
         if not len(codes):
             raise ValueError("codes holds no records: expected at least one to grow from.")
-        if labels.min() < 0 or labels.max() >= domain.n_classes:
-            raise ValueError(f"labels leave the classes: expected 0 to {domain.n_classes - 1}.")
         order = np.argsort(labels, kind="stable")
         return cls(
             columns=np.ascontiguousarray(codes[order].T, dtype=np.int32),

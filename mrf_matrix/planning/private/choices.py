@@ -39,7 +39,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.leaf_labels import right_by_codes
+from mrf_matrix.forests.growth.level import right_by_codes
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.claim import choice_epsilon
 from mrf_matrix.release.plan import Data, FewOptions

@@ -8,8 +8,7 @@ from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.claim import choice_epsilon, claiming_budgets
 from mrf_matrix.planning.private.pooled_plan import PooledPlan, pooled_plan, pooling_budget
 from mrf_matrix.planning.private.private_plan import PrivatePlan, private_plan
-from mrf_matrix.residual.law import sequence_budget
-from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
 
 ClaimPlan = PrivatePlan | ResidualPlan | LabelPlan | PooledPlan
 CLAIM = ("epsilon", "rho", "delta", "n_records", "neighboring", "random_state")

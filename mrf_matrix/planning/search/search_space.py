@@ -11,8 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import KINDS, kinds_named
 from mrf_matrix.planning.plain_values import key_of
-from mrf_matrix.residual.law import sequence_budget
-from mrf_matrix.residual.sequence import most_codes
+from mrf_matrix.residual.sequence import most_codes, sequence_budget
 from mrf_matrix.residual.settings import suits_residual_forest
 
 Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]

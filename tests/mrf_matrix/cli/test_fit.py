@@ -139,7 +139,7 @@ def test_outputs_in_the_way_are_refused_before_spending(monks, tmp_path):
 def test_a_strategy_too_large_for_a_file_is_refused_before_it_is_paid_for(
     monks, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("mrf_matrix.files.models.model_file.MAX_BYTES", 0)
+    monkeypatch.setattr("mrf_matrix.files.model_file.MAX_BYTES", 0)
     run("ledger", tmp_path / "ledger.json", "--epsilon", "1")
     asked = (*QUICK.split(), "--ledger", tmp_path / "ledger.json")
     done = fit(monks, tmp_path / "m", *asked)

@@ -13,8 +13,7 @@ from mrf_matrix import Attribute, Domain
 from mrf_matrix.domain import DomainError, as_domain, required_domain
 from mrf_matrix.domain.attribute_parts import GroupOfCode, checked_groups
 from mrf_matrix.domain.foreign import foreign_domain, not_kept
-from mrf_matrix.domain.readable import wide_columns
-from mrf_matrix.domain.serialization import domain_schema
+from mrf_matrix.domain.serialization import domain_schema, wide_columns
 from mrf_matrix.domain.shorthand import VOCABULARIES, described, written_out
 
 DATES = ["2019-12-31", "2020-01-01", "2020-12-31", "2021-01-01", None]

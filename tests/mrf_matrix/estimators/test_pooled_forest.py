@@ -25,7 +25,7 @@ from mrf_matrix.planning.blocks.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.planning.private import pooled_plan
 from mrf_matrix.posterior import PooledPosterior
-from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_TABLES
+from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_TABLES
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget

@@ -11,7 +11,7 @@ from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.planning.private.pooled_plan import PooledPlan
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
-from mrf_matrix.posterior.pooled import ResidualEvidence
+from mrf_matrix.posterior.labelled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning

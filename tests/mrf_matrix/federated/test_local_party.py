@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.federated import ProtocolError, federate, local_party, session_of
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
-from mrf_matrix.federated.opening import excess_session
+from mrf_matrix.federated.noisy_answers import excess_session
 from mrf_matrix.federated.sums.messages import ROUNDS
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP, count_cells

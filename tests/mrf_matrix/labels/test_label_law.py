@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.forests.sources.cuts import Cut
+from mrf_matrix.forests.sources.random_trees import Cut
 from mrf_matrix.labels import posterior as law
 from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_NUMBERS

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.forests.sources.cuts import Cut
+from mrf_matrix.forests.sources.random_trees import Cut
 from mrf_matrix.labels.posterior import label_evidence
 from mrf_matrix.posterior import BlockTable, CellShares, LabelPosterior, product_posterior
 from mrf_matrix.posterior import whole_effects as averages

@@ -18,7 +18,7 @@ from mrf_matrix.posterior import (
     product_posterior,
 )
 from mrf_matrix.posterior.effects import constant, contributions, terms
-from mrf_matrix.posterior.pooled import WEIGHTS_BESIDE_RESIDUALS, ResidualEvidence
+from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_RESIDUALS, ResidualEvidence
 from mrf_matrix.posterior.residuals.block import EffectBlock
 
 SIZES = (2, 3, 2)

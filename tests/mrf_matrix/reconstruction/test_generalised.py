@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate, count_cells, measure, reconstruct
-from mrf_matrix.reconstruction import combine, known_totals, pooling, with_known_totals
-from mrf_matrix.reconstruction.pooling import KEPT_STACKS, pool_releases
+from mrf_matrix.reconstruction import combine, estimate, known_totals, with_known_totals
+from mrf_matrix.reconstruction.estimate import KEPT_STACKS, pool_releases
 from strategies.operators import (
     Dense,
     Gram,
@@ -340,7 +340,7 @@ def test_a_stack_is_kept_for_the_next_draw_and_not_for_ever():
     others = [calibrate(Dense(np.eye(6)[:2] * (i + 1)), PureDP(1)) for i in range(KEPT_STACKS + 2)]
     stacks = [pool_releases(draw([lasting, other], 0)).matrix for other in others]
     assert pool_releases(draw([lasting, others[-1]], 1)).matrix is stacks[-1]
-    assert pooling._stacked.cache_info().currsize == KEPT_STACKS
+    assert estimate._stacked.cache_info().currsize == KEPT_STACKS
     assert pool_releases(draw([lasting, others[0]], 1)).matrix is not stacks[0]
 
 

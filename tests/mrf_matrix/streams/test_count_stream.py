@@ -39,7 +39,7 @@ from mrf_matrix.mechanisms import (
     merge_counts,
 )
 from mrf_matrix.mechanisms.counts import tally
-from mrf_matrix.streams import blocks, count_leaves, count_stream, count_tables, partial_counts
+from mrf_matrix.streams import count_leaves, count_stream, count_tables, counting, partial_counts
 from strategies.operators import Identity
 
 CAR = load_dataset("car")
@@ -85,7 +85,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_counts_alike(form, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 251)
+    monkeypatch.setattr(counting, "BLOCK", 251)
     counts = count_stream(FORMS[form], CAR.domain)
     assert_same(counts, WHOLE)
     assert counts.domain == CAR.domain

@@ -16,7 +16,7 @@ from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifie
 from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.parameters import RandomState, parameters
 from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
-from mrf_matrix.forests.growth.leaf_labels import public_labels
+from mrf_matrix.forests.growth.level import public_labels
 
 
 @parameters

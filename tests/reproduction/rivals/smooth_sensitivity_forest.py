@@ -16,7 +16,7 @@ from mrf_matrix.estimators.shared.base import in_one_step
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import bill_of, paid
 from mrf_matrix.forests import Forest, RandomTrees
-from mrf_matrix.forests.growth.leaf_labels import label_rate, private_labels
+from mrf_matrix.forests.growth.level import label_rate, private_labels
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger

@@ -9,7 +9,7 @@ from rivals.smooth_sensitivity import (
 )
 from scipy import stats
 
-from mrf_matrix.forests.growth.leaf_labels import label_gaps, label_rate
+from mrf_matrix.forests.growth.level import label_gaps, label_rate
 from mrf_matrix.mechanisms.selection import probabilities
 
 

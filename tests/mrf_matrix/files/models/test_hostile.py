@@ -22,8 +22,8 @@ from mrf_matrix import (
 )
 from mrf_matrix.files import ModelFileError
 from mrf_matrix.files.container import MAX_JSON, array_of, bytes_of
-from mrf_matrix.files.models.model_file import VERSION
-from mrf_matrix.release.transcript import Recorded
+from mrf_matrix.files.model_file import VERSION
+from mrf_matrix.release.plan import Recorded
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")

@@ -23,8 +23,7 @@ from mrf_matrix.forests.growth.growth import (
     Softmax,
     Stopping,
 )
-from mrf_matrix.forests.growth.leaf_labels import public_labels
-from mrf_matrix.forests.growth.level import choose_in_groups, choose_rows
+from mrf_matrix.forests.growth.level import choose_in_groups, choose_rows, public_labels
 from mrf_matrix.forests.growth.records import Items
 from mrf_matrix.forests.growth.search import find_code_cuts
 from mrf_matrix.mechanisms.selection import Bits, Rate, coin_exp, probabilities, select

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.forests.learned import label_tree
 from mrf_matrix.forests.learned.label_tree import CellTable, LabelTree
-from mrf_matrix.forests.sources.cuts import Cut
+from mrf_matrix.forests.sources.random_trees import Cut
 
 
 def every_code(sizes):

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import SimplifiedBreimanTrees, impure_diameter, leaf_masks
-from mrf_matrix.forests.learned import simplified_breiman as module
+from mrf_matrix.forests.learned import grown_trees as module
 
 
 def is_pure(codes, labels, low, high):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.forests.sources.cuts import (
+from mrf_matrix.forests.sources.random_trees import (
     MOST_CODES,
     MOST_OF_ONE,
     Cut,

@@ -6,6 +6,8 @@ the notes alone are stored. That noise was drawn remains the writer's word.
 """
 
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,13 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.files.container import MAX_BYTES, Container
+from mrf_matrix.files.container import (
+    MAX_BYTES,
+    Container,
+    ContainerError,
+    ModelFileError,
+    write_container,
+)
 from mrf_matrix.files.release_record import check_covered
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan
 from mrf_matrix.kinds.model import Model, learn
@@ -32,7 +40,8 @@ from mrf_matrix.kinds.registry import KINDS
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
 from mrf_matrix.release.curator import Replay
-from mrf_matrix.release.transcript import Recorded
+from mrf_matrix.release.plan import Recorded
+from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.learned_model"
 VERSION = 1
@@ -144,3 +153,75 @@ def _check_finite(model: Model) -> None:
     """Refuse answers, absurd but possible, from which no finite posterior follows."""
     if not all(bool(np.isfinite(one).all()) for one in model.kind.numbers(model.posterior)):
         raise FieldError("no finite posterior follows from its answers.")
+
+
+def save_model(model: Any, path: "str | PathLike[str]", *, allow_nonprivate: bool = False) -> None:
+    """Write a fitted forest to a file that `load_model` reads.
+
+    The file is a zip of JSON and ``.npy`` arrays: the domain, a plan, and the transcript of its
+    release, from which all else follows. It holds no record, no raw count and no seed.
+
+    Parameters
+    ----------
+    model : PrivateForestClassifier, or one of a matrix, two-stage, posterior, residual or pooled \
+forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
+        Fitted, or from a file.
+    path : str or path
+        By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
+    allow_nonprivate : bool, default=False
+        Write a model of which nothing is claimed all the same: without noise its leaf values are
+        counts of records, and research noise can be subtracted by whoever knows its seed.
+
+    Raises
+    ------
+    ModelFileError
+        If no privacy is claimed of the model and that was not allowed, or its release was measured
+        otherwise than its strategy is by now.
+    TypeError
+        If it is no fitted classifier of this kind.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+    >>> from mrf_matrix.estimators.released.load import load_model
+    >>> from mrf_matrix.files.model_file import save_model
+    >>> monks = load_dataset("monks_1")
+    >>> forest = MatrixForestClassifier(monks.domain, n_trees=4, max_depth=2, strategy="identity")
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(forest.fit(monks.X, monks.y), folder + "/monks.mrf")
+    ...     loaded = load_model(folder + "/monks.mrf")
+    >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
+    True
+    """
+    learned = getattr(model, "model_", None)
+    if not isinstance(learned, Model):
+        raise TypeError(
+            f"model is a {type(model).__name__} that is not fitted, or of no kind that files hold: "
+            f"expected a fitted PrivateForestClassifier, MatrixForestClassifier, "
+            f"PosteriorForestClassifier, ResidualForestClassifier, PooledForestClassifier, "
+            f"LabelTreeClassifier, PrivateNaiveBayesClassifier or private "
+            f"MultinomialForestClassifier."
+        )
+    if learned.report.noise == "shares":
+        raise ModelFileError(
+            "model is made from noise that several parties shared, a claim that model files do not "
+            "hold: expected save_release(release, path), and from_release(...) after loading it."
+        )
+    doubt = None if allow_nonprivate else doubt_of(model)
+    if doubt is not None:
+        raise ModelFileError(
+            f"model claims no privacy. {doubt.rstrip('.')}. Expected a fit with exact noise "
+            f"and a finite budget over a public domain, or allow_nonprivate=True."
+        )
+    try:
+        write_container(Path(path), "model", *model_content(learned))
+    except (ContainerError, FieldError, OperatorFileError) as error:
+        raise ModelFileError(str(error)) from error
+
+
+def doubt_of(model: Any) -> str | None:
+    """Return why nothing is claimed of a fitted model; None where something is."""
+    report = model.privacy_report_
+    return None if report.is_private else str(report.statement)
