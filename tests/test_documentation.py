@@ -32,7 +32,7 @@ FILE = re.compile(
 NO_NAMES = {"mrf_matrix.learned_model", "strategies.md"}
 """Dotted, but a file's format and a file."""
 MOST_WORDS = 1000
-"""Words of a guide, tables and code among them; how a thing was measured or proved stands in a page of ``MEASURED``."""
+"""Words of a guide, with tables and code; how things were measured stands in ``MEASURED``."""
 MOST_IN_ALL = 45_000
 """Words of README and all pages but the API's and the reproductions', as ``wc -w`` counts them."""
 MEASURED = ("docs/why/", "docs/private/accuracy.md", "docs/design.md")

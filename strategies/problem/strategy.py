@@ -93,7 +93,7 @@ class Strategy:
     candidates : tuple of Candidate
         What every family reached, best first.
     truncated : bool
-        Whether the wall clock stopped the portfolio before all families had searched.
+        Whether the clock stopped the portfolio before all families had searched.
     objective : {"total", "max"}
         What the loss, the lower bound and their ratio speak of.
     """

@@ -96,9 +96,11 @@ def _bar() -> Iterator[Report]:
 
 
 PATIENCE = 10.0
-"""No family starts after this many times the limit of wall time: the result says so."""
+"""No family starts after this many times the limit of this thread's time: the result says so.
+
+On an idle machine that is wall time; on a busy one what is found stays the same."""
 LEAST_PATIENCE = 20.0
-"""Seconds of wall time in which a family may start, however short the limit."""
+"""Seconds of the thread in which a family may start, however short the limit."""
 TRIALS = ("identity", "marginals", "boxes")
 RULED = "kronecker_selections"
 """Always runs, even past the deadline, so no result is above the product of its factors' own."""
@@ -178,12 +180,12 @@ class Portfolio:
         return replace(best, candidates=ranking, truncated=truncated)
 
     def search_in_turn(self) -> bool:
-        """Search with every family that can be afforded; tell whether wall time left some out."""
-        deadline = time.monotonic() + max(LEAST_PATIENCE, PATIENCE * self.limit)
+        """Search with every family that can be afforded; tell whether time left some out."""
+        deadline = time.thread_time() + max(LEAST_PATIENCE, PATIENCE * self.limit)
         steps = tuple(self.steps())
         truncated, left = False, self.limit
         for step, (family, work) in enumerate(steps):
-            if self.found and time.monotonic() > deadline and family.name != RULED:
+            if self.found and time.thread_time() > deadline and family.name != RULED:
                 truncated = True
                 continue
             if not self.affords(family, left):
@@ -199,11 +201,12 @@ class Portfolio:
         """Tell whether what is left covers a family's shortest search, and note where it does not.
 
         The first family always runs, unless the workload's own rows may be measured; so does the
-        family that the rule of products stands on.
+        family that the rule of products stands on. A closed form takes no share of the work, so
+        that searches before it leave it the whole limit.
         """
         price = family.least(self.problem)
         first = not (self.found or self.serves_itself)
-        if first or family.name == RULED or price <= left:
+        if first or family.name == RULED or price <= (left if family.share else self.limit):
             return True
         note = f"takes about {price:.2g} s at least, more than is left of the limit"
         self.candidates.append(Candidate(family.name, float("inf"), 0.0, note))

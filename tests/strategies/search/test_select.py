@@ -21,7 +21,7 @@ from strategies.operators import (
     RowKronecker,
     as_operator,
 )
-from tests.strategies.workloads import NORMS, WORKLOADS, paths
+from tests.strategies.workloads import NORMS, WORKLOADS, paths, trees
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -178,6 +178,23 @@ def test_what_is_left_decides_whether_a_family_starts() -> None:
     assert [one.note for one in run(dear, again, time_limit=2.0).candidates] == ["", ""]
 
 
+def test_a_closed_form_is_left_the_whole_limit() -> None:
+    """It takes no share, and once was left out where the others' shares were all of the work."""
+    closed = family_that(lambda problem, search: Identity(2), "closed", share=0.0)
+    for price, notes in [(0.9, 0), (1.1, 1)]:
+        priced = replace(closed, least=lambda problem, price=price: price)
+        found = run(GOOD, priced, time_limit=1.0)
+        assert sum("more than is left" in one.note for one in found.candidates) == notes
+
+
+def test_forests_of_many_rows_over_many_cells_are_measured_by_components() -> None:
+    """Paths of categories: nothing is descended on, and the closed form is far below the rows."""
+    workload = trees((10, 2, 8, 8, 8, 8, 10), 64, 3, 0)
+    found = select(workload, "l2", random_state=0)
+    assert found.loss <= select(workload, "l2", method="residual_marginals").loss * (1 + 1e-9)
+    assert found.certified_ratio < 1.2
+
+
 def test_the_default_limit_is_what_the_families_ask_for() -> None:
     def limit_of(workload: object, *seconds: float) -> float:
         """The limit that families find which ask for some seconds to be good."""
@@ -211,11 +228,11 @@ def test_over_many_cells_p_identity_gives_way_to_what_is_far_better() -> None:
     assert isinstance(strategies.p_identity().search(problem, known), Identity)
 
 
-def test_wall_time_stops_a_portfolio_and_it_says_so(
+def test_time_stops_a_portfolio_and_it_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(0, 100_000, 1000))
-    monkeypatch.setattr("strategies.search.portfolio.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("strategies.search.portfolio.time.thread_time", lambda: float(next(clock)))
     three = [replace(GOOD, name=name) for name in "abc"]
     strategy = run(*three)
     assert strategy.truncated
