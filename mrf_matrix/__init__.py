@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from mrf_matrix.domain.attribute import Attribute as Attribute
     from mrf_matrix.domain.domain import Domain as Domain
     from mrf_matrix.error.expected_error import expected_error as expected_error
-    from mrf_matrix.estimators.grown.federated_forest import (
-        FederatedForestClassifier as FederatedForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.multinomial_forest import (
-        MultinomialForestClassifier as MultinomialForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
-        PureForestClassifier as PureForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.named_forests import (
-        SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.prediction.batch_prediction import (
-        BatchPredictionClassifier as BatchPredictionClassifier,
-    )
-    from mrf_matrix.estimators.prediction.subsample_aggregate import (
-        SubsampleAggregateClassifier as SubsampleAggregateClassifier,
-    )
-    from mrf_matrix.estimators.private.private_forest import (
-        PrivateForestClassifier as PrivateForestClassifier,
-    )
-    from mrf_matrix.estimators.released.from_release import from_release as from_release
-    from mrf_matrix.estimators.released.load import load_model as load_model
-    from mrf_matrix.estimators.training.matrix_forest import (
+    from mrf_matrix.estimators.made_from import from_release as from_release
+    from mrf_matrix.estimators.made_from import load_model as load_model
+    from mrf_matrix.estimators.matrix_forest import (
         MatrixForestClassifier as MatrixForestClassifier,
     )
-    from mrf_matrix.estimators.training.naive_bayes import (
+    from mrf_matrix.estimators.multinomial_forest import (
+        MultinomialForestClassifier as MultinomialForestClassifier,
+    )
+    from mrf_matrix.estimators.paper_forests import (
+        FederatedForestClassifier as FederatedForestClassifier,
+    )
+    from mrf_matrix.estimators.paper_forests import (
+        PureForestClassifier as PureForestClassifier,
+    )
+    from mrf_matrix.estimators.paper_forests import (
+        SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
+    )
+    from mrf_matrix.estimators.prediction import (
+        BatchPredictionClassifier as BatchPredictionClassifier,
+    )
+    from mrf_matrix.estimators.prediction import (
+        SubsampleAggregateClassifier as SubsampleAggregateClassifier,
+    )
+    from mrf_matrix.estimators.private_forest import (
+        PrivateForestClassifier as PrivateForestClassifier,
+    )
+    from mrf_matrix.estimators.private_kinds import (
         PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier,
     )
     from mrf_matrix.files.model_file import save_model as save_model

@@ -222,7 +222,7 @@ def forests(
     Trees grown by all parties in turn, each party's own trees side by side, and one forest of all
     records, on the same stratified 80:20 splits.
     """
-    from mrf_matrix.estimators.grown.tree_sources import text_attributes
+    from mrf_matrix.estimators.forest_classifier import text_attributes
 
     if by is not None:
         refuse_given(("clients", "chunks"), "--by, whose categories are the parties")

@@ -33,9 +33,8 @@ from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
-from mrf_matrix.planning.kinds.kind import record_coins
-from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.kind import kind_of, record_coins
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of

@@ -11,7 +11,7 @@ from mrf_matrix.kinds.additive import ADDITIVE
 from mrf_matrix.kinds.labels import LABELS
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.kinds.tables import TABLES, RememberingPosterior, odds_margins
-from mrf_matrix.planning.private.pooled_plan import PooledPlan, shared
+from mrf_matrix.planning.private.forest_plan import PooledPlan, shared
 from mrf_matrix.posterior import PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.reports.privacy_report import STRUCTURE

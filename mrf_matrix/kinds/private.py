@@ -34,8 +34,7 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity, Screening
-from mrf_matrix.planning.private.forest_plan import forest_plan
-from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.forest_plan import PooledPlan, forest_plan
 from mrf_matrix.planning.private.private_plan import what_follows
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator

@@ -30,8 +30,8 @@ from mrf_matrix.kinds.multinomial import (
     trees_to_dict,
 )
 from mrf_matrix.mechanisms import calibrate
-from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.cost import check_cost
+from mrf_matrix.planning.plans.kind import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.strategy_choice import Measuring, given_matrix, one_strategy_each

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.planning.accuracy.target_prior import TargetPrior as TargetPrior
     from mrf_matrix.planning.plans.cost import peak_bytes as peak_bytes
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
-    from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan
+    from mrf_matrix.planning.plans.plan import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
     from mrf_matrix.planning.private.choices import Screening as Screening
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.search.objectives import FlipProbability as FlipProbability
     from mrf_matrix.planning.search.objectives import LipschitzBound as LipschitzBound
     from mrf_matrix.planning.search.objectives import RelativeError as RelativeError
-    from mrf_matrix.planning.search.search_space import default_space as default_space
-    from mrf_matrix.planning.search.trials import Trial as Trial
+    from mrf_matrix.planning.search.objectives import TargetPrior as TargetPrior
+    from mrf_matrix.planning.search.tuning import Trial as Trial
     from mrf_matrix.planning.search.tuning import Tuning as Tuning
+    from mrf_matrix.planning.search.tuning import default_space as default_space
 
 __getattr__, __dir__, __all__ = front_door(__name__)

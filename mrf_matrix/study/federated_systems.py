@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.checks import MOST_REPEATS, whole_number
-from mrf_matrix.estimators.grown.federated_forest import FederatedForestClassifier
+from mrf_matrix.estimators.paper_forests import FederatedForestClassifier
 
 SYSTEMS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {

@@ -12,20 +12,24 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.estimators.grown.multinomial_forest import (
+from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.multinomial_forest import (
     MultinomialMatrixForestClassifier,
 )
-from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
-from mrf_matrix.estimators.pooled.pooled_forest import PooledForestClassifier
-from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
-from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
-from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
-from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
-from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
-from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
-from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.estimators.prediction import (
+    BatchPredictionClassifier,
+    SubsampleAggregateClassifier,
+)
+from mrf_matrix.estimators.private_forest import PrivateForestClassifier
+from mrf_matrix.estimators.private_kinds import (
+    LabelTreeClassifier,
+    PooledForestClassifier,
+    PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.forests import Forest, take_trees
-from mrf_matrix.planning.kinds.levels import RULES
+from mrf_matrix.planning.plans.levels import RULES
 from strategies import Strategy
 
 
@@ -205,7 +209,7 @@ METHODS = (
 LEVEL_METHODS = tuple(
     Method(f"{rule}_levels", f"{rule} levels", True, _levels(f"{rule}_levels")) for rule in RULES
 )
-"""The baselines of `mrf_matrix.planning.kinds.levels`."""
+"""The baselines of `mrf_matrix.planning.plans.levels`."""
 
 NAMED_METHODS = (
     _kind("additive", partial(_over_codes, ResidualForestClassifier)),

@@ -12,8 +12,8 @@ from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.spending import Bill, noise_stream, paid
+from mrf_matrix.estimators.prediction import PrivatePredictionClassifier
+from mrf_matrix.estimators.spending import Bill, noise_stream, paid
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,

@@ -22,7 +22,7 @@ from mrf_matrix import (
     PrivateForestClassifier,
 )
 from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
-from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.private_kinds import PrivateNaiveBayesClassifier
 
 DRAWS_OF_A_SPLIT = 1000
 PAPER = {  # trees, depth, ensembles q, attributes d̄ of each: the settings of the M-RF paper

@@ -21,8 +21,8 @@ import pytest
 from mrf_matrix import Domain, load_dataset
 from mrf_matrix.mechanisms import CellCounts, count_cells, measure, reconstruct
 from mrf_matrix.planning import ExpectedLoss, default_space, plan
-from mrf_matrix.planning.blocks.block_part import tables_of
-from mrf_matrix.planning.search.search_space import designs_of, structures_of
+from mrf_matrix.planning.plans.block_part import tables_of
+from mrf_matrix.planning.search.tuning import designs_of, structures_of
 from mrf_matrix.posterior import product_posterior
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

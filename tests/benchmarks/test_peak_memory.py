@@ -38,12 +38,12 @@ def taken(name, sizes, n_classes, n_records):
 
     import mrf_matrix
     from mrf_matrix import estimators
-    from mrf_matrix.estimators.shared import given_data
+    from mrf_matrix.estimators import plan_fit
     from mrf_matrix.planning import peak_bytes
     from mrf_matrix.planning.plans.cost import release_seconds
 
-    plans, check = [], given_data.check_cost
-    given_data.check_cost = lambda plan, *more: (
+    plans, check = [], plan_fit.check_cost
+    plan_fit.check_cost = lambda plan, *more: (
         plans.append((plan, time.process_time())),
         check(plan, *more),
     )

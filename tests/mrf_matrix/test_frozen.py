@@ -81,7 +81,7 @@ KINDS = {
     ),
     "two_stage, selected": (
         MultinomialMatrixForestClassifier,
-        SMALL | {"strategy": "common_refinement", "parts": "all"},
+        SMALL | {"strategy": "workload_itself", "parts": "all"},
     ),
     "multinomial": (MultinomialForestClassifier, SMALL | {"structure_score": "majority"}),
     "multinomial, disjoint": (
@@ -89,7 +89,7 @@ KINDS = {
         SMALL | {"disjoint": True, "label_score": "count"},
     ),
     "batch": (BatchPredictionClassifier, SMALL | {"strategy": "identity", "n_batches": 2}),
-    "subsample": (SubsampleAggregateClassifier, SMALL | {"strategy": "identity"}),
+    "subsample": (SubsampleAggregateClassifier, SMALL),
     "matrix, parties": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
     "tables, parties": (PosteriorForestClassifier, {}),
     "naive_bayes, parties": (PrivateNaiveBayesClassifier, {}),

@@ -15,7 +15,7 @@ from walk_calls import CALLS, PLACES, World
 from mrf_matrix import PrivacyLeakWarning, Provenance
 from mrf_matrix.base import provenance as origins
 from mrf_matrix.domain import domain as domains
-from mrf_matrix.estimators.shared import given_counts
+from mrf_matrix.estimators import given_counts
 from mrf_matrix.federated import runner
 from mrf_matrix.kinds import matrix as matrix_kind
 from mrf_matrix.mechanisms import CellCounts, NoNoise, Release

@@ -70,7 +70,7 @@ ALLOCATIONS = (
     "matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", "optimal_levels",
     "per_query",
 )  # fmt: skip
-"""As in `mrf_matrix.planning.kinds`, which is not imported for a list of words."""
+"""As in `mrf_matrix.planning.plans.kind`, which is not imported for a list of words."""
 
 
 @click.command(name="plan")

@@ -50,7 +50,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
     Where the options are all of one kind, "auto" means that kind; None where there are none, and
     `tune` chooses the kinds.
     """
-    from mrf_matrix.planning.search.search_space import default_spaces
+    from mrf_matrix.planning.search.tuning import default_spaces
 
     trees, blocks = (
         {name: settings[name] for name in names if settings[name] is not None}

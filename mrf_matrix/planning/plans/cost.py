@@ -1,9 +1,14 @@
 """What a release will take: seconds by counts of operations, and the sizes of its arrays.
 
-Seconds are an order of magnitude, no promise: over the eleven shapes that `prices` was fitted to,
-0.6 to 1.9 times the time taken; on six that played no part in it, 0.5 to 1.2 times. Take them as
-right to a factor of 2 or 3 on that machine; a first release loads OpenDP besides. The search for a
-strategy is not part of it. Nothing is allocated.
+Seconds are an order of magnitude, no promise: over the eleven shapes that the prices below were
+fitted to, 0.6 to 1.9 times the time taken; on six others 0.5 to 1.2 times. Take them as right to a
+factor of 2 or 3 on that machine; a first release loads OpenDP besides. The search for a strategy is
+not part of it. Nothing is allocated.
+
+The reference machine is one core of a cloud server with one thread of BLAS; another shifts all by
+its speed. "fit" is a least-squares fit to the clock over eleven releases, of 300 to 65 000 draws
+and 1400 to 30 000 records; `tests/benchmarks/test_release_time.py` holds it against the clock.
+Prices are seconds, if nothing else is said.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,28 +20,9 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES
-from mrf_matrix.planning.blocks.block_design import block_arrays
+from mrf_matrix.planning.plans.block_design import block_arrays
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
-from mrf_matrix.planning.plans.prices import (
-    COMPARED,
-    COMPILED,
-    COUNTED,
-    GAUSSIAN_DRAW,
-    LAPLACE_DRAW,
-    MET,
-    MULTIPLIED,
-    NEWTON_CLASS,
-    NEWTON_STEP,
-    NEWTON_STEPS,
-    SCORED,
-    SOLVED,
-    START,
-    SUMMED,
-    VISIT,
-    VISITED,
-    WEIGHED,
-)
 from mrf_matrix.release.plan import StrategyStep
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.sequence import largest_pair
@@ -59,6 +45,50 @@ from strategies.operators import (
 )
 from strategies.operators.base.arrays import REMEDY, current_cap, readable_bytes
 from strategies.operators.base.recovery import LONGEST, is_explicit
+
+START = 0.01
+"""A release of nothing. Source: fit."""
+
+LAPLACE_DRAW = 4.5e-6
+"""One exact discrete Laplace draw by OpenDP. Source: fit."""
+
+GAUSSIAN_DRAW = 8e-6
+"""The same for discrete Gaussian noise. Source: fit."""
+
+COUNTED = 9e-8
+"""One entry of the strategy's columns at the occupied cells, in counting. Source: fit."""
+
+COMPILED = 2.5e-6
+"""One path: its masks, its value, its containment. Source: fit."""
+
+MET = 1e-9
+"""Meeting eight packed rows of paths with one code of one record. Source: fit."""
+
+MULTIPLIED = 2e-11
+"""One multiplication in dense linear algebra. Source: fit."""
+
+COMPARED = 5e-10
+"""One multiplication of masks, in the inner products of two paths. Source: fit."""
+
+NEWTON_STEPS = 20
+"""Steps to the posterior mode of a block: a count. Source: fit."""
+
+NEWTON_STEP, NEWTON_CLASS = 4e-4, 1e-5
+"""A step, and one class in it, of small tables. Source: fits of posteriors, timed."""
+
+SOLVED, SUMMED = 2e-10, 3e-7
+"""One class in a step, per cube of its terms (solving) and per cell and square of them (summing
+their information); and per square of them. Source: fits of posteriors of 10 to 900 terms, timed."""
+
+VISIT, VISITED = 2e-3, 5e-10
+"""A visit of a residual forest in one column, and in it each cube of the codes. Source: timed."""
+
+SCORED = 1.5e-7
+"""One record of a visit, in one column. Source: timed."""
+
+WEIGHED = 4e-6
+"""One count above several cuts, in a tree of labels. Source: timed."""
+
 
 ANSWERS_HELD, CODES_HELD = 4, 3
 """How often a fit holds the answers, and the codes of occupied cells, at once. Source: peaks of

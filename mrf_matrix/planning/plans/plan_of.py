@@ -28,12 +28,10 @@ from mrf_matrix.forests.sources.ensembles import (
     public_queries,
 )
 from mrf_matrix.mechanisms.claim import budget_shares
-from mrf_matrix.planning.blocks.block_design import BlockChoice
-from mrf_matrix.planning.blocks.block_part import block_part, single_attributes
-from mrf_matrix.planning.kinds.blocks import NaiveBayes
-from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.block_design import BlockChoice
+from mrf_matrix.planning.plans.block_part import block_part, single_attributes
 from mrf_matrix.planning.plans.cost import check_forest
+from mrf_matrix.planning.plans.kind import Kind, NaiveBayes, kind_of
 from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.strategy_choice import (

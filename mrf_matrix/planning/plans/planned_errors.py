@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.claim import squared_factor
-from mrf_matrix.planning.kinds.kind import Codes, Kind
-from mrf_matrix.planning.plans.flips import flips, sampled_rows
-from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.kind import Kind
+from mrf_matrix.planning.plans.part import PlanPart, flips, sampled_rows
 from mrf_matrix.planning.plans.strategy_choice import RowAim
 from mrf_matrix.release.plan import KeptTable, KeptVotes, StrategyStep
 from strategies.operators import Marginals

@@ -1,6 +1,6 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
-from __future__ import annotations  # help() shows the names of types, not all they stand for
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -19,21 +19,14 @@ from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.claim import claimed_budget
-from mrf_matrix.planning.blocks.block_design import BlockChoice
-from mrf_matrix.planning.blocks.law import blocks_budget
-from mrf_matrix.planning.kinds.blocks import Blocks, TwoStage
-from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.kinds.words import UNSAID, kind_of
-from mrf_matrix.planning.plans.parties import quorum_of, shared_plan
-from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.block_design import BlockChoice
+from mrf_matrix.planning.plans.block_part import blocks_budget
+from mrf_matrix.planning.plans.kind import UNSAID, Blocks, Kind, TwoStage, kind_of
+from mrf_matrix.planning.plans.plan import Plan, quorum_of, shared_plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.strategy_choice import AUTO, Measuring
-from mrf_matrix.planning.private.plan_of_claim import ClaimPlan, plan_of_claim
-from mrf_matrix.planning.private.two_stage_plan import (
-    TwoStagePlan,
-    majority_trees,
-    two_stage_plan,
-)
+from mrf_matrix.planning.private.private_plan import ClaimPlan, plan_of_claim
+from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, majority_trees, two_stage_plan
 
 Amount = float | Fraction | str | None
 """A budget, read exactly as it is written; "auto" where targets decide it."""

@@ -22,12 +22,15 @@ from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.claim import SHARE_RULES, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
-from mrf_matrix.planning.plans.prices import DECOMPOSED
 from strategies import Strategy, evaluate, families, select
 from strategies.operators import Identity, MemoryCapError, Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.objective import OBJECTIVES, Aim, Objective, checked_weights
 from strategies.search.select import checked_time_limit
+
+DECOMPOSED = 4e-10
+"""Seconds of one operation of a portfolio's singular value decompositions: 1e-10 in one of them
+(``numpy.linalg.svd``, 20 m² n operations), and four to a portfolio. Source: timed, not fitted."""
 
 
 class Words(TypedDict):

@@ -10,23 +10,20 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from mrf_matrix.base.checks import name_few
+from mrf_matrix.base.checks import name_few, public_records, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
-from mrf_matrix.mechanisms.claim import (
-    checked_neighboring,
-    choice_epsilon,
-    claiming_budgets,
-)
+from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.mechanisms.claim import checked_neighboring, choice_epsilon, claiming_budgets
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
-from mrf_matrix.planning.private.choices import (
-    ONE_IN,
-    Screening,
-    even_records,
-    planned_balance,
-    screening_share,
+from mrf_matrix.planning.private.choices import Screening, planned_balance, screening_share
+from mrf_matrix.planning.private.forest_plan import (
+    ForestPlan,
+    PooledPlan,
+    forest_plan,
+    pooled_plan,
+    pooling_budget,
 )
-from mrf_matrix.planning.private.forest_plan import ForestPlan, forest_plan
 from mrf_matrix.planning.private.rules import (
     FORESTS,
     OF_RESIDUALS,
@@ -41,13 +38,9 @@ from mrf_matrix.planning.private.rules import (
 )
 from mrf_matrix.release.plan import Deferred
 from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
-
-UNEVEN_BESIDE_TREES = 12
-"""Up to one in so many have the rarer class where a tree stays beside tables. On 25 public sets of
-8 to 30 % that was 1 to 5 points ahead of tables planned for fewer records; these rank better where
-a class is rarer."""
 
 
 @dataclass(frozen=True)
@@ -358,19 +351,6 @@ def _rounded(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-# After the choice of how rare the rarer class is -------------------------------------------------
-
-
-def records_after(plan: PrivatePlan, level: int) -> int:
-    """Return for how many records of even classes a plan goes on, once a share is chosen.
-
-    `plan`: the one that announced the choice, of a public number of records; `level`: chosen.
-    """
-    known = plan.n_records or 0
-    stays = plan.measured in POOLS and ONE_IN[level] <= UNEVEN_BESIDE_TREES
-    return known if stays else even_records(known, level)
-
-
 def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     """Return what follows the choice of how rare the rarer class is, with what that choice left.
 
@@ -409,3 +389,46 @@ def what_follows(
     used = sum(size > 1 for size in plan.domain.sizes)
     many = used if screening is None else len(screening.choices)
     return Deferred("what follows the choices", left, plan.neighboring, many)
+
+
+ClaimPlan = PrivatePlan | ResidualPlan | LabelPlan | PooledPlan
+CLAIM = ("epsilon", "rho", "delta", "n_records", "neighboring", "random_state")
+
+
+def claim_of(estimator: object) -> dict[str, Any]:
+    """Return what an estimator was told of its claim, and of public numbers."""
+    return {name: getattr(estimator, name) for name in CLAIM}
+
+
+def plan_of_claim(
+    kind: str,
+    domain: Domain,
+    *,
+    epsilon: Any = None,
+    rho: Any = None,
+    delta: Any = 0,
+    n_records: int | None = None,
+    neighboring: str = "add_remove",
+    random_state: object = None,
+    beside: str = "tables",
+) -> Any:
+    """Return the `ClaimPlan` of a kind, under the law of noise that serves the claim best.
+
+    `kind` {"auto", "additive", "labels", "pool"}; `beside` {"tables", "additive"} the tree of a
+    pool; other parameters as `plan`.
+
+    Raises ValueError if a parameter is invalid, or the domain does not suit the kind.
+    """
+    budgets = claiming_budgets(epsilon, delta, rho)
+    k, records = domain.required_target().size, public_records(n_records)
+    known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
+    if kind == "auto":
+        return private_plan(domain, budgets, random_state=random_state, **known)
+    if kind == "pool":
+        residuals, budget = beside == "additive", pooling_budget(budgets)
+        return pooled_plan(domain, budget, random_state, residuals=residuals, **known)
+    structure = structure_generator(random_state)
+    if kind == "labels":  # by the law of the larger rate
+        return label_plan(domain, max(budgets, key=choice_epsilon), structure, **known)
+    budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records, k)
+    return residual_plan(domain, budget, structure, **known)

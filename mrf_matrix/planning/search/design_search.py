@@ -1,6 +1,6 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
-from __future__ import annotations  # help() shows the names of types, not all they stand for
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,36 +18,41 @@ from mrf_matrix.base.workers import bounded_jobs, computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
-from mrf_matrix.planning.accuracy.expected_accuracy import imagining_seconds
-from mrf_matrix.planning.kinds.words import kinds_named
+from mrf_matrix.planning.plans.kind import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch, is_too_long
+from mrf_matrix.planning.search.expected_accuracy import imagining_seconds
 from mrf_matrix.planning.search.objectives import (
     ExpectedLoss,
     Objective,
     as_objective,
     check_records_known,
 )
-from mrf_matrix.planning.search.search_space import (
+from mrf_matrix.planning.search.tuning import (
     ANY,
     AUTO,
     Space,
+    Trial,
+    TrialFile,
+    Tuning,
     auto_kinds,
     default_spaces,
+    design_key,
     designs_of,
     kind_word,
+    not_tried,
+    ranked,
     searchable_kind,
     structures_of,
     under_laws,
 )
-from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
-from mrf_matrix.planning.search.tuning import Tuning, ranked
 from strategies.search.select import checked_time_limit
 
 if TYPE_CHECKING:
     from distributed import Client
+
 
 Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]

@@ -11,15 +11,14 @@ import numpy as np
 
 from mrf_matrix.base.workers import listening
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.accuracy.expected_accuracy import imagined_seconds
-from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds
+from mrf_matrix.planning.plans.kind import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan
-from mrf_matrix.planning.private.plan_of_claim import plan_of_claim
+from mrf_matrix.planning.private.private_plan import plan_of_claim
+from mrf_matrix.planning.search.expected_accuracy import imagined_seconds
 from mrf_matrix.planning.search.objectives import ExpectedLoss, Objective
-from mrf_matrix.planning.search.search_space import ANY, kind_word, searchable_kind
-from mrf_matrix.planning.search.trials import Trial
+from mrf_matrix.planning.search.tuning import ANY, Trial, kind_word, searchable_kind
 from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
 

@@ -192,7 +192,7 @@ def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
 def test_tune_tries_residual_forests_where_they_suit(tmp_path, monkeypatch):
     few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
     monkeypatch.setattr(
-        "mrf_matrix.planning.search.search_space.default_space",
+        "mrf_matrix.planning.search.tuning.default_space",
         lambda domain, kind: few if kind == "matrix" else {},
     )
     options = ["--n-records", "3000", "--epsilon", "1", "--no-pictures", "--output", tmp_path]

@@ -8,7 +8,7 @@ import numpy as np
 
 from mrf_matrix import Domain
 from mrf_matrix.base.provenance import NOTHING
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.selection import Rate, probabilities
 from mrf_matrix.release.curator import Curator

@@ -22,8 +22,8 @@ from mrf_matrix import (
     RandomTrees,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators.prediction import private_prediction
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators import prediction
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.mechanisms import measure
 from mrf_matrix.mechanisms.measurement import mechanism
 
@@ -124,7 +124,7 @@ def upper(count, runs):
 def coins_thrown_alike(monkeypatch):
     """Audit given the coins: they are independent of the records, so the claim holds for each."""
     monkeypatch.setattr(
-        private_prediction, "record_coins", lambda noise, budget, seed: np.random.default_rng(seed)
+        prediction, "record_coins", lambda noise, budget, seed: np.random.default_rng(seed)
     )
 
 

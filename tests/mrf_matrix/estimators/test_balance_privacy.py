@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, PrivateForestClassifier
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.kinds import private as kind
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
@@ -15,7 +15,7 @@ from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import planned_for, records_after
 from mrf_matrix.planning.private.choices import ONE_IN, Rarity, balance_scores, even_records
-from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.forest_plan import PooledPlan
 from mrf_matrix.residual.step import ResidualStep
 
 MOST = 9

@@ -44,16 +44,16 @@ from mrf_matrix.estimators import (
     ReleasedClassifier,
     ResidualForestClassifier,
     SubsampleAggregateClassifier,
+    prediction,
 )
-from mrf_matrix.estimators.prediction import private_prediction
-from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
+from mrf_matrix.estimators.plan_fit import FitsByPlan
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, matrix, multinomial
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budget import epsilon_from_rho
-from mrf_matrix.planning.kinds import subsample
-from mrf_matrix.planning.private import plan_of_claim, pooled_plan, rules
+from mrf_matrix.planning.plans import kind as plan_kind
+from mrf_matrix.planning.private import forest_plan, private_plan, rules
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
 from mrf_matrix.release import curator
 from mrf_matrix.release import plan as plans
@@ -178,7 +178,7 @@ class Watch:
     def __init__(self, monkeypatch):
         self.now = Account()
         self.trees = 1
-        measure, label = mechanisms.measure, subsample.leaf_labels
+        measure, label = mechanisms.measure, plan_kind.leaf_labels
         grow = PrivateMultinomialTrees.grow
 
         def measuring(*args, **keywords):
@@ -201,7 +201,7 @@ class Watch:
         for name, module in list(sys.modules.items()):
             if name.startswith("mrf_matrix") and vars(module).get("measure") is measure:
                 monkeypatch.setattr(module, "measure", measuring)
-        monkeypatch.setattr(subsample, "leaf_labels", labelling)
+        monkeypatch.setattr(plan_kind, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         few = plans.FewOptions
         monkeypatch.setattr(few, "draw", self._asking(few.draw))
@@ -209,7 +209,7 @@ class Watch:
         monkeypatch.setattr(plans, "chosen_place", choosing)
         monkeypatch.setattr(labels, "draw_tree", self._drawing(labels.draw_tree))
         monkeypatch.setattr(labels.Trees, "draw", self._growing(labels.Trees.draw))
-        for module in (private_prediction, matrix):
+        for module in (prediction, matrix):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         choosing = self._choosing(multinomial.private_labels, "trees")
         monkeypatch.setattr(multinomial, "private_labels", choosing)
@@ -581,7 +581,7 @@ def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine
 
 
 def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
-    monkeypatch.setattr(subsample, "with_hard_votes", lambda mechanism: mechanism)
+    monkeypatch.setattr(plan_kind, "with_hard_votes", lambda mechanism: mechanism)
     put(machine, SubsampleAggregateClassifier, voting="hard")
     machine.ask(0, "predict", 0, 4)
     with pytest.raises(AssertionError, match="loss 2 under add_remove"):
@@ -680,8 +680,8 @@ def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
         parts[which] = budget
         return tuple(parts)
 
-    shared = pooled_plan.shared
-    monkeypatch.setattr(pooled_plan, "shared", dearer)
+    shared = forest_plan.shared
+    monkeypatch.setattr(forest_plan, "shared", dearer)
     check_refused(machine, PooledForestClassifier, neighboring=relation, **changes)
     monkeypatch.setattr(curator, "check_shares", lambda plan: None)
     put(machine, PooledForestClassifier, neighboring=relation, **changes)
@@ -743,7 +743,7 @@ def test_the_accountant_catches_counts_of_cells_that_are_too_dear(
         budget = plan.counts.budget
         return replace(plan, counts=replace(plan.counts, budget=budget * times))
 
-    monkeypatch.setattr(plan_of_claim, "label_plan", dearer)
+    monkeypatch.setattr(private_plan, "label_plan", dearer)
     if times == 1:
         put(machine, LabelTreeClassifier, **changes)
         machine.no_claim_is_less_than_the_loss()

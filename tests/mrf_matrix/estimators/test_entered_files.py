@@ -62,7 +62,7 @@ def test_few_files_are_entered(car, name):
     fit = entered(lambda: model.fit(car.X, car.y))
     first = entered(lambda: model.predict(car.X[50:60]))
     predict = entered(lambda: model.predict(car.X[:50]))
-    assert "estimators/shared/base.py" in fit & predict, "the count sees what it should"
+    assert "estimators/base.py" in fit & predict, "the count sees what it should"
     assert len(fit) <= most_of_fit, sorted(fit)
     assert len(predict) <= most_of_predict, sorted(predict)
     assert len(first | predict) <= most_of_predict + 2, "what is worked out once is near too"

@@ -43,7 +43,7 @@ def test_the_releases_are_in_the_object_and_in_the_error(kind, monkeypatch):
     more = FEW if kind is MatrixForestClassifier else {}
     monkeypatch.setattr(PlanPart, "answers", fails)
     monkeypatch.setattr("mrf_matrix.kinds.tables.tables_of", fails)
-    monkeypatch.setattr("mrf_matrix.planning.blocks.block_part.BlockPart.answers", fails)
+    monkeypatch.setattr("mrf_matrix.planning.plans.block_part.BlockPart.answers", fails)
     model = kind(DOMAIN, epsilon=1, **more)
     with pytest.raises(MemoryError) as caught:
         model.fit(X, Y)

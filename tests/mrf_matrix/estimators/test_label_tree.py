@@ -16,7 +16,7 @@ from mrf_matrix.kinds import labels as kind
 from mrf_matrix.labels.plan import CONCENTRATIONS, COUNTED_FROM, DEEP, FLAT, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
-from mrf_matrix.planning.private.pooled_plan import CLEAR_OF_SEVERAL
+from mrf_matrix.planning.private.forest_plan import CLEAR_OF_SEVERAL
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.study import effect, explained, importance
 from strategies.operators import MemoryCapError

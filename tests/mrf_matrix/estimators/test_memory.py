@@ -31,7 +31,7 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.planning import peak_bytes
-from mrf_matrix.planning.blocks.block_design import COVARIANCES
+from mrf_matrix.planning.plans.block_design import COVARIANCES
 from mrf_matrix.planning.plans.cost import MASKS_HELD
 from mrf_matrix.planning.private import planned_for
 from mrf_matrix.planning.private.forest_plan import blocks_of, tables_of

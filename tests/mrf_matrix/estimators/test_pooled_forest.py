@@ -14,16 +14,16 @@ from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
+    plan_fit,
 )
-from mrf_matrix.estimators.shared import given_data, plan_fit
-from mrf_matrix.estimators.shared.spending import Bill
+from mrf_matrix.estimators.spending import Bill
 from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.planning.blocks.block_design import COVARIANCES
+from mrf_matrix.planning.plans.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
-from mrf_matrix.planning.private import pooled_plan
+from mrf_matrix.planning.private import forest_plan
 from mrf_matrix.posterior import PooledPosterior
 from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_TABLES
 from mrf_matrix.release import curator as curators
@@ -115,10 +115,10 @@ def test_the_parts_charge_nothing_themselves(monkeypatch):
 
 
 BEFORE = {
-    "the tree's plan": (pooled_plan, "label_plan"),
-    "the tables' plan": (pooled_plan, "tables_plan"),
+    "the tree's plan": (forest_plan, "label_plan"),
+    "the tables' plan": (forest_plan, "tables_plan"),
     "whether both fit": (plan_fit, "check_before_release"),
-    "the records": (given_data, "held"),
+    "the records": (plan_fit, "held"),
     "the tree's counts": (labels, "joint_counts"),
     "the tree's weights": (labels, "check_private_allocation"),
 }

@@ -13,8 +13,8 @@ from mrf_matrix.estimators import (
     PooledForestClassifier,
     PosteriorForestClassifier,
     ResidualForestClassifier,
+    given_data,
 )
-from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.files import ModelFileError
 from mrf_matrix.kinds.private import Private
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP

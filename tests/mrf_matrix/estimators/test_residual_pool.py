@@ -9,7 +9,7 @@ from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
 from mrf_matrix.kinds import labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.planning.private.pooled_plan import PooledPlan
+from mrf_matrix.planning.private.forest_plan import PooledPlan
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.labelled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps

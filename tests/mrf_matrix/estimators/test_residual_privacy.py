@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from residual_twins import Steps, Twins, shares_of
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP, selection
 from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Live
@@ -19,7 +20,6 @@ from mrf_matrix.residual.questions import AskedSteps, ResidualRecords
 from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 sys.path.insert(0, str(Path(__file__).parent))
-from residual_twins import Steps, Twins, shares_of
 
 SIZES = (2, 2, 2)
 RECORDS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning import Screening

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain, estimators
 from mrf_matrix.base.kinds import KINDS as WORDS
 from mrf_matrix.planning import plan
-from mrf_matrix.planning.kinds import KINDS
+from mrf_matrix.planning.plans.kind import KINDS
 from strategies.operators import Identity
 
 SIZES = (2, 3, 2)

@@ -15,8 +15,7 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds.two_stage import tables_of_every_structure
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
-from mrf_matrix.planning.kinds import kind
-from mrf_matrix.planning.plans import part
+from mrf_matrix.planning.plans import kind, part
 from mrf_matrix.release import curator
 from strategies import select
 from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError, memory_cap

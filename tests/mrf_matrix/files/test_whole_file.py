@@ -10,7 +10,7 @@ from mrf_matrix import Domain
 from mrf_matrix.base import check_writable, whole_file
 from mrf_matrix.files import write_container
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP
-from mrf_matrix.planning.search.trials import TrialFile
+from mrf_matrix.planning.search.tuning import TrialFile
 
 
 def full(*_):

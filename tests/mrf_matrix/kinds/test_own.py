@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Attribute, Domain, PrivacyLedger, PureDP, count_stream, save_model
-from mrf_matrix.estimators.shared.parameters import parameters
-from mrf_matrix.estimators.shared.plan_fit import FitsByPlan
+from mrf_matrix.estimators.parameters import parameters
+from mrf_matrix.estimators.plan_fit import FitsByPlan
 from mrf_matrix.files import ModelFileError
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import BudgetError, calibrate

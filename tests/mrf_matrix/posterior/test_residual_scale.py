@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators import ResidualForestClassifier
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.posterior import (

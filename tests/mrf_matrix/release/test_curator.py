@@ -22,7 +22,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.estimators import MultinomialMatrixForestClassifier
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import multinomial
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, calibrate, count_cells, measure
@@ -617,7 +617,7 @@ ROOT = Path(mrf_matrix.__file__).parent
 MEASURE = {
     "release/curator.py",
     "federated/noisy_answers.py",  # a party's share of noise, in a verb of its own curator
-    "planning/accuracy/expected_accuracy.py",  # counts that are imagined: no record is in them
+    "planning/search/expected_accuracy.py",  # counts that are imagined: no record is in them
 }
 """Files beside `mechanisms` that may measure, or draw from a law of exact noise."""
 

@@ -16,7 +16,7 @@ from mrf_matrix import Domain
 from mrf_matrix.estimators import ResidualForestClassifier, from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.planning import plan, tune
-from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.kind import kind_of
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from mrf_matrix.residual import (
     ResidualPlan,

@@ -26,8 +26,8 @@ from mrf_matrix.domain import DomainError
 from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     PrivateNaiveBayesClassifier,
+    given_counts,
 )
-from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import (
     BudgetError,

@@ -12,10 +12,13 @@ from rivals.oblique.oblique_trees import ObliqueTrees, Split
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.estimators.grown.forest_classifier import LearnedForestClassifier, TreesClassifier
-from mrf_matrix.estimators.grown.tree_sources import source_of
-from mrf_matrix.estimators.shared.parameters import RandomState, parameters
-from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
+from mrf_matrix.estimators.forest_classifier import (
+    LearnedForestClassifier,
+    TreesClassifier,
+    source_of,
+)
+from mrf_matrix.estimators.given_data import validated_queries, validated_training
+from mrf_matrix.estimators.parameters import RandomState, parameters
 from mrf_matrix.forests.growth.level import public_labels
 
 

@@ -11,10 +11,10 @@ from mrf_matrix.base.arrays import Codes, Longs, Seed
 from mrf_matrix.base.checks import shown, structure_generator
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
-from mrf_matrix.estimators.shared.base import in_one_step
-from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.shared.spending import bill_of, paid
+from mrf_matrix.estimators.base import in_one_step
+from mrf_matrix.estimators.forest_classifier import PublicParameters, TreesClassifier
+from mrf_matrix.estimators.parameters import Amount, Records, parameters
+from mrf_matrix.estimators.spending import bill_of, paid
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.level import label_rate, private_labels
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.statement import Claim
-from mrf_matrix.planning.kinds.kind import leaves_in_trees
+from mrf_matrix.planning.plans.kind import leaves_in_trees
 from strategies.operators import check_allocation
 
 

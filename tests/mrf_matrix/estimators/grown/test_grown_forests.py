@@ -17,7 +17,7 @@ from mrf_matrix.estimators import (
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
 )
-from mrf_matrix.estimators.grown.forest_classifier import code_values, ready_to_encode
+from mrf_matrix.estimators.forest_classifier import code_values, ready_to_encode
 from mrf_matrix.forests import BreimanTrees
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP
 

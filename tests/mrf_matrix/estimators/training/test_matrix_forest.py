@@ -18,7 +18,7 @@ from mrf_matrix import (
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.workers import listening
 from mrf_matrix.mechanisms import noise
-from mrf_matrix.planning.kinds.kind import one_leaf_each, record_coins
+from mrf_matrix.planning.plans.kind import one_leaf_each, record_coins
 
 INFINITE = float("inf")
 

@@ -10,12 +10,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
-from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier
-from mrf_matrix.estimators.shared import given_data
+from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier, given_data
 from mrf_matrix.kinds import tables as kind
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
-from mrf_matrix.planning.blocks.block_design import BlockChoice
-from mrf_matrix.planning.blocks.block_part import block_part, tables_of
+from mrf_matrix.planning.plans.block_design import BlockChoice
+from mrf_matrix.planning.plans.block_part import block_part, tables_of
 from mrf_matrix.posterior import ProductPosterior
 from mrf_matrix.posterior import block_effects as main_effects
 

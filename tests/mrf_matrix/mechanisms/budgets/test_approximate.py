@@ -10,7 +10,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix.estimators.design import claim_parameters
+from mrf_matrix.estimators.made_from import claim_parameters
 from mrf_matrix.mechanisms import ZCDP, BudgetError, DiscreteGaussian, PureDP
 from mrf_matrix.mechanisms.claim import claimed_budget, claiming_budgets
 

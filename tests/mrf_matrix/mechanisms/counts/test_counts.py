@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import strategies
 from mrf_matrix import Domain, RandomTrees, load_dataset, path_matrix
 from mrf_matrix.domain.columns import Column
-from mrf_matrix.estimators.shared.given_counts import GivenCounts
-from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords, HeldData
+from mrf_matrix.estimators.given_counts import GivenCounts
+from mrf_matrix.estimators.given_data import EncodedRecords, GivenRecords, HeldData
 from mrf_matrix.labels.joint_counts import JointCounts
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivateDataError, count_cells
 from strategies.operators import (

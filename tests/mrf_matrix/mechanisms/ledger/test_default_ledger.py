@@ -16,7 +16,7 @@ from mrf_matrix import (
     PureDP,
     privacy_ledger,
 )
-from mrf_matrix.estimators.shared import spending
+from mrf_matrix.estimators import spending
 from mrf_matrix.mechanisms import BudgetError, BudgetWarning
 from mrf_matrix.mechanisms.ledger.payers import DEFAULTS
 from mrf_matrix.mechanisms.ledger.rules import describing

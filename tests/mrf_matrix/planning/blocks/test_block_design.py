@@ -13,7 +13,7 @@ from mrf_matrix import Domain, plan
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
-from mrf_matrix.planning.blocks.block_design import (
+from mrf_matrix.planning.plans.block_design import (
     FEW_CELLS,
     MOST_CELLS,
     TELLING_NOISE,
@@ -24,8 +24,7 @@ from mrf_matrix.planning.blocks.block_design import (
     row_weights,
     variances,
 )
-from mrf_matrix.planning.blocks.block_part import block_part
-from mrf_matrix.planning.blocks.law import blocks_budget
+from mrf_matrix.planning.plans.block_part import block_part, blocks_budget
 
 CAR = [4, 4, 4, 3, 3, 3]
 

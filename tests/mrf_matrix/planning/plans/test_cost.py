@@ -30,8 +30,13 @@ from mrf_matrix.mechanisms import CellCounts, measure
 from mrf_matrix.planning import peak_bytes
 from mrf_matrix.planning.plans import cost
 from mrf_matrix.planning.plans import part as plan_parts
-from mrf_matrix.planning.plans.cost import column_entries, release_seconds
-from mrf_matrix.planning.plans.prices import GAUSSIAN_DRAW, LAPLACE_DRAW, START
+from mrf_matrix.planning.plans.cost import (
+    GAUSSIAN_DRAW,
+    LAPLACE_DRAW,
+    START,
+    column_entries,
+    release_seconds,
+)
 from strategies.operators import (
     Dense,
     Grouping,

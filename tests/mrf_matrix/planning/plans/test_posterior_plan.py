@@ -10,12 +10,12 @@ from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.estimators import PosteriorForestClassifier, from_design
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ExpectedLoss, TargetPrior, plan, tune
-from mrf_matrix.planning.accuracy.expected_accuracy import (
+from mrf_matrix.planning.plans.block_part import tables_of
+from mrf_matrix.planning.search.expected_accuracy import (
     MOST_RECORDS,
     ImaginedData,
     posterior_probabilities,
 )
-from mrf_matrix.planning.blocks.block_part import tables_of
 
 DATA = load_dataset("monks_1")
 SIZES = [3, 2, 4, 2]

@@ -13,7 +13,7 @@ from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import planned_for
 from mrf_matrix.planning.private.choices import GATED_FROM, GATED_RECORDS, planned_screening
-from mrf_matrix.planning.private.pooled_plan import (
+from mrf_matrix.planning.private.forest_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,
     SMALLEST_SHARE,

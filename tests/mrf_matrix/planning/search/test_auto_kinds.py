@@ -9,7 +9,7 @@ from mrf_matrix import Domain
 from mrf_matrix.estimators import ResidualForestClassifier, from_design
 from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.planning import default_space, tune
-from mrf_matrix.planning.search.search_space import AUTO, auto_kinds
+from mrf_matrix.planning.search.tuning import AUTO, auto_kinds
 from mrf_matrix.residual.settings import RESIDUAL_SIGNAL
 
 
@@ -61,7 +61,7 @@ def tried(**changes):
 def few_trees():
     """Let the default space hold few random trees."""
     with pytest.MonkeyPatch.context() as patch:
-        place = "mrf_matrix.planning.search.search_space.default_space"
+        place = "mrf_matrix.planning.search.tuning.default_space"
         few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
         patch.setattr(
             place, lambda domain, kind: few if kind == "matrix" else default_space(domain, kind)

@@ -1,1 +1,0 @@
-"""Classifiers over forests grown from records, by noise or without."""

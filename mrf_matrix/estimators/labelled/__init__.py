@@ -1,1 +1,0 @@
-"""A tree of few cells and their labels."""

@@ -1,0 +1,336 @@
+"""Fits by a plan: a curator takes its steps, and the model is what they imply."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial, singledispatch
+from threading import Lock
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mrf_matrix.base.provenance import NOTHING, Provenance, parts_of
+from mrf_matrix.base.workers import tell
+from mrf_matrix.domain import (
+    Domain,
+    as_domain,
+    domain_provenance,
+    required_domain,
+    will_be_read_off,
+)
+from mrf_matrix.estimators.base import in_one_step
+from mrf_matrix.estimators.given_data import (
+    EncodedRecords,
+    GivenRecords,
+    PrivateData,
+    Serving,
+    held,
+)
+from mrf_matrix.estimators.model_face import ModelVotes
+from mrf_matrix.estimators.parameters import Records, ReleaseParameters
+from mrf_matrix.estimators.spending import Bill, bill_of, noise_stream, paid
+from mrf_matrix.forests import Forest
+from mrf_matrix.kinds.model import Kind, learn
+from mrf_matrix.labels import LabelPlan
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.counts.counts import needs_records
+from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
+from mrf_matrix.planning.plans.plan import FederatedPlan, Plan
+from mrf_matrix.planning.plans.planned_errors import WEIGHING
+from mrf_matrix.planning.private.forest_plan import PooledPlan
+from mrf_matrix.release.curator import Live, PartyReleases
+from mrf_matrix.release.plan import Transcript
+from mrf_matrix.residual import ResidualPlan
+from strategies.operators.base.arrays import readable_bytes
+
+SPENT = (
+    "The budget is spent. What was released before is kept in transcript_ of this estimator{how}; "
+    "fitting again would spend again."
+)
+_once = Lock()
+Stream = np.random.Generator | None
+Pay = Callable[[], AbstractContextManager[Any]]
+GO_ON = ", and go_on(X, y) takes the steps that are left, at no charge"
+
+
+@dataclass(frozen=True, eq=False)
+class FailedFit:
+    """What a fit left that failed once it was paid for; no record is in it.
+
+    Attributes
+    ----------
+    kind : Kind
+    plan
+        What was announced.
+    bill : Bill
+        What was charged, and on which terms: the steps that are left are taken on the same.
+    transcript : Transcript
+        What was released up to then.
+    can_go_on : bool
+        Whether all that was drawn was kept.
+    """
+
+    kind: Kind
+    plan: Any
+    bill: Bill
+    transcript: Transcript
+    can_go_on: bool
+    _taken: list[bool] = field(default_factory=list, repr=False)
+
+    def take(self) -> None:
+        """Let the steps that are left be taken, once: drawn twice they would cost twice.
+
+        Raises ValueError.
+        """
+        with _once:
+            if not self.can_go_on or self._taken:
+                raise ValueError(
+                    "no paid fit was left of which every draw was kept, or its steps are taken "
+                    "elsewhere: call fit(X, y)."
+                )
+            self._taken.append(True)
+
+    def __reduce__(self) -> Any:
+        """Return a copy that nobody goes on from."""
+        return FailedFit, (self.kind, self.plan, self.bill, self.transcript, False)
+
+
+class FitsByPlan(ReleaseParameters, ModelVotes):
+    """A classifier whose `fit` has a curator take the steps of a plan.
+
+    Subclasses say what the plan is, and of which kind.
+
+    Attributes
+    ----------
+    failed_ : FailedFit
+        Only after a fit that failed once it was paid for: `go_on` takes the steps that are left.
+    """
+
+    _kind: ClassVar[Kind]
+    _spent: ClassVar[str] = SPENT
+    """What an error says that comes after the charge."""
+
+    def plan(self) -> Any:
+        """Return what `fit` would release, without data; the same with an integer `random_state`.
+
+        Raises
+        ------
+        ValueError
+            If the domain is not given or does not suit the kind, or a parameter is invalid.
+        """
+        return self._plan(required_domain(self.domain))
+
+    def _plan(self, domain: Domain) -> Any:
+        raise NotImplementedError
+
+    def _asked(self, given: Any, plan: Any) -> Any:
+        """Return what the plan is asked of, once its release would fit: **private**."""
+        check_before_release(plan)
+        return asked_data(plan, given)
+
+    def _plan_of(self, given: Any, early: Any) -> Any:
+        """Return the plan for data that were given; `early`: made before them, if it could be."""
+        return self._plan(given.domain) if early is None else early
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        early = None
+        if not will_be_read_off(self.domain):  # refused before the records are looked at
+            early = self._plan(required_domain(self.domain))
+            bill_of(self, early.budget).check()
+        given = bring()
+        plan = self._plan_of(given, early)
+        structure: Provenance = getattr(plan, "provenance", NOTHING)  # blocks may be chosen ones
+        bill = bill_of(self, plan.budget).resting_on(given.provenance, structure)
+        bill.check()
+        curator = self._curator(given, plan, bill, partial(paid, bill))
+        return self._release_of(self._kind, curator, bill)
+
+    def _curator(
+        self, given: Any, plan: Any, bill: Bill, pay: Pay, before: Transcript | None = None
+    ) -> Live:
+        """Return the curator of private data, on the terms of a bill."""
+        data, (stream, choosing) = self._asked(given, plan), self._streams(bill)
+        return Live(
+            plan, data, pay, bill.noise, stream,
+            choosing=choosing, provenance=bill.provenance, before=before,
+        )  # fmt: skip
+
+    def _streams(self, bill: Bill) -> tuple[Stream, Stream]:
+        """Return what research noise is drawn from, and research choices where they are apart."""
+        return noise_stream(bill.noise, bill.noise_state), None
+
+    def _release_of(self, kind: Kind, curator: Live, bill: Bill) -> Self:
+        try:
+            self.model_ = learn(kind, curator.plan, curator)
+        except BaseException as error:
+            if curator.is_paid:
+                told, can_go_on = curator.transcript, curator.can_go_on
+                self.failed_ = FailedFit(kind, curator.plan, bill, told, can_go_on)
+                error.add_note(self._spent.format(how=GO_ON if can_go_on else ""))
+            raise
+        return self
+
+    def go_on(self, X: Records, y: ArrayLike) -> Self:
+        """Take the steps that a fit left which failed once it was paid for, at no charge.
+
+        They are taken on the terms of that fit, whatever the parameters are by now.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+            The private records of that fit, in the domain's terms.
+        y : array of shape (N,)
+            Their classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If no fit was left, or a draw of it was not kept: its share is spent.
+        """
+        failed: FailedFit | None = vars(self).get("failed_")
+        if failed is None:
+            raise ValueError("no paid fit was left: call fit(X, y).")
+        return self._go_on(failed, X, y)
+
+    @in_one_step
+    def _go_on(self, failed: FailedFit, X: Records, y: ArrayLike) -> Self:
+        bill, given = failed.bill, GivenRecords.of(self, failed.plan.domain, X, y)
+        pay = partial(parts_of, bill.spending)
+        curator = self._curator(given, failed.plan, bill, pay, failed.transcript)
+        failed.take()
+        return self._release_of(failed.kind, curator, bill)
+
+    @in_one_step
+    def fit_release(self, plan: FederatedPlan, *releases: Release) -> Self:
+        """Fit from what several parties released of a plan. Nothing is measured, or charged here.
+
+        Parameters
+        ----------
+        plan : FederatedPlan
+            Of ``plan(..., parties=)``, for this classifier's kind, domain, budget and neighbours.
+        *releases : Release
+            One for each part of the plan.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If the plan is not made for several parties.
+        ValueError
+            If the plan is of another kind, domain, budget or relation than the estimator, or a
+            release is none of the plan's.
+
+        Notes
+        -----
+        All that is learned knows the true law of the noise, by who contributed. The noise is of
+        the kind that the releases say, whatever the estimator's parameter.
+        """
+        if not hasattr(plan, "measured"):
+            raise TypeError(
+                f"plan is of type {type(plan).__name__}: expected that of plan(..., parties=). Of "
+                f"a release by one curator, make a classifier by from_release."
+            )
+        asked = {
+            "kind": self._kind.name,
+            "domain": as_domain(self.domain),
+            "budget": self._budget,
+            "delta": float(self.delta),
+            "neighboring": self.neighboring,
+        }
+        for name, mine in asked.items():
+            planned = plan.kind.name if name == "kind" else getattr(plan, name)
+            if planned != mine:
+                raise ValueError(
+                    f"{name} of the plan is {planned!r}, and the estimator's {mine!r}: expected "
+                    f"the same."
+                )
+        known = [plan.provenance, domain_provenance(self.domain)]
+        taken = self._plan_of_parties(plan.measured(releases))
+        told = PartyReleases(taken, [one.resting_on(*known) for one in releases])
+        self.model_ = learn(self._kind, taken, told)
+        return self
+
+    def _plan_of_parties(self, plan: Any) -> Any:
+        """Return the plan that is learned of, from one that parties took."""
+        return plan
+
+
+# What a plan asks of data, before anything is spent -----------------------------------------------
+
+
+def check_before_release(plan: object, time_limit: float = 0.0) -> None:
+    """Say what a fit takes, weigh its plan where that is asked, refuse what would not fit or end.
+
+    `plan`: of any kind; `time_limit`: see `check_cost`.
+
+    Raises MemoryCapError, by public numbers alone.
+    """
+    tell(
+        lambda: (
+            f"Checking memory (then about {release_seconds(plan):.2g} s, "
+            f"{readable_bytes(peak_bytes(plan))})"
+        )
+    )
+    if (weigh := WEIGHING.get()) is not None:
+        weigh(plan)
+    check_cost(plan, time_limit)
+
+
+def only_leaves(plan: Plan) -> Forest | None:
+    """Return the forest over the whole domain whose leaves are all that is measured, if any."""
+    first = plan.parts[0]
+    whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))
+    by_themselves = not plan.kind.chooses_strategies and not plan.kind.is_disjoint
+    return first.forest if len(plan.parts) == 1 and whole and by_themselves else None
+
+
+@singledispatch
+def asked_data(plan: Any, given: PrivateData) -> Any:
+    """Return what the questions of a plan are asked of: **private**; nothing is spent by it.
+
+    Of a plan of one's own the table of all attributes, where records are counted as they pass.
+
+    Raises TypeError, ValueError if the data cannot serve it.
+    """
+    return given.tables([tuple(range(plan.domain.n_attributes))])
+
+
+@asked_data.register
+def _(plan: LabelPlan, given: PrivateData) -> Any:
+    return given.tables([plan.attributes])
+
+
+@asked_data.register
+def _(plan: ResidualPlan, given: PrivateData) -> Any:
+    given.check_records("a residual forest")
+    found = given.tables([])
+    if not isinstance(found, EncodedRecords):
+        raise needs_records("a residual forest")
+    return found
+
+
+@asked_data.register
+def _(plan: Plan, given: PrivateData) -> Any:
+    found = given.tables([part.ensemble.features for part in plan.parts], only_leaves(plan))
+    for part in plan.parts:
+        found.check(part.mechanism.rounded.matrix)
+    return found
+
+
+@asked_data.register
+def _(plan: PooledPlan, given: PrivateData) -> Any:
+    records = isinstance(plan.tables, ResidualPlan)
+    if records and not Serving.by(given, plan.n_records).records:
+        raise needs_records("a tree beside residuals, without a public n_records that fits,")
+    found = held(given, records=records).source
+    if not records:  # what may fail of the tables fails before the tree is paid for
+        found.cells(tuple(range(plan.domain.n_attributes)))
+    return found

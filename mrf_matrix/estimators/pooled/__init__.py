@@ -1,1 +1,0 @@
-"""A tree of labels and tables, asked together."""

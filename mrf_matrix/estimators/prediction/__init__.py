@@ -1,1 +1,0 @@
-"""Classifiers that measure the answers of a batch."""

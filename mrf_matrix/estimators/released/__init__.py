@@ -1,1 +1,0 @@
-"""Classifiers over releases and files made before."""

@@ -1,1 +1,0 @@
-"""A forest of tables, each of what earlier ones leave unexplained."""

@@ -1,1 +1,0 @@
-"""What all classifiers do alike: parameters, budgets, releases kept."""

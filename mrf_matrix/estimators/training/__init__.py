@@ -1,1 +1,0 @@
-"""Classifiers that measure the training table."""

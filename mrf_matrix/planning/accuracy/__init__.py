@@ -1,1 +1,0 @@
-"""Accuracy expected under a public prior."""

@@ -1,1 +1,0 @@
-"""Blocks of attributes and how they are measured."""

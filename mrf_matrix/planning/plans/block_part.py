@@ -1,0 +1,296 @@
+"""Tables of blocks: what is measured, decided without data, and the tables of a release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import name_few, public_records, shown, whole_number
+from mrf_matrix.base.provenance import FOREST, Chosen, carried
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.domain import Domain, as_domain
+from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.forests import BlockTrees
+from mrf_matrix.forests.sources.ensembles import Block, Ensemble, attribute_positions
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
+from mrf_matrix.mechanisms.claim import claiming_budgets, squared_factor
+from mrf_matrix.planning.plans.block_design import (
+    BlockChoice,
+    BlockDesign,
+    block_arrays,
+    choose_blocks,
+    judge_blocks,
+    row_weights,
+)
+from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.posterior import BlockTable
+from mrf_matrix.release.plan import StrategyStep
+from mrf_matrix.voting.evidence import naive_bayes_forest
+from strategies.operators import Marginals, Operator, RowScaled, check_allocation
+
+EQUAL = (1, 1)
+"""Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPart(PlanPart):
+    """The only part of a plan of tables: leaves are measured themselves, and class totals."""
+
+    blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
+    weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
+    design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
+    choice: BlockChoice | None = None  # in a user's words
+
+    def answers(self, release: Release) -> Array:
+        """Return the leaf values, shape (o, k), the class totals last."""
+        return release.answers / self.row_factors[:, None]
+
+    def step(self, words: str) -> StrategyStep:
+        """Return what is measured, as it is announced."""
+        if isinstance(self.workload, Marginals):
+            return super().step(words)
+        used = sum(map(len, self.blocks))
+        tables = f"tables of {len(self.blocks)} blocks" if len(self.blocks) > 1 else "a table"
+        what = f"{tables} of {used} attributes, and class totals"
+        return StrategyStep(what, self.mechanism, self.weights[0])
+
+    @property
+    def n_totals(self) -> int:
+        """The class totals: one answer."""
+        return 1
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the tables, whose leaves have weight one: in units of records."""
+        return super().sensitivity / self.weights[0]
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of each draw of a block's leaf, in units of records."""
+        return super().noise_scale / self.weights[0]
+
+    @property
+    def row_factors(self) -> Array:
+        """What a noise draw is divided by to be in records, shape (o,)."""
+        return _by_row(self.weights, self.workload.shape[0]) * float(self.mechanism.rounded.scale)
+
+    def _row_squares(self) -> Array:
+        return np.asarray(1 / self.row_factors**2)
+
+    @property
+    def total_square(self) -> float:
+        """Expected squared error of all answers in one class."""
+        return float(self.row_variances.sum())
+
+    def terms(
+        self, rows: NDArray[np.intp], workload: Operator | None = None
+    ) -> list[NoiseTerm] | None:
+        """Return the weighted noise draw of each leaf; None for other answers."""
+        if workload is not None:
+            return None
+        law = self.mechanism.law
+        return [NoiseTerm.of(np.array([1 / factor]), law) for factor in self.row_factors[rows]]
+
+    def lighter(self, largest_scale: int) -> "BlockPart":
+        """Return the part with weights so small that discrete Laplace noise has this scale."""
+        made = self.mechanism
+        if isinstance(made.budget, ZCDP) or made.law.scale <= largest_scale:
+            return self
+        share = largest_scale / made.law.scale
+        leaf = max(1, int(self.weights[0] * share))
+        weights = leaf, max(1, leaf * self.weights[1] // self.weights[0])
+        weighted = RowScaled(_by_row(weights, self.workload.shape[0]), self.workload)
+        mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
+        return replace(self, weights=weights, mechanism=mechanism)
+
+    @property
+    def fitted_blocks(self) -> list[list[int]]:
+        """Codes of the attributes of each block, whose posterior is fitted."""
+        if isinstance(self.workload, Marginals):  # naive Bayes, which fits none
+            return []
+        return [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
+
+
+def _by_row(weights: tuple[int, int], rows: int) -> Array:
+    """Return the weight of each row, the class totals last."""
+    found = np.full(rows, float(weights[0]))
+    found[-1] = weights[1]
+    return found
+
+
+def block_part(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    structure: np.random.Generator,
+    choice: BlockChoice,
+    *,
+    n_classes: int,
+    n_records: int | None,
+    neighboring: str,
+) -> BlockPart:
+    """Choose the blocks and calibrate the noise, without data.
+
+    `structure`: shuffles attributes: public; `n_records`: None where it is not public.
+    """
+    known = public_records(n_records)
+    design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
+    weights = row_weights(budget, len(design.blocks))
+    given = FOREST if choice.blocks is None else carried(choice.blocks, "blocks")
+    blocks = Chosen(design.blocks, given)
+    part = weighted_blocks(
+        domain, budget, blocks, weights, n_classes=n_classes, neighboring=neighboring
+    )
+    return replace(part, design=design, choice=choice)
+
+
+def design_of(
+    choice: BlockChoice,
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    structure: np.random.Generator,
+    n_classes: int,
+    n_records: int | None,
+    neighboring: str,
+) -> BlockDesign:
+    """Return the blocks of a choice, and what they are worth; parameters as `block_part`."""
+    factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
+    if choice.blocks is None:
+        for i in (i for i, size in enumerate(domain.sizes) if size > 1):
+            check_block(domain, (i,), n_classes)  # whichever are chosen by the budget
+        return choose_blocks(
+            domain.sizes,
+            n_classes,
+            budget,
+            n_records,
+            structure,
+            squared_factor=factor,
+            n_blocks=None if choice.is_usual else whole_number("n_blocks", choice.n_blocks),
+        )
+    given = _given(domain, choice.blocks, choice.n_blocks)
+    return judge_blocks(given, domain.sizes, n_classes, budget, n_records, squared_factor=factor)
+
+
+def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
+    """Return a block for each attribute with two codes, all weights equal: naive Bayes.
+
+    Its leaves are held as the marginals that they are: a weight a table, where a mask for every
+    leaf takes leaves times codes.
+    """
+    blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
+    forest = naive_bayes_forest(domain)
+    workload = Marginals(domain.sizes, [*blocks, ()], [1] * (len(blocks) + 1))
+    mechanism = calibrate(workload, budget, neighboring=neighboring)
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
+
+
+def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
+    """Return blocks that were given by hand, as positions."""
+    if n_blocks != "auto":
+        raise ValueError(
+            f"n_blocks={shown(n_blocks)} and blocks are both given: expected one of them. Leave "
+            f"n_blocks out."
+        )
+    if isinstance(blocks, str) or not isinstance(blocks, Sequence | np.ndarray) or not len(blocks):
+        raise ValueError(
+            f"blocks={shown(blocks)}: expected one list of attributes for each block, for example "
+            f"[[0, 1], ['age', 'sex']]."
+        )
+    trees = BlockTrees([attribute_positions("blocks", domain, block) for block in blocks])
+    return tuple(tuple(block) for block in trees.blocks)
+
+
+def weighted_blocks(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    blocks: tuple[Block, ...],
+    weights: tuple[int, int],
+    *,
+    n_classes: int,
+    neighboring: str,
+) -> BlockPart:
+    """Weigh the leaves of given blocks and calibrate the noise.
+
+    `weights`: of a block's leaves and of the class totals.
+
+    Raises ValueError if the blocks are none of the domain; MemoryCapError if the covariance of a
+    block's effects or the components of its residual, which prediction needs, would not fit.
+    """
+    for block in blocks:
+        check_block(domain, block, n_classes)
+    forest = BlockTrees(blocks).grow(domain)
+    workload = path_matrix(forest)
+    weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
+    mechanism = calibrate(weighted, budget, neighboring=neighboring)
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    return BlockPart(whole, workload, None, mechanism, blocks, weights)
+
+
+def check_block(domain: Domain, block: Block, n_classes: int) -> None:
+    """Refuse a block whose posterior would not fit in memory, by public sizes alone.
+
+    Raises MemoryCapError: it names the attributes.
+    """
+    names = name_few([domain.names[i] for i in block])
+    for what, shape in block_arrays(domain.sizes, block, n_classes).items():
+        check_allocation(f"{what} of {names}", shape)
+
+
+def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
+    """Return the part of a plan of tables.
+
+    Raises TypeError if the plan measures anything else.
+    """
+    (part,) = parts
+    if not isinstance(part, BlockPart):
+        raise TypeError("the plan measures no tables of blocks: expected kind='tables'.")
+    return part
+
+
+def tables_of(
+    part: BlockPart, release: Release, columns: NDArray[np.intp] | slice = slice(None)
+) -> tuple[list[BlockTable], BlockTable]:
+    """Return the blocks' noisy tables and that of the class totals; `columns`: of the release."""
+    leaf, total = (weight * float(release.scale) for weight in part.weights)
+    answers = release.answers[:, columns].astype(np.float64)
+    sizes = part.forest.domain.sizes
+    tables, start = [], 0
+    for block in part.blocks:
+        fans = tuple(sizes[i] for i in block)
+        stop = start + int(np.prod(fans))
+        values = answers[start:stop] / leaf
+        tables.append(BlockTable(block, fans, values, release.variance / leaf**2))
+        start = stop
+    return tables, BlockTable((), (), answers[-1:] / total, release.variance / total**2)
+
+
+def blocks_budget(
+    claim: tuple[object, object, object],
+    domain: object,
+    choice: BlockChoice | None,
+    n_records: int | None,
+    neighboring: str,
+) -> PureDP | ZCDP:
+    """Return the budget of the noise law that serves a claim of ε, (ε, δ) or ρ best.
+
+    Laplace noise is ahead where few tables are measured: its variance grows with the square of
+    their number, that of Gaussian noise with the number.
+
+    `claim`: ε, δ and ρ; `domain`: Domain or path, with classes; of anything else nothing is known
+    yet, and Gaussian noise is taken under δ; `choice`: the blocks of a posterior forest, judged by
+    their expected labels; None for naive Bayes, judged by its noise; `n_records`: where public.
+    """
+    first, *others = claiming_budgets(*claim)
+    domain = as_domain(domain) if others else domain
+    if not others or not isinstance(domain, Domain) or domain.target is None:
+        return others[0] if others else first
+
+    def worth(budget: PureDP | ZCDP) -> float:
+        if choice is None:
+            return -single_attributes(domain, budget, neighboring).total_square
+        structure, k = np.random.default_rng(0), domain.n_classes
+        return design_of(choice, domain, budget, structure, k, n_records, neighboring).value
+
+    return max((first, others[0]), key=worth)
