@@ -14,13 +14,13 @@ from mrf_matrix import federated, mechanisms, planning, study
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import check_is_public, domain_of
-from mrf_matrix.cli.kinds import kind_option
 from mrf_matrix.cli.options import (
     NEW,
     budget_options,
     delta_option,
     domain_options,
     file_format_options,
+    kind_option,
     n_trees_option,
     neighboring_option,
     overwrite_option,

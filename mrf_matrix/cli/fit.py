@@ -13,29 +13,27 @@ from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
 from mrf_matrix.base.workers import listening
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.kinds import (
-    budget_before,
-    check_is_model,
-    checked_kind,
-    classifier,
-    holds_records,
-    kind_option,
-    model_options,
-    records_of,
-)
 from mrf_matrix.cli.options import (
     NEW,
     SHRINKAGES,
     VOTINGS,
+    budget_before,
     budget_options,
+    check_is_model,
+    checked_kind,
+    classifier,
     delta_option,
     domain_options,
     file_format_options,
+    holds_records,
+    kind_option,
     ledger_option,
+    model_options,
     n_blocks_option,
     n_trees_option,
     neighboring_option,
     overwrite_option,
+    records_of,
     splits_option,
     strategy_option,
     time_limit_option,

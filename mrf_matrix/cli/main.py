@@ -69,8 +69,6 @@ COMMANDS = {
 
 
 HOMES = {
-    "plan": ("plans.plan", "command"),
-    "tune": ("plans.tune", "command"),
     "ledger": ("report", "show_ledger"),
     "datasets": ("domain", "show_datasets"),
 }

@@ -31,7 +31,7 @@ from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Announced, Deferred, Outcome, PlanOfSteps, Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport, root_mean
-from mrf_matrix.voting.margin_widths import half_widths, vote_terms
+from mrf_matrix.voting.intervals import half_widths, vote_terms
 from strategies.operators import Operator
 
 

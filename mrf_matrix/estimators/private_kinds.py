@@ -9,8 +9,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import RandomState, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.additive import ADDITIVE, scale_of
-from mrf_matrix.kinds.labels import LABELS
+from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.naive_bayes import (
     NAIVE_BAYES,
@@ -19,8 +18,7 @@ from mrf_matrix.kinds.naive_bayes import (
     naive_bayes_plan,
     smoothed,
 )
-from mrf_matrix.kinds.pool import POOL
-from mrf_matrix.kinds.tables import TABLES
+from mrf_matrix.kinds.tables import ADDITIVE, TABLES, scale_of
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.planning.plans.block_design import BlockChoice, BlockDesign

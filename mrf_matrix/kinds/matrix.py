@@ -28,7 +28,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.assembly import checked_forest
 from mrf_matrix.forests.nodes import ARRAYS
 from mrf_matrix.forests.sources.ensembles import Ensemble, distinct_queries, public_queries
-from mrf_matrix.kinds.model import Fetch, Kind, Known, Model, learn
+from mrf_matrix.kinds.model import Fetch, Kind, Known, Model, Sizes, learn
 from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
@@ -47,8 +47,7 @@ from mrf_matrix.voting.ensemble import (
     ensemble_votes,
     shares_of_votes,
 )
-from mrf_matrix.voting.intervals import Margins, leading_margins
-from mrf_matrix.voting.margin_widths import half_widths
+from mrf_matrix.voting.intervals import Margins, half_widths, leading_margins
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
 from strategies import Strategy
 from strategies.operator_files import decode, encode
@@ -59,7 +58,6 @@ MOST_ENSEMBLES = 1000
 MOST_VIEWS = 10**7
 """Most ensembles times attributes: the work of telling which sees what."""
 ENSEMBLE_KEYS = {"features", "source", "provenance", "shapes", "share", "method", "strategy"}
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ from mrf_matrix.base.checks import shown
 from mrf_matrix.base.fields import JsonObject, number_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.kinds.model import Kind, Known, Sizes
 from mrf_matrix.planning.plans.block_part import single_attributes
 from mrf_matrix.planning.plans.kind import kind_of
 from mrf_matrix.planning.plans.plan import Plan
@@ -22,11 +22,15 @@ from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
-from mrf_matrix.voting.evidence import LEAST_TOTAL, naive_bayes_leaf_logs, posterior_shares
-from mrf_matrix.voting.voting import forest_votes, log_shares
+from mrf_matrix.voting.voting import (
+    LEAST_TOTAL,
+    forest_votes,
+    log_shares,
+    naive_bayes_leaf_logs,
+    posterior_shares,
+)
 
 LEAST_ALPHA, LARGEST_ALPHA = 1e-100, 1e100
-Sizes = tuple[int, ...]
 
 
 def checked_alpha(alpha: object) -> float:

@@ -25,11 +25,9 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.base.provenance import Chosen, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.kinds.additive import ADDITIVE
-from mrf_matrix.kinds.labels import LABELS
-from mrf_matrix.kinds.model import COMMON, Kind, Known, known_of
-from mrf_matrix.kinds.pool import POOL
-from mrf_matrix.kinds.tables import BLOCKS_GIVEN, TABLES
+from mrf_matrix.kinds.labels import LABELS, POOL
+from mrf_matrix.kinds.model import COMMON, Kind, Known, Sizes, known_of
+from mrf_matrix.kinds.tables import ADDITIVE, BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
@@ -48,7 +46,6 @@ from mrf_matrix.voting.intervals import Margins
 MOST_CHOICES = 1000
 SHARES = "the shares of all choices"
 SCREENING_KEYS = {"choices", "enough", "told", "most_cells"}
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

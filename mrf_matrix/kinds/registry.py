@@ -1,14 +1,12 @@
 """Every kind of model, by the word for it."""
 
-from mrf_matrix.kinds.additive import ADDITIVE
-from mrf_matrix.kinds.labels import LABELS
+from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.matrix import MATRIX
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.multinomial import MULTINOMIAL
 from mrf_matrix.kinds.naive_bayes import NAIVE_BAYES
-from mrf_matrix.kinds.pool import POOL
 from mrf_matrix.kinds.private import PRIVATE
-from mrf_matrix.kinds.tables import TABLES
+from mrf_matrix.kinds.tables import ADDITIVE, TABLES
 from mrf_matrix.kinds.two_stage import TWO_STAGE
 
 ALL = (

@@ -21,7 +21,7 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
-from mrf_matrix.kinds.model import Kind, Known, Model
+from mrf_matrix.kinds.model import Kind, Known, Model, Sizes
 from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,
     Structures,
@@ -56,7 +56,6 @@ PUBLIC = (
 )
 MOST_SETS = 1 << 12
 """Sets of attributes up to which all of them are asked for."""
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -337,7 +337,7 @@ class KeptTable:
 class KeptVotes(KeptTable):
     """Hard votes, a row a leaf: one record moves votes from class to class, a count in each.
 
-    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.vote_noise`.
+    So they are asked at steps whose noise is made for it, see `mrf_matrix.error.noise_sums`.
     """
 
     kind: ClassVar[str] = "hard votes"

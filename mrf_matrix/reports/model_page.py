@@ -12,7 +12,7 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.reports.evaluation_section import evaluation_section
+from mrf_matrix.reports.beside_model import evaluation_section, ledger_section, ledger_warnings
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,
     WAS_PUBLIC,
@@ -20,7 +20,6 @@ from mrf_matrix.reports.guarantee import (
     guarantee_section,
     told,
 )
-from mrf_matrix.reports.ledger_page import ledger_section, ledger_warnings
 from mrf_matrix.reports.model_sections import (
     agreement_section,
     measured_section,

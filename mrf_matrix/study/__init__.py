@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mrf_matrix.study.effects import effect as effect
     from mrf_matrix.study.effects import explained as explained
     from mrf_matrix.study.effects import importance as importance
-    from mrf_matrix.study.federated_systems import SystemScores as SystemScores
-    from mrf_matrix.study.federated_systems import compare_systems as compare_systems
     from mrf_matrix.study.private_evaluation import PrivateEvaluation as PrivateEvaluation
     from mrf_matrix.study.private_evaluation import evaluate as evaluate
+    from mrf_matrix.study.study import SystemScores as SystemScores
     from mrf_matrix.study.study import compare as compare
+    from mrf_matrix.study.study import compare_systems as compare_systems
 
 __getattr__, __dir__, __all__ = front_door(__name__)

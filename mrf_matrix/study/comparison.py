@@ -13,7 +13,7 @@ from mrf_matrix.base.display import Cells, Tabular, latex_table
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.error import direct_error, expected_error
 from mrf_matrix.forests import Forest
-from mrf_matrix.planning.plans.levels import RULES, distinct_leaves, level_strategy
+from mrf_matrix.planning.plans.baselines import RULES, distinct_leaves, level_strategy
 from mrf_matrix.study.calibration import METRICS, SMALLER_IS_BETTER
 from mrf_matrix.study.methods import METHODS, Method
 from strategies import Strategy, select

@@ -29,7 +29,7 @@ from mrf_matrix.estimators.private_kinds import (
     ResidualForestClassifier,
 )
 from mrf_matrix.forests import Forest, take_trees
-from mrf_matrix.planning.plans.levels import RULES
+from mrf_matrix.planning.plans.baselines import RULES
 from strategies import Strategy
 
 
@@ -209,7 +209,7 @@ METHODS = (
 LEVEL_METHODS = tuple(
     Method(f"{rule}_levels", f"{rule} levels", True, _levels(f"{rule}_levels")) for rule in RULES
 )
-"""The baselines of `mrf_matrix.planning.plans.levels`."""
+"""The baselines of `mrf_matrix.planning.plans.baselines`."""
 
 NAMED_METHODS = (
     _kind("additive", partial(_over_codes, ResidualForestClassifier)),

@@ -30,7 +30,7 @@ from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import PlanOfSteps, StrategyStep
-from mrf_matrix.reports.evaluation_section import EVALUATION
+from mrf_matrix.reports.beside_model import EVALUATION
 from mrf_matrix.study.calibration import METRICS, ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error
 from strategies.operators import Identity

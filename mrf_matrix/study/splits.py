@@ -21,7 +21,7 @@ from mrf_matrix.datasets import Dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.mechanisms.budget import Norm
-from mrf_matrix.planning.plans.levels import level_strategy
+from mrf_matrix.planning.plans.baselines import level_strategy
 from mrf_matrix.study.calibration import all_metrics
 from mrf_matrix.study.comparison import Score
 from mrf_matrix.study.methods import LEVEL_METHODS, QUERYING, Method, Setting, strategy_of_queries

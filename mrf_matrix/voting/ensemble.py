@@ -23,19 +23,17 @@ from mrf_matrix.reconstruction.shrinkage import (
     parts_of_parents,
     shrink_nodes,
 )
-from mrf_matrix.voting.evidence import (
-    class_prior,
-    evidence_scale,
-    odds_logs,
-    posterior_shares,
-    product_logs,
-)
-from mrf_matrix.voting.margin_widths import vote_terms
+from mrf_matrix.voting.intervals import vote_terms
 from mrf_matrix.voting.voting import (
     NoiseAwareVoting,
     Shrinkage,
+    class_prior,
+    evidence_scale,
     forest_votes,
     leaf_votes,
+    odds_logs,
+    posterior_shares,
+    product_logs,
     vote_shares,
 )
 from strategies import Strategy

@@ -24,7 +24,7 @@ from test_ordered_cells import ASKED, MAKERS
 from test_structured_workloads import MARGINALS, PRODUCTS, marginals
 
 from mrf_matrix import RandomTrees, load_dataset
-from mrf_matrix.planning.plans.levels import RULES, level_strategy
+from mrf_matrix.planning.plans.baselines import RULES, level_strategy
 from strategies import Strategy, evaluate, examples, select
 from strategies.operators import Norm, Operator, as_operator
 

@@ -27,7 +27,7 @@ from mrf_matrix.planning.plans.block_design import (
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.release.plan import StrategyStep
-from mrf_matrix.voting.evidence import naive_bayes_forest
+from mrf_matrix.voting.voting import naive_bayes_forest
 from strategies.operators import Marginals, Operator, RowScaled, check_allocation
 
 EQUAL = (1, 1)

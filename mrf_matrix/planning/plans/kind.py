@@ -20,7 +20,7 @@ is compared with (Jagannathan et al. 2009; Fletcher and Islam 2017). Under zCDP 
 so that ``‖T‖₂ = √τ``. With several ensembles each is measured with its own share of the budget.
 Of "batch" and "subsample", noisy votes of queries are: one record moves a leaf's counts by one, but
 its hard vote from one class to another. The noise of both, and of one query at a time, is proved in
-`mrf_matrix.error.vote_noise`.
+`mrf_matrix.error.noise_sums`.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,6 @@ from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import one_word, shown
 from mrf_matrix.base.kinds import KINDS as WORDS
 from mrf_matrix.compilation import leaf_incidence, path_matrix, prediction_workload, query_matrix
-from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
@@ -45,7 +44,7 @@ from mrf_matrix.mechanisms import (
     PureDP,
     calibrate,
 )
-from mrf_matrix.planning.plans.levels import level_strategy
+from mrf_matrix.planning.plans.baselines import level_strategy, one_query_at_a_time, with_hard_votes
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, VOTINGS, leaf_labels, record_blocks
 from strategies import Strategy
 from strategies.operators import Identity, Norm, Operator, Sparse

@@ -12,8 +12,7 @@ from mrf_matrix.base.arrays import Array, Bools, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.workers import tell
-from mrf_matrix.error.coefficients import answer_coefficients
-from mrf_matrix.error.noise_sums import NoiseTerm, combined, normal_flip
+from mrf_matrix.error.noise_sums import NoiseTerm, answer_coefficients, combined, normal_flip
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct

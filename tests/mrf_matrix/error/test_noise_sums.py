@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from mrf_matrix.error.noise_sums import NORMAL_ERROR, NoiseSum, NoiseTerm, normal_flip
-from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     ZCDP,
@@ -16,6 +15,7 @@ from mrf_matrix.mechanisms import (
     PureDP,
     calibrate,
 )
+from mrf_matrix.planning.plans.baselines import one_query_at_a_time, with_hard_votes
 
 LAWS = [
     *(DiscreteLaplace(Fraction(scale)) for scale in (0.125, 0.3125, 2, 50)),

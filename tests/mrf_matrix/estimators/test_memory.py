@@ -36,7 +36,7 @@ from mrf_matrix.planning.plans.cost import MASKS_HELD
 from mrf_matrix.planning.private import planned_for
 from mrf_matrix.planning.private.forest_plan import blocks_of, tables_of
 from mrf_matrix.streams import count_stream
-from mrf_matrix.voting.evidence import naive_bayes_forest
+from mrf_matrix.voting.voting import naive_bayes_forest
 from strategies.operators import MemoryCapError, memory_cap
 from strategies.operators.base import recovery
 

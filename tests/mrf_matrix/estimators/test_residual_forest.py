@@ -6,9 +6,9 @@ from scipy.special import expit, softmax
 
 from mrf_matrix import Attribute, Domain, PrivacyLedger, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators import ResidualForestClassifier
-from mrf_matrix.kinds import additive
-from mrf_matrix.kinds.additive import ADDITIVE
+from mrf_matrix.kinds import tables
 from mrf_matrix.kinds.model import learn
+from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.release.curator import Replay
 from mrf_matrix.residual import ResidualStep
@@ -102,7 +102,7 @@ def test_what_was_paid_for_is_kept_when_a_later_step_fails(monkeypatch):
         steps.totals(plan.totals)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(additive, "learned", interrupted)
+    monkeypatch.setattr(tables, "learned", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(codes, labels)
     assert any("transcript_" in note for note in caught.value.__notes__)

@@ -8,7 +8,6 @@ import pytest
 
 from mrf_matrix import Domain, RandomTrees, expected_error, path_matrix, reconstruct, save_release
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
-from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.estimators import from_release
 from mrf_matrix.files import ReleaseFileError
 from mrf_matrix.mechanisms import (
@@ -23,6 +22,7 @@ from mrf_matrix.mechanisms import (
     measure,
     row_variances,
 )
+from mrf_matrix.planning.plans.baselines import one_query_at_a_time, with_hard_votes
 from mrf_matrix.reconstruction import combine
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)

@@ -8,11 +8,11 @@ from command_line import run
 from scipy import optimize
 
 from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees, compare, load_dataset
-from mrf_matrix.cli.plans.plan import ALLOCATIONS
+from mrf_matrix.cli.plan import ALLOCATIONS
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.planning import plan
+from mrf_matrix.planning.plans.baselines import RULES, level_strategy, level_weights
 from mrf_matrix.planning.plans.kind import KINDS
-from mrf_matrix.planning.plans.levels import RULES, level_strategy, level_weights
 from strategies import examples
 from strategies.methods.trees import tree_sizes, weighted_hierarchy
 from strategies.methods.weighted_rows import SharedWeights

@@ -17,7 +17,7 @@ import pytest
 from command_line import run
 
 from mrf_matrix import Domain, RandomTrees, load_dataset, path_matrix
-from mrf_matrix.cli.compare_tables import strategy_table
+from mrf_matrix.cli.compare import strategy_table
 from mrf_matrix.compilation import path_matrix_from_codes
 from mrf_matrix.planning import plan
 from mrf_matrix.study import comparison

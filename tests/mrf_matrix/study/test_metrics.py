@@ -9,7 +9,7 @@ from sklearn.linear_model import Perceptron
 
 from mrf_matrix import compare, load_dataset
 from mrf_matrix.cli.compare import METRICS as WORDS
-from mrf_matrix.cli.compare_tables import score_table
+from mrf_matrix.cli.compare import score_table
 from mrf_matrix.cli.screen import console
 from mrf_matrix.study import expected_calibration_error, reliability
 from mrf_matrix.study.calibration import METRICS, all_metrics

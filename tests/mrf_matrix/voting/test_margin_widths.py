@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mrf_matrix import Domain, MatrixForestClassifier, load_dataset, load_model, save_model
-from mrf_matrix.error.coefficients import answer_coefficients
-from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
+from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, answer_coefficients
 from mrf_matrix.estimators import from_release
 from mrf_matrix.mechanisms import (
     DiscreteGaussian,
@@ -21,10 +20,9 @@ from mrf_matrix.mechanisms import (
     row_variances,
 )
 from mrf_matrix.voting import ensemble as redrawn_votes
-from mrf_matrix.voting import margin_widths
-from mrf_matrix.voting import margin_widths as vote_draws
+from mrf_matrix.voting import intervals
 from mrf_matrix.voting.ensemble import fresh_leaf_noise
-from mrf_matrix.voting.margin_widths import (
+from mrf_matrix.voting.intervals import (
     STEPS,
     SURE,
     is_fine,
@@ -132,7 +130,7 @@ def test_what_is_too_much_gets_a_wider_interval(monkeypatch, limit):
     given = {"n_trees": 1, "epsilon": 3, "noise": "research", "noise_state": 0}
     model = one_tree(**given)
     exact = model.vote_intervals(CODES, LEVEL)[1]
-    monkeypatch.setattr(vote_draws if limit == "ENTRIES" else margin_widths, limit, 0)
+    monkeypatch.setattr(intervals, limit, 0)
     wider = model.vote_intervals(CODES, LEVEL)[1]
     assert (wider > exact).all()
     assert (wider <= exact + SURE).all()
@@ -149,7 +147,7 @@ def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
     one = model.ensembles_[0]
     recovery = one.release.mechanism.rounded.recovery
     rows = answer_coefficients(one._votes_asked(codes), recovery, np.arange(12))
-    monkeypatch.setattr(vote_draws, "AT_ONCE", 33 * 12)
+    monkeypatch.setattr(intervals, "AT_ONCE", 33 * 12)
     for codes_again, wanted in ((codes, rows), (np.tile(codes, (6, 1)), np.tile(rows, (6, 1)))):
         terms = one.vote_terms(codes_again)
         if terms is None:  # too many, and not in blocks
@@ -163,19 +161,19 @@ def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
 
 
 def test_draws_behind_groups_of_cells_have_the_variance_of_the_answers(monkeypatch):
-    monkeypatch.setattr(vote_draws, "ENTRIES", 2 * 3)  # records by groups; cells do not count
+    monkeypatch.setattr(intervals, "ENTRIES", 2 * 3)  # records by groups; cells do not count
     groups, sizes = np.repeat(np.arange(3), 4), (3, 4)
     counts = count_cells(np.zeros((5, 2), int), np.zeros(5, int), sizes, 1)
     release = measure(Scaled(0.7, Grouping(groups)), counts, PureDP(1), noise="research")
     queries = Sparse(sparse.csr_array(np.repeat(np.array([[1, 0, 0], [0, 1, 1]]), 4, axis=1)))
-    found = vote_draws.vote_terms(lambda codes: queries, release, np.zeros((2, 2), np.int32))
+    found = intervals.vote_terms(lambda codes: queries, release, np.zeros((2, 2), np.int32))
     squares = [release.law.variance * term.repeats @ term.weights**2 for term in found]
     assert squares == pytest.approx(row_variances(release, queries))
 
 
 def test_small_budgets_ask_for_no_coefficients(monkeypatch):
     model = one_tree(epsilon=0.05, noise="research", noise_state=0)
-    monkeypatch.setattr(vote_draws, "NoiseTerm", None)
+    monkeypatch.setattr(intervals, "NoiseTerm", None)
     width = model.vote_intervals(CODES, LEVEL)[1]
     continuous = margin_quantile(LEVEL, 2, gaussian=False) * np.sqrt(2)
     assert width == pytest.approx(continuous * model.expected_vote_error(CODES), rel=0.03)

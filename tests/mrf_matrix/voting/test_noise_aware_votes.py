@@ -10,8 +10,7 @@ from mrf_matrix.forests import concatenate
 from mrf_matrix.study import expected_calibration_error
 from mrf_matrix.voting import NoisyLeaves, leaf_evidence
 from mrf_matrix.voting.ensemble import ensemble_votes, independent_noise
-from mrf_matrix.voting.evidence import evidence_scale
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, evidence_scale
 
 INFINITE = float("inf")
 

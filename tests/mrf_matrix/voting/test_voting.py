@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain, RandomTrees
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.voting import voting
-from mrf_matrix.voting.evidence import odds_logs
+from mrf_matrix.voting.voting import odds_logs
 
 
 def slow_votes(forest, codes, table):

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from mrf_matrix import FederatedForestClassifier
 from mrf_matrix.federated.systems import deal_chunks, most_chunks
 from mrf_matrix.study import compare_systems
-from mrf_matrix.study.federated_systems import SYSTEMS
+from mrf_matrix.study.study import SYSTEMS
 
 CENTRAL, NCFF, NCFF_EACH, PROPOSED, REACHED, POOLED = SYSTEMS
 PUBLISHED = {

@@ -21,7 +21,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivateDataError, PureDP
 from mrf_matrix.planning.plans.strategy_choice import method_within
-from mrf_matrix.voting.margin_widths import margin_quantile
+from mrf_matrix.voting.intervals import margin_quantile
 from strategies.operators import RowScaled
 
 INFINITE = float("inf")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, SubsampleAggregateClassifier, load_dataset
-from mrf_matrix.error.vote_noise import HARD_SQUARED
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, count_cells
 from mrf_matrix.planning import plan
+from mrf_matrix.planning.plans.baselines import HARD_SQUARED
 from mrf_matrix.planning.plans.kind import one_leaf_each
 from mrf_matrix.voting.voting import leaf_labels
 

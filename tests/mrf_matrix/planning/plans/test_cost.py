@@ -17,8 +17,8 @@ from mrf_matrix import (
     load_dataset,
     plan,
 )
-from mrf_matrix.cli.plans.plan_tables import plan_table
-from mrf_matrix.error import coefficients
+from mrf_matrix.cli.plan import plan_table
+from mrf_matrix.error import noise_sums
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
@@ -265,13 +265,13 @@ def test_units_too_many_are_told_before_any_is_estimated_from(monkeypatch):
     matrix = Kronecker([Identity(4), Dense(np.triu(np.ones((5, 5))))])
     workload = Dense(np.random.default_rng(0).random((3, 20)))
     expected = workload.to_dense() @ np.linalg.pinv(matrix.to_dense())
-    np.testing.assert_allclose(coefficients._by_units(workload, matrix), expected, atol=1e-12)
-    monkeypatch.setattr(coefficients, "estimate", None)  # called, it would fail
-    monkeypatch.setattr(coefficients, "MOST_UNIT_ENTRIES", 20**2 - 1)
-    assert coefficients._by_units(workload, matrix) is None
-    monkeypatch.setattr(coefficients, "MOST_UNIT_ENTRIES", 20**2)
+    np.testing.assert_allclose(noise_sums._by_units(workload, matrix), expected, atol=1e-12)
+    monkeypatch.setattr(noise_sums, "estimate", None)  # called, it would fail
+    monkeypatch.setattr(noise_sums, "MOST_UNIT_ENTRIES", 20**2 - 1)
+    assert noise_sums._by_units(workload, matrix) is None
+    monkeypatch.setattr(noise_sums, "MOST_UNIT_ENTRIES", 20**2)
     with pytest.raises(TypeError):  # negative control: within the limit the work is done
-        coefficients._by_units(workload, matrix)
+        noise_sums._by_units(workload, matrix)
 
 
 @pytest.mark.slow
@@ -279,8 +279,8 @@ def test_marginals_of_many_cells_need_no_units(monkeypatch):
     domain = Domain.from_sizes([12, 12, 12, 12], n_classes=2)
     made = plan(domain, epsilon=1, strategy="marginals", **{**FEW_TREES, "max_depth": 4})
     drawn = made.parts[0].n_measurements
-    assert drawn**2 > coefficients.MOST_UNIT_ENTRIES
-    monkeypatch.setattr(coefficients, "estimate", None)
+    assert drawn**2 > noise_sums.MOST_UNIT_ENTRIES
+    monkeypatch.setattr(noise_sums, "estimate", None)
     assert made.to_dict()["flips_by_normal_law"] is False
     rows = np.arange(0, len(made.row_variances), 97)
     squares = [term.repeats @ term.weights**2 for term in made.parts[0].terms(rows)]

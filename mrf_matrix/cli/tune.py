@@ -3,31 +3,37 @@
 import json
 import shlex
 from functools import partial
+from math import isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.table import Table
 
+from mrf_matrix import plotting
 from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.cli.errors import spoken, user_errors
-from mrf_matrix.cli.kinds import COMMON, checked_kind, kind_option
 from mrf_matrix.cli.options import (
+    COMMON,
     NEW,
     budget_options,
+    checked_kind,
     delta_option,
+    kind_option,
     n_records_option,
     neighboring_option,
     random_state_option,
     result_options,
     time_limit_option,
 )
-from mrf_matrix.cli.plans.plan_tables import search_table
-from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, write_results
+from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, table, write_results
+from mrf_matrix.domain import Domain
+from mrf_matrix.planning import Tuning, tune
 from mrf_matrix.planning.public_domain import public_domain, public_records
+from mrf_matrix.planning.search.design_trials import is_too_long
+from mrf_matrix.planning.search.tuning import default_spaces
 
-if TYPE_CHECKING:
-    from mrf_matrix.domain import Domain
-    from mrf_matrix.planning import Tuning
+SHOWN = 12  # designs of a search that a table shows
 
 
 def comma_values(
@@ -44,14 +50,12 @@ OF_BLOCKS = ("n_blocks",)
 """Options of a space: parameters that they give values of."""
 
 
-def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[Any]]] | None:
+def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]]] | None:
     """Return the default spaces with what the options say of their parameters.
 
     Where the options are all of one kind, "auto" means that kind; None where there are none, and
     `tune` chooses the kinds.
     """
-    from mrf_matrix.planning.search.tuning import default_spaces
-
     trees, blocks = (
         {name: settings[name] for name in names if settings[name] is not None}
         for names in (OF_TREES, OF_BLOCKS)
@@ -115,8 +119,6 @@ def command(
     domain: str, output: Path | None, as_json: bool, no_pictures: bool, **settings: Any
 ) -> None:
     """Search designs over DOMAIN: a domain file (JSON), or a data set's name. No data is read."""
-    from mrf_matrix.planning import tune
-
     schema, label = public_domain(domain)
     space = spaces(schema, settings)
     folder = output or Path("results") / label
@@ -149,23 +151,19 @@ def command(
     write_results(record, folder / "tune.json", drawing, as_json=as_json)
 
 
-def pictures(found: "Tuning") -> dict[str, Any]:
+def pictures(found: Tuning) -> dict[str, Any]:
     """Return the Pareto front, by its file name."""
-    from mrf_matrix.plotting import ParetoDisplay
-
     several = len(found.trials) > 1  # one design is no picture
-    return {"designs.png": ParetoDisplay.from_tuning(found)} if several else {}
+    return {"designs.png": plotting.ParetoDisplay.from_tuning(found)} if several else {}
 
 
-def left_for_time(found: "Tuning") -> list[str]:
+def left_for_time(found: Tuning) -> list[str]:
     """Say, in the words of options, which designs would have taken too long to judge."""
-    from mrf_matrix.planning.search.design_trials import is_too_long
-
     notes = [trial.note for trial in found.trials if is_too_long(trial)]
     return [f"Residual forest: {spoken(note)}." for note in notes]
 
 
-def fit_line(found: "Tuning", domain: str) -> str | None:
+def fit_line(found: Tuning, domain: str) -> str | None:
     """Return the command that trains the best design; None where `fit` has no such kind.
 
     `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
@@ -181,3 +179,36 @@ def fit_line(found: "Tuning", domain: str) -> str | None:
         if not usual:  # else it is chosen where nothing is said
             words += ["--" + name.replace("_", "-"), str(value)]
     return shlex.join([*words, "--output", "model.mrf"])
+
+
+def search_table(tuning: Tuning, label: str) -> Table:
+    """List the best designs of a search."""
+    rows = tuning.rows()
+    names, same = _columns([trial.design for trial in tuning.trials])
+    made = table(
+        f"Designs for {label}, best first, before any data", *names, "objective", "rms/vote",
+        "draws", words=len(names),
+    )  # fmt: skip
+    for row in rows[:SHOWN]:
+        vote = "" if isnan(row["rms_per_vote"]) else f"{row['rms_per_vote']:.4g}"
+        value = f"{row['value']:.4g}" if isfinite(row["value"]) else "refused"
+        value = "not tried" if row["stopped"] else value
+        made.add_row(
+            *(str(row.get(name, "")) for name in names), value, vote, f"{row['measurements']}",
+        )  # fmt: skip
+    made.caption = (
+        f"objective: {tuning.objective.replace('_', ' ')}, smaller is better; {len(rows)} designs "
+        f"in all{same}. draws: noisy measurements per class. Products have no rms."
+    )
+    return made
+
+
+def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:
+    """Return the parameters that designs differ in, and in words those that they share."""
+    values: dict[str, list[str]] = {}
+    for design in designs:
+        for name, value in design.items():
+            values.setdefault(name, []).append(str(value))
+    differ = [name for name, found in values.items() if len(set(found)) > 1]
+    shared = [f"{name}={found[0]}" for name, found in values.items() if name not in differ]
+    return differ, f", where they apply with {', '.join(shared)}" if shared else ""

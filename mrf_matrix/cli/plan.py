@@ -1,0 +1,397 @@
+"""`mrf-matrix plan`: what a design costs in error, from its public domain alone."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import click
+from rich.table import Table
+
+from mrf_matrix import plotting
+from mrf_matrix.base.checks import cut, magnitude
+from mrf_matrix.base.files import content_of
+from mrf_matrix.base.kinds import KINDS
+from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.options import (
+    FILE,
+    budget_options,
+    checked_kind,
+    classifier,
+    comma_floats,
+    delta_option,
+    kind_option,
+    model_options,
+    n_blocks_option,
+    n_records_option,
+    n_trees_option,
+    neighboring_option,
+    number_text,
+    party_options,
+    random_state_option,
+    result_options,
+    splits_option,
+    strategy_option,
+    time_limit_option,
+)
+from mrf_matrix.cli.screen import VOLUME, advise, console, said, table, write_results
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms.claim import SHARE_RULES
+from mrf_matrix.planning import Plan, PrivatePlan, peak_bytes, plan
+from mrf_matrix.planning.plans.kind import KINDS as PLANNED
+from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.planning.public_domain import public_domain, public_records
+from mrf_matrix.release.step_table import folded
+from strategies.operators.base.arrays import readable_bytes
+
+
+def numbers(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> list[float] | list[int] | None:
+    """Read numbers from a text file, separated by white space or commas."""
+    if value is None:
+        return None
+    try:
+        words = content_of(value).decode().replace(",", " ").split()
+        texts = list(map(number_text, words))
+        return list(map(int, texts)) if param.name == "groups" else list(map(float, texts))
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(
+            f"{value}: expected a text file of numbers ({cut(str(error), 200)})"
+        ) from error
+
+
+def shares(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> str | list[float] | None:
+    """Parse a rule, or shares separated by commas."""
+    if value is None or value in SHARE_RULES:
+        return value
+    return comma_floats(ctx, param, value)
+
+
+ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
+
+
+@click.command(name="plan")
+@click.argument("domain")
+@click.option("--domain", "domain_file", type=FILE, help="Domain file, where DOMAIN is none.")
+@budget_options()
+@delta_option()
+@kind_option()
+@model_options()
+@n_records_option()
+@n_trees_option("Trees of all ensembles.")
+@click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
+@splits_option(None)
+@click.option("--n-ensembles", default=1, show_default=True, help="Ensembles q.")
+@click.option("--max-features", type=int, help="Attributes of each ensemble [default: all].")
+@n_blocks_option()
+@click.option("--queries", type=int, help="Public queries to draw [default: 128].")
+@strategy_option("Strategy family, or auto.")
+@click.option(
+    "--objective",
+    type=click.Choice(["total", "max"]),
+    default="total",
+    show_default=True,
+    help="Which error is made small: of all answers, or of the worst answer or group.",
+)
+@click.option("--weights", callback=numbers, metavar="FILE", help="A weight of each answer.")
+@click.option("--groups", callback=numbers, metavar="FILE", help="A group of each answer, for max.")
+@click.option(
+    "--optimise-for",
+    type=click.Choice(["auto", "leaves", "votes"]),
+    default="auto",
+    show_default=True,
+    help="Of matrix: whose errors are made small. auto: of votes under --rho.",
+)
+@click.option(
+    "--target-rms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Find the least budget: largest error of an answer. With --rho auto for Gaussian noise.",
+)
+@click.option(
+    "--budget-shares",
+    callback=shares,
+    metavar="equal|total|max|LIST",
+    help="Of the ensembles: equal, least total, least largest error, or numbers.",
+)
+@click.option(
+    "--allocation",
+    type=click.Choice(ALLOCATIONS),
+    default="matrix",
+    show_default=True,
+    help="matrix, or a baseline of --kind matrix (subsample: per_query).",
+)
+@click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the kind]")
+@neighboring_option()
+@party_options(
+    click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
+)
+@random_state_option()
+@time_limit_option(8.0)
+@click.option("--strict", is_flag=True, help="End with an error where noise leaves nothing.")
+@result_options("DOMAIN")
+@user_errors
+def command(
+    domain: str,
+    domain_file: Path | None,
+    output: Path | None,
+    as_json: bool,
+    no_pictures: bool,
+    strict: bool,
+    **settings: Any,
+) -> None:
+    """Plan a release over DOMAIN: a domain file (JSON), or a data set's name.
+
+    No record is read, not even of a data set given by name: only its public domain. A data file may
+    stand for DOMAIN beside --domain, as in `mrf-matrix fit`; it is not opened.
+    """
+    domain = domain if domain_file is None else str(domain_file)
+    schema, label = public_domain(domain)
+    settings["n_blocks"] = settings["n_blocks"] or "auto"
+    settings["n_records"] = settings["n_records"] or public_records(domain)
+    file = (output or Path("results") / label) / "plan.json"
+    settings["kind"] = checked_kind(settings["kind"])
+    if KINDS[settings["kind"]].is_stepwise:
+        weighed = show_steps(schema, label, settings, file, as_json=as_json)
+    else:
+        advise(schema, settings["n_records"])
+        weighed = show_plan(schema, label, settings, file, as_json=as_json, drawn=not no_pictures)
+    if strict and (refusal := weighed.refusal) is not None:
+        raise click.ClickException(f"--strict: {spoken(refusal)}.")
+
+
+def show_plan(
+    schema: Domain,
+    label: str,
+    settings: dict[str, Any],
+    file: Path,
+    *,
+    as_json: bool,
+    drawn: bool,
+) -> Verdict:
+    """Plan, print, and write the record and pictures; return what noise leaves."""
+    asked = {name: one for name, one in settings.items() if name not in ("alpha", "beside")}
+    made = cast(Plan, plan(schema, **asked))
+    figures = {"domain": label, **made.to_dict(bound=True)}
+    weighed = verdict_of(made)
+    figures |= {"signal_to_noise": str(weighed), "peak_bytes": peak_bytes(made)}
+    record = json.dumps(figures, indent=2)
+    if as_json:
+        click.echo(record)
+    else:
+        console().print(plan_table(figures), "", size_table(figures))
+        console().print("Nothing was spent and no record read: every figure is public.")
+    drawing = partial(pictures, made) if drawn else None
+    write_results(record, file, drawing, as_json=as_json)
+    return weighed
+
+
+def pictures(made: Plan) -> dict[str, Any]:
+    """Return error against ε, leaves, strategies and sensitivity, by their file names."""
+    wanted: dict[str, Any] = {"error.png": plotting.ErrorCurveDisplay}
+    if all(part.strategy is not None for part in made.parts):
+        wanted["strategies.png"] = plotting.StrategyBoundDisplay
+    if made.releases_leaves:
+        wanted["leaves.png"] = plotting.LeafErrorDisplay
+    if max(part.mechanism.rounded.matrix.shape[1] for part in made.parts) <= 100_000:
+        wanted["sensitivity.png"] = plotting.CellSensitivityDisplay
+    return {name: kind.from_plan(made) for name, kind in wanted.items()}
+
+
+EVEN = (
+    "The first choice says how rare the rarer class is. The steps after it are those of even "
+    "classes; of uneven ones others share the same rest."
+)
+
+
+def show_steps(
+    schema: Domain, label: str, settings: Mapping[str, Any], file: Path, *, as_json: bool
+) -> Verdict:
+    """Plan the forest, print, and write the record; return what noise leaves."""
+    is_auto = settings["kind"] == "auto"
+    advise(schema.coarser() if is_auto else schema, settings["n_records"])
+    made = classifier(settings).set_params(domain=schema).plan()
+    verdict = verdict_of(made)
+    figures = {
+        "domain": label,
+        **made.to_dict(),
+        "steps": [one.to_dict(made.budget) for one in made.announced_steps],
+        "signal_to_noise": str(verdict),
+        "peak_bytes": peak_bytes(made.forest if is_auto else made),
+    }
+    record = json.dumps(figures, indent=2)
+    if as_json:
+        click.echo(record)
+    else:
+        screen = console()
+        if is_auto:
+            screen.print(kind_table(figures), figures["reason"], "", sep="\n")
+        screen.print(share_table(figures))
+        if isinstance(made, PrivatePlan) and made.balance is not None:
+            screen.print(EVEN)
+        screen.print(f"Signal and noise: {verdict}.")
+        screen.print(f"Memory: {memory_text(figures)}.")
+        screen.print("Nothing was spent and no record read: every figure is public.")
+    write_results(record, file, None, as_json=as_json)
+    return verdict
+
+
+def kind_table(figures: Mapping[str, Any]) -> Table:
+    """Show the kind that is taken between those of less and of more signal."""
+    made = table(f"Kinds of forest for {figures['domain']}, before any data", "kind", "signal", "")
+    below, above = figures["below"], figures["above"]
+    if below is not None:
+        made.add_row(below["forest"], f"up to {below['up_to']:,.0f}", "")
+    signal = figures["signal"]
+    made.add_row(figures["forest"], "" if signal is None else f"{signal:,.0f}", "taken")
+    if above is not None:
+        made.add_row(above["forest"], f"from {above['from']:,.0f}", "")
+    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
+    return made
+
+
+def share_table(figures: Mapping[str, Any]) -> Table:
+    """List every step with its share of the budget."""
+    title = f"Steps and their shares of {figures['claim']}"
+    made = table(title, "step", "share", "sensitivity", "rms", words=1)
+    steps = figures["steps"]
+    first, rest, last = (steps, [], []) if said(VOLUME) == "verbose" else folded(steps)
+    rows = [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in first]
+    if rest:
+        share = sum(step["share"] for step in rest)
+        rows.append((f"{len(rest)} more: mrf-matrix plan -v", f"{share:.2%}", "", ""))
+    rows += [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in last]
+    for row in rows:
+        made.add_row(*row)
+    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
+    return made
+
+
+def _noise_of(step: Mapping[str, Any]) -> tuple[str, str]:
+    """Return sensitivity and noise in words; what a choice decides has neither."""
+    if step["sensitivity"] is None:
+        return "", "as chosen"
+    rms = "a choice" if step["is_choice"] else f"{step['rms']:.4g} records"
+    return f"{step['sensitivity']:.4g}", rms
+
+
+AIMS = {
+    "total": "",
+    "max": ", of the worst answer or group",
+    "votes": ", of the votes of all cells",
+}
+"""What a certificate speaks of, by objective."""
+
+
+def plan_table(figures: Mapping[str, Any]) -> Table:
+    """List a plan's figures, one a line."""
+    made = table(f"Plan for {figures['domain']}, before any data", "figure", "value", words=2)
+    for name, value in _lines(figures):
+        made.add_row(name, value)
+    return wrapped(made)
+
+
+def wrapped(made: Table) -> Table:
+    """Return a table whose values are broken over lines, so that the names of rows stay whole."""
+    made.columns[1].no_wrap, made.columns[1].overflow = False, "fold"
+    return made
+
+
+def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    unit = "leaf" if "rms_per_leaf" in figures else "vote"
+    lines = [
+        ("kind", f"{figures['kind']}, {figures['voting']} voting"),
+        ("budget", f"{figures['claim']}, {figures['neighboring']} neighbours"),
+        ("domain", f"{figures['attributes']} attributes, {readable(figures['cells'])} cells, "
+         f"{figures['classes']} classes"),
+        ("forest", ", ".join(
+            f"{part['trees']} trees of depth {part['depth']} ({part['leaves']} leaves)"
+            for part in figures["ensembles"][:3])),
+        ("strategy", ", ".join(
+            f"{part['strategy']} ({part['measurements']} measurements)"
+            for part in figures["ensembles"][:3])),
+        ("sensitivity", f"{figures['sensitivity']:.4g}"),
+        ("noise scale", f"{figures['noise_scale']:.4g} records"),
+    ]  # fmt: skip
+    if "rms_per_leaf" in figures:
+        lines.append(("expected rms per leaf", f"{figures['rms_per_leaf']:.4g} records per class"))
+    if "rms_per_vote" in figures:
+        lines.append(("expected rms per vote", f"{figures['rms_per_vote']:.4g} records per class"))
+    lines.append(
+        (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records")
+    )
+    aim = AIMS[figures["objective"]]
+    if "certified_ratio" in figures:
+        ratio = figure_text(figures["certified_ratio"])
+        lines.append(("certified", f"within {ratio} times the least squared error{aim}"))
+    if "target_rms" in figures:
+        least = f"at most {figure_text(figures['target_rms'][1])} records"
+        lines.append(("target rms", f"{least}; the budget is the least found"))
+    if "budget_bound" in figures:
+        bound = f"{figures['budget_bound']:.6g}, under continuous noise"
+        lines.append(("none keeps it below", bound))
+    if figures["records"] is not None:
+        ratio = figure_text(figures["median_signal_to_noise"])
+        known = f"{ratio} (median, {figures['records']} records spread evenly)"
+        lines.append((f"signal to noise of a {unit}", known))
+        by = ", by a normal law in place of the noise" * figures["flips_by_normal_law"]
+        lines += [
+            (f"flips, {margin}", f"{value:.3f}{by}")
+            for margin, value in figures["mean_flip_probability"].items()
+        ]
+    lines.append(("in words", figures["signal_to_noise"]))
+    lines += party_lines(figures.get("parties", {}))
+    lines += [("note", note) for note in figures.get("notes", ())]
+    lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))
+    lines.append(("memory expected", memory_text(figures)))
+    return lines
+
+
+def memory_text(figures: Mapping[str, Any]) -> str:
+    """Say what a fit holds at its peak, beside the program itself."""
+    return f"{readable_bytes(figures['peak_bytes'])} at the peak of a fit, beside the program"
+
+
+def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """List what a plan says of the parties who share its noise; nothing of one party."""
+    if not parties:
+        return []
+    fewest, sums = parties["parties"] - parties["dropouts"], len(parties["rounds"])
+    lines = [
+        ("parties", f"{parties['parties']}, of whom {parties['dropouts']} may vanish and "
+         f"{parties['colluders']} collude"),
+        (f"rms if {fewest} contribute",
+         f"{parties['rms_if_fewest_contribute_over_if_all_do']:.4g} times that if all do"),
+        ("a party sends",
+         f"{parties['bytes_from_a_party']:,} bytes in {sums} secure sum{'s' * (sums > 1)}"),
+        ("a party receives", f"{parties['bytes_to_a_party']:,} bytes"),
+    ]  # fmt: skip
+    if parties["loss_of_coarse_integers"] > 1:
+        lines.append(
+            ("coarse integers", f"{parties['loss_of_coarse_integers']:.4g} times the loss")
+        )
+    return lines
+
+
+def size_table(figures: Mapping[str, Any]) -> Table:
+    """List the largest arrays to come."""
+    made = table("Largest arrays of the release", "array", "shape", "bytes", words=2)
+    for size in figures["arrays"][:5]:
+        made.add_row(size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")
+    return made
+
+
+def figure_text(figure: float | None) -> str:
+    """Write a figure; None is one that is not finite."""
+    return "infinite" if figure is None else f"{figure:.3g}"
+
+
+def readable(count: int) -> str:
+    """Write a number of cells, with an exponent where it is large; a float may not hold it."""
+    if count < 10**9:
+        return f"{count:,}"
+    return f"{count:.2e}" if count < 10**300 else magnitude(Fraction(count))

@@ -1,1 +1,0 @@
-"""`mrf-matrix plan` and `tune`: what is known without data."""
