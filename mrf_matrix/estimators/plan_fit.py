@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial, singledispatch
 from threading import Lock
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,13 +36,16 @@ from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
-from mrf_matrix.planning.plans.plan import FederatedPlan, Plan
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planned_errors import WEIGHING
 from mrf_matrix.planning.private.forest_plan import PooledPlan
 from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.plan import Transcript
 from mrf_matrix.residual import ResidualPlan
 from strategies.operators.base.arrays import readable_bytes
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.plans.parties import FederatedPlan
 
 SPENT = (
     "The budget is spent. What was released before is kept in transcript_ of this estimator{how}; "
@@ -206,7 +209,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         return self._release_of(failed.kind, curator, bill)
 
     @in_one_step
-    def fit_release(self, plan: FederatedPlan, *releases: Release) -> Self:
+    def fit_release(self, plan: "FederatedPlan", *releases: Release) -> Self:
         """Fit from what several parties released of a plan. Nothing is measured, or charged here.
 
         Parameters

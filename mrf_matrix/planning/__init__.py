@@ -7,7 +7,7 @@ from mrf_matrix.base.front_door import front_door
 if TYPE_CHECKING:
     from mrf_matrix.planning.plans.cost import peak_bytes as peak_bytes
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
-    from mrf_matrix.planning.plans.plan import FederatedPlan as FederatedPlan
+    from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
     from mrf_matrix.planning.private.choices import Screening as Screening

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,12 +13,9 @@ from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import cut
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.error.expected_error import least_amount
-from mrf_matrix.federated.shares.design import FederatedDesign, share_noise
-from mrf_matrix.federated.sums.masks import RoundBytes, message_bytes
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Quorum, Release
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart
@@ -34,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from mrf_matrix.plotting.style import AnswerDisplay
-
 
 LONGEST_NAMES = 60  # characters of an ensemble's attributes
 SHARES = (0.1, 0.2, 0.5)
@@ -264,120 +259,3 @@ def at_budget(parts: Sequence[PlanPart], budget: PureDP | ZCDP) -> tuple[PlanPar
         budgets = budget.split([part.mechanism.budget.exact for part in parts])
     pairs: Iterable[tuple[PlanPart, PureDP | ZCDP]] = zip(parts, budgets, strict=True)
     return tuple(part.at(share) for part, share in pairs)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FederatedPlan(Plan):
-    """A plan that several parties measure together: errors are those if all of them contribute.
-
-    Each party runs the `FederatedDesign` of each ensemble, see `designs`.
-    """
-
-    @cached_property
-    def designs(self) -> tuple[FederatedDesign, ...]:
-        """What the parties run for each ensemble."""
-        return tuple(part.federation for part in self.parts if part.federation is not None)
-
-    @property
-    def quorum(self) -> Quorum:
-        """How many parties there are, may vanish, and may collude."""
-        return self.designs[0].quorum
-
-    @property
-    def rounds(self) -> tuple[tuple[RoundBytes, ...], ...]:
-        """What a party sends and receives in each round of each sum, if nobody vanishes.
-
-        For each ensemble one secure sum, or two where excess noise is taken off.
-        """
-        return tuple(
-            message_bytes(design.quorum.parties, design.length)
-            for design in self.designs
-            for _ in range(1 + design.removes_excess)
-        )
-
-    def contributed_by(self, count: int) -> "FederatedPlan":
-        """Return the plan with the true law of the noise if so many parties contribute.
-
-        Raises
-        ------
-        ValueError
-            If the sum of so few is not opened.
-        """
-        pairs = zip(self.parts, self.designs, strict=True)
-        parts = (replace(part, mechanism=design.expected(count)) for part, design in pairs)
-        return replace(self, parts=tuple(parts))
-
-    def measured(self, releases: Sequence[Release]) -> "FederatedPlan":
-        """Return the plan with the laws of the releases that were made of it.
-
-        Raises
-        ------
-        ValueError
-            If there is not one for each part, or one is the release of another measurement.
-        """
-        if len(releases) != len(self.parts):
-            raise ValueError(
-                f"releases: expected one for each part of the plan, {len(self.parts)} in all; got "
-                f"{len(releases)}."
-            )
-        pairs = list(zip(self.parts, releases, strict=True))
-        for part, release in pairs:
-            if not same_measurement(part.mechanism, release.mechanism):
-                raise ValueError(
-                    "release is of another strategy, budget or neighbouring relation: expected "
-                    "one that was measured by this plan."
-                )
-        parts = (replace(part, mechanism=release.mechanism) for part, release in pairs)
-        return replace(self, parts=tuple(parts))
-
-    def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
-        """Return the plan's figures as plain values, those of the parties among them."""
-        fewest = self.contributed_by(self.quorum.threshold)
-        messages = [one for each in self.rounds for one in each]
-        parties = {
-            **asdict(self.quorum),
-            "condition": self.quorum.condition,
-            "rms_if_fewest_contribute_over_if_all_do": sqrt(fewest.total / self.total),
-            "loss_of_coarse_integers": max(design.ratio for design in self.designs),
-            "integers": sum(design.length for design in self.designs),
-            "bytes_from_a_party": sum(one.to_server for one in messages),
-            "bytes_to_a_party": sum(one.to_party for one in messages),
-            "rounds": [[asdict(one) for one in each] for each in self.rounds],
-        }
-        return {**super().to_dict(bound=bound), "parties": parties}
-
-
-def quorum_of(
-    parties: int | None, dropouts: int, colluders: int, remove_excess: bool
-) -> Quorum | None:
-    """Return the parties that are planned for, None for a single one; refuse what needs them."""
-    if parties is not None:
-        return Quorum(parties, dropouts, colluders)
-    if dropouts or colluders or remove_excess:
-        raise ValueError(
-            f"dropouts={dropouts}, colluders={colluders}, remove_excess={remove_excess} without "
-            f"parties: expected parties=, how many there are, or none of them."
-        )
-    return None
-
-
-def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> FederatedPlan:
-    """Return a plan with its noise shared among parties.
-
-    Raises ValueError if the parties' tables do not add up to that of all records, as with hard
-    votes, or the noise is of a law of one's own; CoarseStrategyError if a strategy has no small
-    integers, under pure DP.
-    """
-    if plan.kind.counts_votes:
-        raise ValueError(
-            f"parties with voting={plan.voting!r} and kind={plan.kind.name!r}: hard votes of "
-            f"several parties' records do not add up. Expected voting='weight', or another kind."
-        )
-    lighter = [part.lighter(FederatedDesign.largest_scale) for part in plan.parts]
-    parts = (
-        part.shared_by(
-            share_noise(part.mechanism, quorum, plan.n_classes, part.rounded_for, remove_excess)
-        )
-        for part in lighter
-    )
-    return FederatedPlan(**{**vars(plan), "parts": tuple(parts)})

@@ -22,7 +22,8 @@ from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import blocks_budget
 from mrf_matrix.planning.plans.kind import UNSAID, Blocks, Kind, TwoStage, kind_of
-from mrf_matrix.planning.plans.plan import Plan, quorum_of, shared_plan
+from mrf_matrix.planning.plans.parties import quorum_of, shared_plan
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.strategy_choice import AUTO, Measuring
 from mrf_matrix.planning.private.private_plan import ClaimPlan, plan_of_claim
