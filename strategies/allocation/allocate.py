@@ -193,10 +193,7 @@ def allocate(
 def recovered_squares(
     workload: Operator, rows: Operator, recovery: MatrixLike | None
 ) -> tuple[Array, Array]:
-    """Return the squares of B (q, m), and ``|N|`` over the cells that it tells apart (g, m).
-
-    Raises RowSpaceError if W is not B N; ValueError if a row is all zeros.
-    """
+    """Return the squares of B (q, m), and ``|N|`` over the cells that it tells apart (g, m)."""
     q, m = workload.shape[0], rows.shape[0]
     if workload.shape[1] != rows.shape[1]:
         raise ValueError(

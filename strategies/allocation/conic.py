@@ -38,11 +38,8 @@ STEPS = (0.99, 0.9)
 def solve_conic(programme: "cp.Problem", *, certified: bool = False) -> None:
     """Solve a programme by Clarabel, an interior-point method (Goulart and Chen, 2024).
 
-    `certified`: whether a bound of one's own says how near the solution is: then one that misses
-    the solver's tolerance will do.
-
-    Raises ValueError if nothing meets its constraints; RuntimeError if the solver does not reach
-    its own tolerance.
+    Where a bound of one's own says how near the solution is (`certified`), one that misses the
+    solver's tolerance will do.
     """
     import cvxpy as cp
 

@@ -104,10 +104,7 @@ MOST_SAID = 1000  # characters of what was wrong
 def write_operator(
     operator: Operator, values: Mapping[str, object], path: "str | os.PathLike[str]"
 ) -> None:
-    """Write an operator and plain values as a zip of JSON and ``.npy`` arrays, whole or not at all.
-
-    Raises OperatorFileError if a structure has no form in files.
-    """
+    """Write an operator and plain values as a zip of JSON and ``.npy`` arrays, whole or not."""
     tree, arrays = encode(operator)
     text = json.dumps({"operator": tree, **values})
     place = Path(path)
@@ -126,11 +123,7 @@ def write_operator(
 
 
 def read_operator(path: "str | os.PathLike[str]") -> tuple[Operator, dict[str, object]]:
-    """Return the operator and the plain values of a file, which may come from anyone.
-
-    Raises OperatorFileError if it is no such file, or does not hold together; MemoryCapError if its
-    arrays are larger than the memory cap.
-    """
+    """Return the operator and the plain values of a file, which may come from anyone."""
     try:
         with _opened(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()

@@ -53,16 +53,7 @@ ReadRules = Mapping[str, tuple[tuple[str, ...], "Callable[[Node, Reader], Operat
 
 
 class Reader:
-    """Reads an operator with bounded memory and work.
-
-    Parameters
-    ----------
-    rules : mapping of str to fields and callable
-    fetch : callable
-        Returns the array of a name, type and shape, or raises.
-    prefix : str
-        What the arrays' names begin with.
-    """
+    """Reads an operator with bounded memory and work; names of arrays begin with `prefix`."""
 
     def __init__(self, rules: ReadRules, fetch: Fetch, prefix: str) -> None:
         self._rules = rules
@@ -164,14 +155,7 @@ WriteRules = Mapping[type[Operator], tuple[str, "Callable[[Any, Writer], Node]"]
 
 
 class Writer:
-    """Collects the arrays of an operator under consecutive names.
-
-    Parameters
-    ----------
-    rules : mapping of type to kind and callable
-    prefix : str
-        What the arrays' names begin with.
-    """
+    """Collects the arrays of an operator under consecutive names, which begin with `prefix`."""
 
     def __init__(self, rules: WriteRules, prefix: str) -> None:
         self._rules = rules

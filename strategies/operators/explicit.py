@@ -66,13 +66,7 @@ class Dense(Operator):
         return self.array.T @ left
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray of floats: as it is stored, or a copy of integers.
-
-        Raises
-        ------
-        MemoryCapError
-            If a copy would not fit.
-        """
+        """Return floats as they are stored, or a copy of integers, refused above the memory cap."""
         if self.array.dtype != np.float64:
             check_allocation("floats of an integer matrix", self.array.shape)
         return self.array.astype(np.float64, copy=False)

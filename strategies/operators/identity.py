@@ -16,6 +16,7 @@ from strategies.operators.masks.energies import (
     LINE,
     Energies,
     line_energies,
+    positive_energies,
     product_energies,
     structure_energies,
 )
@@ -107,12 +108,9 @@ def identity_energies(workload: Identity) -> Energies | None:
     if workload.n > MOST_CELLS:
         return None
     sizes = workload.sizes or (workload.n,)
-    return product_energies([line_identity(size) for size in sizes])
-
-
-def line_identity(size: int) -> Energies:
-    values = np.array([1.0, size - 1.0]) / size
-    return Energies((size,), LINE[: 1 + (size > 1)], values[: 1 + (size > 1)], True)
+    values = [np.array([1.0, size - 1.0]) / size for size in sizes]
+    pairs = zip(sizes, values, strict=True)
+    return product_energies([positive_energies((n,), LINE, one, True) for n, one in pairs])
 
 
 MOST_CELLS = 2**1000  # cells whose number a double can hold

@@ -177,10 +177,7 @@ class Kronecker(Operator):
 
 @singledispatch
 def kronecker_blocks(workload: Operator) -> list[tuple[float, Kronecker]] | None:
-    """Read a workload as weighted Kronecker products on top of each other, None where it is not.
-
-    A structure that is one registers its rule beside its class.
-    """
+    """Read a workload as weighted Kronecker products on top of each other, None where it is not."""
     return None
 
 

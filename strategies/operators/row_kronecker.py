@@ -114,10 +114,15 @@ class RowKronecker(Operator):
         operator = cls(pack(masks), tuple(mask.shape[1] for mask in masks))
         return operator if groups is None else operator.with_groups(groups)
 
-    def with_groups(self, groups: Integers) -> "RowKronecker":
-        """Return the operator with groups of rows, checked to be pairwise disjoint."""
+    def with_groups(
+        self, groups: Integers, spend: Callable[[int], None] = lambda work: None
+    ) -> "RowKronecker":
+        """Return the operator with groups of rows, checked to be pairwise disjoint.
+
+        `spend`: told of the operations of a check before it is done; it may refuse them.
+        """
         numbers = numbered_groups(groups, self.shape[0])
-        check_disjoint(numbers, lambda rows: self.take_rows(rows).all_masks())
+        check_disjoint(self.all_masks(), numbers, spend)
         return replace(self, groups=numbers)
 
     @property
@@ -250,11 +255,6 @@ class RowKronecker(Operator):
         return self.shape[0] if self.groups is None else len(np.unique(self.groups))
 
     @property
-    def counts_are_exact(self) -> bool:
-        """Whether the rows over a cell can be counted: a partition, or a domain within reach."""
-        return self.is_partition or self.is_enumerable
-
-    @property
     def is_enumerable(self) -> bool:
         """Whether one number per cell of the domain is within reach, in memory and work."""
         n = self.shape[1]
@@ -276,13 +276,13 @@ class RowKronecker(Operator):
         return float(most) if norm == "l1" else float(np.sqrt(most))
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        return self.counts_are_exact
+        return self.is_partition or self.is_enumerable
 
     def integer_column_sums(self, norm: Norm) -> Longs:
         return np.rint(self.rmatmat(np.ones(self.shape[0]))).astype(np.int64)
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        if self.is_partition or not self.counts_are_exact:
+        if self.is_partition or not self.is_enumerable:
             return self.n_groups
         return int(self.integer_column_sums(norm).max(initial=0))
 

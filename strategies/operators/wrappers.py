@@ -281,7 +281,11 @@ class Stack(Operator):
     def __init__(self, blocks: Sequence[Operator]) -> None:
         if not blocks:
             raise ValueError("blocks is empty: expected at least one operator.")
-        same_columns(blocks)
+        counts = {block.shape[1] for block in blocks}
+        if len(counts) != 1:
+            raise ValueError(
+                f"operators have {sorted(counts)} columns: expected one common number."
+            )
         object.__setattr__(self, "blocks", tuple(blocks))
         known = {block.sizes for block in blocks} - {None}
         object.__setattr__(self, "sizes", known.pop() if len(known) == 1 else None)
@@ -373,13 +377,6 @@ class Stack(Operator):
 
 def combined_norm(norms: Sequence[float], norm: Norm) -> float:
     return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
-
-
-def same_columns(operators: Sequence[Operator]) -> int:
-    counts = {operator.shape[1] for operator in operators}
-    if len(counts) != 1:
-        raise ValueError(f"operators have {sorted(counts)} columns: expected one common number.")
-    return counts.pop()
 
 
 @rows_product.register

@@ -33,10 +33,7 @@ VISITS = (20_000, 20)
 
 
 def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
-    """Merge equal columns; where rows are ranges in some order of the groups, number them in it.
-
-    No merging where cells are too many to be compared one by one.
-    """
+    """Merge equal columns that can be compared, numbered where rows are then ranges in order."""
     if workload.shape[1] >= FEWEST and fits((workload.shape[1], 16)):
         found = ranges_as_given(workload)
         if found is not None:
@@ -190,10 +187,7 @@ def given_ranges(rows: EqualValuedRows) -> Ranges | None:
 
 
 def cell_order(rows: EqualValuedRows) -> Longs | None:
-    """Return the cells in an order in which all rows are ranges, None where there is none.
-
-    None too where telling takes too long, or too much memory.
-    """
+    """Return the cells in an order in which all rows are ranges, None where none is found."""
     kept = np.flatnonzero((rows.lengths > 1) & (rows.lengths < rows.n))
     if not fits((rows.n, len(kept)), 2):
         return None

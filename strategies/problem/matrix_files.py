@@ -100,41 +100,27 @@ def _is_ours(place: Path) -> bool:
     return zipfile.is_zipfile(place) and f"{VALUES}.npy" in zipfile.ZipFile(place).namelist()
 
 
-def _write_sparse(operator: Operator, place: Path) -> None:
-    sparse.save_npz(place, sparse.csr_array(operator.to_sparse()))
-
-
-def _write_market(operator: Operator, place: Path) -> None:
-    form: Any = operator.compact()
-    io.mmwrite(place, form, symmetry="general")
-
-
-def _write_text(operator: Operator, place: Path) -> None:
-    np.savetxt(place, operator.to_dense(), delimiter=",", fmt="%.17g")
-
-
 WRITERS: dict[str, Callable[[Operator, Path], None]] = {
     ".npy": lambda operator, place: np.save(place, operator.to_dense(), allow_pickle=False),
-    ".npz": _write_sparse,
-    ".mtx": _write_market,
-    ".csv": _write_text,
+    ".npz": lambda operator, place: sparse.save_npz(place, sparse.csr_array(operator.to_sparse())),
+    ".mtx": lambda operator, place: io.mmwrite(place, operator.compact(), symmetry="general"),
+    ".csv": lambda operator, place: np.savetxt(
+        place, operator.to_dense(), delimiter=",", fmt="%.17g"
+    ),
 }
 
 
 def _read_arrays(place: Path) -> Any:
     """Return SciPy's sparse matrix, or the one array of NumPy's archive."""
     with np.load(place, allow_pickle=False) as archive:
-        check_allocation(f"arrays of {place}", (_unpacked(place),), 1)
+        unpacked = sum(one.file_size for one in zipfile.ZipFile(place).infolist())
+        check_allocation(f"arrays of {place}", (unpacked,), 1)
         names = archive.files
         if "format" in names:
             return sparse.load_npz(place)
         if len(names) != 1:
             raise OperatorFileError(f"{len(names)} arrays: expected one matrix.")
         return archive[names[0]]
-
-
-def _unpacked(place: Path) -> int:
-    return sum(one.file_size for one in zipfile.ZipFile(place).infolist())
 
 
 def _read_market(place: Path) -> Any:

@@ -38,10 +38,7 @@ MOST_AVERAGED = 2 * 10**7  # entries of a strategy whose columns are averaged ov
 class Merging:
     """Groups of cells with equal columns.
 
-    Attributes
-    ----------
-    grouping : Grouping of shape (g, n)
-        Groups are numbered by their first cell, or in an order in which all rows are ranges.
+    They are numbered by their first cell, or in an order in which all rows are ranges.
 
     Examples
     --------
@@ -118,16 +115,6 @@ class Merging:
 def merge_columns(workload: object) -> Merging:
     """Find the groups of cells whose columns of the workload are equal, entry for entry.
 
-    Parameters
-    ----------
-    workload : ndarray, scipy sparse, or Operator of shape (q, n)
-
-    Returns
-    -------
-    Merging
-
-    Notes
-    -----
     Columns are compared by 128-bit hashes of their nonzeros, then groups are checked entry for
     entry, so the merging is exact: the hash can only cost speed, never correctness. The largest
     arrays hold one number per nonzero of W.

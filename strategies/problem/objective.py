@@ -123,11 +123,7 @@ def checked_weights(weights: object, rows: int) -> Array:
 
 
 def weighted(workload: Operator, weights: object) -> Operator:
-    """Return ``diag(√ω) W`` with the workload's structure kept.
-
-    Raises ValueError, TypeError if the weights are not one finite number for each row, or some are
-    negative, or all zero, or the workload has no rows.
-    """
+    """Return ``diag(√ω) W`` with the workload's structure kept, weights checked."""
     if isinstance(workload, Gram):
         raise ValueError("workload is a Gram, which has no rows to weigh: expected the rows.")
     values = checked_weights(weights, workload.shape[0])

@@ -47,29 +47,14 @@ SCALE_IT = "Scale it, to a largest entry of 1 say: the best strategy stays the s
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a family is asked to serve; make one with `Problem.of`.
+    """What a family is asked to serve; make one with `Problem.of`."""
 
-    Attributes
-    ----------
-    workload : Operator of shape (q, n)
-        As given, times the roots of its rows' weights: it may be implicit and huge.
-    norm : {"l1", "l2"}
-    merging : Merging or None
-        Groups of equal columns; None when the domain is too large to enumerate.
-    aim : Aim
-        What the loss adds up over the rows.
-    power : int
-        The workload is over ``2**power``; 0 but where its squares would be no floats.
-    row_ranges : Ranges or None
-        The workload over the merged cells where its rows are ranges of them.
-    """
-
-    workload: Operator
+    workload: Operator  # (q, n), as given times the roots of its rows' weights: it may be huge
     norm: Norm
-    merging: Merging | None
-    aim: Aim = field(default_factory=Aim)
-    power: int = 0
-    row_ranges: Ranges | None = None
+    merging: Merging | None  # groups of equal columns; None for a domain too large to enumerate
+    aim: Aim = field(default_factory=Aim)  # what the loss adds up over the rows
+    power: int = 0  # the workload is over 2**power; 0 but where its squares would be no floats
+    row_ranges: Ranges | None = None  # over merged cells, where the rows are ranges of them
 
     @classmethod
     def of(
@@ -82,13 +67,7 @@ class Problem:
     ) -> "Problem":
         """Check a workload and merge its equal columns where they can be enumerated.
 
-        Raises
-        ------
-        ValueError
-            If the norm or the objective is unknown, or the workload is empty, all zeros, or not
-            finite, or weights or groups do not fit its rows.
-        TypeError
-            If the workload does not hold real numbers, or groups no integers.
+        Raises ValueError or TypeError naming the argument that does not fit.
         """
         if norm not in NORMS:
             raise ValueError(
@@ -136,8 +115,7 @@ class Problem:
     def with_attributes(self) -> "Problem":
         """Return the problem over the attributes behind a plain matrix, where the total is asked.
 
-        Not of rows that are ranges, which have forms of their own. The total depends on the Gram
-        alone: rows may change their order.
+        It depends on the Gram alone: rows may change their order. Ranges have forms of their own.
         """
         if not self.is_total or self.row_ranges is not None:
             return self

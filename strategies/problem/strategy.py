@@ -397,16 +397,11 @@ def out_of_unit(strategy: Strategy, power: int) -> Strategy:
     return replace(
         strategy,
         loss=times(strategy.loss, 2 * power),
-        certificate=partial(bound_out_of_unit, strategy, power),
+        certificate=lambda: times(strategy.lower_bound, 2 * power),
         candidates=tuple(
             replace(one, loss=times(one.loss, 2 * power)) for one in strategy.candidates
         ),
     )
-
-
-def bound_out_of_unit(strategy: Strategy, power: int) -> float:
-    """Return a strategy's lower bound for a workload over 2**power as that of the workload."""
-    return times(strategy.lower_bound, 2 * power)
 
 
 def is_float(number: float) -> bool:

@@ -368,9 +368,5 @@ def cross_gram(left: Operator, right: Operator) -> Array:
 
 @singledispatch
 def rows_product(outer: Operator, other: Operator) -> Array | None:
-    """Return ``outer @ other.T`` by a rule of the outer structure, None where it has none.
-
-    A structure that only combines the rows of another, or that is made of products, registers
-    its rule beside its class.
-    """
+    """Return ``outer @ other.T`` by a rule of the outer structure, None where it has none."""
     return None

@@ -344,13 +344,7 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
     their coordinates, however faint a row is beside the others; those of W follow from ``W Aᵀ``
     at the r pivot rows. Containment is checked by the norms of W's rows.
 
-    Raises
-    ------
-    RowSpaceError
-        If rows of the workload lie outside the row space.
-    MemoryCapError
-        If ``A Aᵀ`` or ``W Aᵀ`` has no rule or does not fit, or the domain has so many cells that
-        doubles cannot count them.
+    Refused where ``A Aᵀ`` or ``W Aᵀ`` does not fit, or doubles cannot count the cells.
     """
     basis = _row_basis(matrix)
     chosen = basis.chosen
@@ -401,18 +395,12 @@ def factorisation_seconds(rows: int) -> float:
 
 
 def takes_long(matrix: Operator, more: float = 0.0) -> bool:
-    """Tell whether rows are many to be solved with together, where cells cannot be enumerated.
-
-    `more`: seconds of their inner products, where those are dear.
-    """
+    """Tell whether rows over no enumerable cells are many to solve with; `more`: seconds beside."""
     return factorisation_seconds(matrix.shape[0]) + more > BEARABLE and not is_explicit(matrix)
 
 
 def check_seconds(step: str, seconds: float, expected: str) -> None:
-    """Refuse a step over rows that cannot be enumerated where it would take unbearably long.
-
-    Raises MemoryCapError, before anything is computed.
-    """
+    """Refuse a step over rows that cannot be enumerated where it would take unbearably long."""
     if seconds > LONGEST:
         raise MemoryCapError(
             f"{step} over a domain that cannot be enumerated takes about {seconds:.0f} s. Expected "

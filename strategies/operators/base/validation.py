@@ -28,9 +28,7 @@ MOST_NESTED = 3
 
 
 def plain_array(name: str, values: object) -> NDArray[Any]:
-    """Return what was given as an ndarray, or refuse what has another meaning than its memory.
-
-    Raises TypeError naming the argument if it is masked, sparse, or a list of such.
+    """Return what was given as an ndarray; refuse by name what is masked or sparse.
 
     >>> plain_array("answers", [1, 2])
     array([1, 2])
@@ -62,9 +60,6 @@ def checked_form(name: str, matrix: object) -> sparse.csr_array:
     """Return a sparse matrix of any format in CSR form, its own copy, or refuse by name.
 
     Whoever wrote its arrays may have written anything: where they point is checked first.
-
-    Raises ValueError if an index, a pointer or a length is not what the shape allows; TypeError if
-    it is not sparse, or its entries are no real numbers.
     """
     if not sparse.issparse(matrix):
         return sparse.csr_array(plain_array(name, matrix))
@@ -238,10 +233,7 @@ def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
 
 
 def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -> Array:
-    """Return values as floats, shape (length,) or (length, j), or refuse by name.
-
-    `shape`: of the operator that they go with.
-    """
+    """Return values as floats, (length,) or (length, j), or refuse beside an operator's shape."""
     array = plain_array(name, values)
     _check_real(name, array.dtype)
     if array.ndim not in (1, 2) or array.shape[0] != length:

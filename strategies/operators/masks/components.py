@@ -22,7 +22,7 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Longs, Numbers, check_allocation
 from strategies.operators.base.operator import Operator, cached_per_value
-from strategies.operators.masks.packed_masks import combinations, mask_widths, unique_rows
+from strategies.operators.masks.packed_masks import mask_widths, unique_rows
 
 MAX_FIXED = 20  # a row that fixes more attributes than this has too many components to enumerate
 
@@ -31,11 +31,8 @@ MAX_FIXED = 20  # a row that fixes more attributes than this has too many compon
 class MaskRows:
     """Rows ``mix @ (⊗ masks)``: combinations of Kronecker products of 0/1 masks."""
 
-    # (o, n_i): one for each attribute; row r of the inner matrix is the Kronecker product of row r
-    # of every mask
-    masks: tuple[Bools, ...]
-    # (q, o): coefficients of the rows; None for the inner rows themselves
-    mix: sparse.csr_array | None = None
+    masks: tuple[Bools, ...]  # (o, n_i) of each attribute, whose rows r multiply to inner row r
+    mix: sparse.csr_array | None = None  # (q, o): coefficients; None for the inner rows themselves
     groups: Longs | None = None  # (o,): inner rows of one group are pairwise disjoint
 
     @property
@@ -84,11 +81,7 @@ class Components:
 
 @singledispatch
 def mask_rows(workload: Operator) -> MaskRows | None:
-    """Read an operator as combinations of mask products, None where its structure shows none.
-
-    Understands `RowKronecker`, `Marginals` and what is built on them by `RowScaled`, `Scaled`,
-    `Stack` and `Product` with an explicit left factor: each registers its rule beside its class.
-    """
+    """Read an operator as combinations of mask products, None where its structure shows none."""
     return None
 
 
@@ -123,8 +116,7 @@ def components(rows: MaskRows) -> Components:
     one set have inner product ``Π_U (v_i·v'_i / n_i - p_i p'_i)``. The largest arrays hold one
     entry for each row and each subset of the attributes that it fixes.
 
-    Raises ValueError if a row fixes more than `MAX_FIXED` attributes; MemoryCapError if the
-    expansion does not fit the memory cap.
+    Rows that fix more than `MAX_FIXED` attributes are refused.
     """
     if rows.mix is None:
         return _plain(rows)
@@ -142,10 +134,7 @@ def components_of(workload: Operator, rows: MaskRows) -> Components:
 
 
 def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:
-    """Return, for each number h of fixed attributes: the rows, their attributes, the subsets.
-
-    A block is (rows (k,), attributes (k, h), subsets (2**h, h) of bool).
-    """
+    """Return, for each number h of fixed attributes: rows (k,), attributes (k, h), subsets."""
     fixed = rows.fixed
     counts = fixed.sum(axis=1)
     if counts.max(initial=0) > MAX_FIXED:
@@ -160,7 +149,7 @@ def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:
 
 
 def subset_blocks(sets: Bools) -> list[tuple[Longs, Longs, Bools]]:
-    """Return, for each number h of attributes in a set: the sets, their attributes, the subsets."""
+    """Return, for each size h of sets: them (k,), attributes (k, h), subsets (2**h, h)."""
     counts, blocks = sets.sum(axis=1), []
     for h in np.unique(counts):
         chosen = np.flatnonzero(counts == h)
@@ -175,7 +164,7 @@ def _plain(rows: MaskRows) -> Components:
 
     A forest has far fewer combinations of widths than leaves, so each is expanded once.
     """
-    first, number = combinations(rows.means)
+    first, number = unique_rows(rows.means)
     if len(first) == len(number):
         return _expanded(rows)
     few = _expanded(MaskRows(tuple(mask[first] for mask in rows.masks)))
@@ -268,11 +257,7 @@ def _quadratic(
 def table_components(
     sizes: Sequence[int], attribute_sets: Sequence[Sequence[int]], weights: Sequence[float]
 ) -> Components:
-    """Return the energies of one row of every weighted marginal table.
-
-    `sizes`: sizes of the attributes; `attribute_sets`: the attributes S of each table.
-
-    One row a table.
+    """Return the energies of one row of every weighted marginal table on attributes S.
 
     >>> table_components((2, 4), [(1,)], [1.0]).energies.toarray().tolist()
     [[0.0625, 0.1875]]

@@ -54,10 +54,7 @@ class Energies:
 
 @singledispatch
 def structure_energies(workload: Operator) -> Energies | None:
-    """Return the energies of a workload by its structure, None where that shows no way.
-
-    The rule of a structure stands beside its class.
-    """
+    """Return the energies of a workload by its structure, None where that shows no way."""
     return None
 
 
@@ -145,10 +142,7 @@ def masks_energies(workload: Operator) -> Energies | None:
 
 
 def may_be_tables(widths: Longs, sizes: tuple[int, ...]) -> bool:
-    """Tell whether rows fix single codes, and are as many as their tables' cells at least.
-
-    `widths` (o, d): codes of every mask.
-    """
+    """Tell whether rows fix single codes, and are as many as their tables' cells at least."""
     fixed = widths < np.asarray(sizes)
     if ((widths != 1) & fixed).any():
         return False
@@ -165,8 +159,6 @@ def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
     """Return ``tr(G E_U)/n`` for every U, contracting one attribute after another.
 
     The largest arrays are the Gram and half of it again.
-
-    `gram`: (n, n); `sizes`: with product n.
     """
     tensor = gram[None]
     for size in sizes:

@@ -46,10 +46,9 @@ class Heaviest:
 
 
 def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | None) -> Heaviest:
-    """Return the largest squared L2 norm of a column of ``left @ P``.
+    """Return the largest squared L2 norm of a column of ``left @ P``, left (m, p).
 
-    `left`: (m, p), K; `masks`: the masks of the paths P, (p, n_i) for each attribute; `groups`:
-    (p,), paths of one group are pairwise disjoint.
+    `masks`: of the paths P, (p, n_i) an attribute; those of one of the `groups` are disjoint.
     """
     used = np.flatnonzero(np.asarray(left != 0).any(axis=0))
     if not len(used):

@@ -82,8 +82,7 @@ PAIRS = 2**20  # pairs of combined rows that meet at once
 def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
     """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
 
-    `left`, `right`: return the masks of A and of B for an attribute, asked block by block, so that
-    no more than one block of them is unpacked at a time.
+    Masks are asked for block by block, so that no more than one is unpacked at a time.
     """
     result = np.ones((len(left(0)), len(right(0))))
     for block in blocks_of(sizes, GRAM_BLOCK):
@@ -140,15 +139,63 @@ def numbered_groups(groups: Integers, n_rows: int) -> Longs:
     return np.asarray(numbers, dtype=np.int64)
 
 
-def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]]) -> None:
-    """Refuse groups in which two rows share a cell."""
-    for rows in members(numbers):
-        pair = overlapping_pair(masks_of(rows))
-        if pair is not None:
+SMALL = 2**24  # multiply-adds of a comparison pair by pair that is not worth avoiding
+
+
+def check_disjoint(
+    masks: Sequence[Masks], groups: Longs, spend: Callable[[int], None] = lambda work: None
+) -> None:
+    """Refuse groups in which two rows share a cell; `spend` is told of work before it is done.
+
+    A tree's leaves fall apart along the attribute that the root splits: no leaf on one side shares
+    a code with one on the other. So rows are split along any attribute where they fall apart, again
+    and again, and only what is left is compared pair by pair.
+    """
+    width = sum(mask.shape[1] for mask in masks)
+    alive = np.logical_and.reduce([mask.any(axis=1) for mask in masks])  # others hold no cell
+    rows = np.flatnonzero(alive)
+    pending = split(rows, groups[rows])
+    while pending:
+        rows = pending.pop()
+        parts = [mask[rows] for mask in masks]
+        pairs = len(rows) ** 2 * width
+        if pairs > SMALL:
+            spend(len(rows) * width)
+            labels = separation(parts)
+            if labels is not None:
+                pending.extend(split(rows, labels))
+                continue
+        spend(pairs)
+        found = overlapping_pair(parts)
+        if found is not None:
             raise ValueError(
-                f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
-                f"cell, expected the rows of a group to be pairwise disjoint."
+                f"groups: rows {rows[found[0]]} and {rows[found[1]]} of one group share a cell, "
+                f"expected the rows of a group to be pairwise disjoint."
             )
+
+
+def split(rows: Longs, labels: Longs) -> list[Longs]:
+    """Return the rows of each label that are not alone."""
+    if not len(rows):
+        return []
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order])) + 1
+    return [part for part in np.split(rows[order], starts) if len(part) > 1]
+
+
+def separation(parts: Sequence[Masks]) -> Longs | None:
+    """Return labels such that rows of different labels share no code of one attribute, or None."""
+    for part in parts:
+        if part.all(axis=1).any():
+            continue
+        size = part.shape[1]
+        row, code = np.nonzero(part)
+        sides = (np.ones(len(row), dtype=np.int8), (row + size, code))
+        graph = sparse.coo_array(sides, shape=(size + len(part),) * 2)
+        labels = sparse.csgraph.connected_components(graph, directed=False)[1][size:]
+        if (labels != labels[0]).any():
+            return np.asarray(labels, dtype=np.int64)
+    return None
 
 
 def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
@@ -164,11 +211,9 @@ def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
 class Halves:
     """Distinct rows of two halves, and every row's pair."""
 
-    # left, right: the distinct masks over the attributes of each half
-    left: tuple[Masks, ...]
+    left: tuple[Masks, ...]  # the distinct masks over the attributes of this half
     right: tuple[Masks, ...]
-    # left_index, right_index: (o,)
-    left_index: Longs
+    left_index: Longs  # (o,)
     right_index: Longs
 
     @classmethod

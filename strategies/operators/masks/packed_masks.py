@@ -37,19 +37,6 @@ def _keys(flat: Numbers) -> Numbers:
     return np.asarray(padded.view(f">u{whole}").ravel().astype(f"=u{whole}"))
 
 
-def combinations(table: Numbers) -> tuple[Longs, Longs]:
-    """Return what `unique_rows` does, in another order: column by column.
-
-    Faster than comparing whole rows where columns hold few different values.
-    """
-    first, number = np.arange(min(len(table), 1)), np.zeros(len(table), dtype=np.int64)
-    for column in table.T:
-        values, codes = np.unique(column, return_inverse=True)
-        keys = number * len(values) + codes.ravel()
-        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    return first, number.ravel()
-
-
 def members(number: Longs) -> list[Longs]:
     """Return the rows of every number from 0 on, each in order."""
     if not len(number):
@@ -94,12 +81,8 @@ ENTRIES = 2**15
 def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
     """Return the matrix whose column j is the Kronecker product of the blocks' columns j.
 
-    `blocks`: with sorted indices.
-
-    Of shape (prod(m_i), N): row numbers in C order, the last block fastest. The largest arrays
-    hold one entry per nonzero of the result.
-
-    Raises MemoryCapError if the nonzeros do not fit the memory cap.
+    Of shape (prod(m_i), N): row numbers in C order, the last block fastest. Indices of `blocks`
+    are sorted. The largest arrays hold one entry per nonzero of the result.
     """
     counts = [np.diff(block.indptr) for block in blocks]
     total = sum_of_products(counts)
@@ -203,16 +186,8 @@ def unpack(bits: Bits, start: int, stop: int) -> Masks:
 
 
 def mask_widths(masks: Sequence[Masks]) -> Longs:
-    """Return how many codes every mask admits, shape (o, d).
-
-    By products with ones, exact: sums along short rows take three times as long.
-    """
-    found = np.empty((len(masks), len(masks[0])), dtype=np.int64)
-    with np.errstate(invalid="ignore"):  # zeros and ones: BLAS flags lanes that it only pads
-        for i, mask in enumerate(masks):
-            kind = np.float32 if mask.shape[1] < 2**24 else np.float64
-            found[i] = mask.astype(kind) @ np.ones(mask.shape[1], dtype=kind)
-    return found.T
+    """Return how many codes every mask admits, shape (o, d)."""
+    return np.stack([np.count_nonzero(mask, axis=1) for mask in masks], axis=1)
 
 
 def packed_widths(bits: Bits, sizes: Sequence[int]) -> Longs:

@@ -187,9 +187,6 @@ def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) 
 
 @singledispatch
 def answers_from(workload: Operator, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
-    """Return ``W x`` for ``n x`` given by its components, None where W shows no way to it.
-
-    Rows of masks are answered row by row; other structures register a rule beside their class.
-    """
+    """Return ``W x`` for ``n x`` given by its components, None where W shows no way to it."""
     rows = mask_rows(workload)
     return None if rows is None or rows.sizes != sizes else answer_rows(rows, residuals)

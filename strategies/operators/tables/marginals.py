@@ -1,9 +1,7 @@
 """Weighted marginals of a product domain, whole or row by row, without anything of its length."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from scipy import sparse
@@ -31,46 +29,6 @@ from strategies.operators.tables.weighted_tables import ProductTables
 
 MOST_PARTS = 2**20  # components of all rows together up to which marginals are asked row by row
 MOST_BITS = 2**27  # bits of all rows' masks up to which they are
-
-
-def marginal_rows(
-    sizes: Sequence[int], attribute_sets: Sequence[Sequence[int]], weights: Sequence[float]
-) -> Operator:
-    """Return marginals as weighted rows of masks, for what has a rule for those.
-
-    Row (S, cell) admits one code of each attribute of S and all codes of the others. It takes
-    ``m * sum(n_i)`` bytes while it is built, a bit each afterwards.
-
-    `sizes`: sizes of the attributes; `attribute_sets`: the attributes S of each marginal;
-    `weights`: the weight of each marginal.
-
-    Of shape (m, n).
-
-    >>> marginal_rows((2, 2), [(0,)], [0.5]).to_dense()
-    array([[0.5, 0.5, 0. , 0. ],
-           [0. , 0. , 0.5, 0.5]])
-    """
-    cells = [prod(sizes[i] for i in chosen) for chosen in attribute_sets]
-    m = sum(cells)
-    check_allocation("masks of the marginals' rows", (m, sum(sizes)), 2)
-    masks = [np.ones((m, size), dtype=bool) for size in sizes]
-    first = 0
-    for chosen, count in zip(attribute_sets, cells, strict=True):
-        shape = tuple(sizes[i] for i in chosen)
-        codes = np.unravel_index(np.arange(count), shape) if chosen else ()
-        for i, code in zip(chosen, codes, strict=True):
-            masks[i][first : first + count] = code[:, None] == np.arange(sizes[i])
-        first += count
-    return RowScaled(
-        np.repeat(np.asarray(weights, np.float64), cells), RowKronecker.from_masks(masks)
-    )
-
-
-def split_cheaply(sizes: Sequence[int], attribute_sets: Sequence[Sequence[int]]) -> bool:
-    """Tell whether all rows have few components, ``2**|S|`` each, and their masks few entries."""
-    cells = [prod(sizes[i] for i in chosen) for chosen in attribute_sets]
-    parts = sum(count << len(chosen) for chosen, count in zip(attribute_sets, cells, strict=True))
-    return parts <= MOST_PARTS and sum(cells) * sum(sizes) <= MOST_BITS
 
 
 MOST_BLOCKS = 64  # tables up to which marginals are taken for Kronecker products
@@ -129,17 +87,28 @@ class Marginals(ProductTables):
         shape = (self.shape[0], len(codes))
         return sparse.csr_array(sparse.csc_array((values, rows.ravel(), ends), shape=shape))
 
-    def to_sparse(self) -> sparse.csr_array:
-        check_allocation("nonzeros of marginals", (self.shape[1], len(self.weights), 2))
-        return self.columns(np.arange(self.shape[1]))
-
     def row_gram(self) -> Array:
         return super().row_gram() if fits(self.shape) else self.by_rows.row_gram()
 
     @cached_property
     def by_rows(self) -> Operator:
-        """The same matrix as weighted rows of masks."""
-        return marginal_rows(self.domain_sizes, self.attribute_sets, self.weights)
+        """The same matrix as weighted rows of masks, for what has a rule for those.
+
+        Row (S, cell) admits one code of each attribute of S and all codes of the others. It takes
+        ``m * sum(n_i)`` bytes while it is built, a bit each afterwards.
+        """
+        sizes, m = self.domain_sizes, self.shape[0]
+        check_allocation("masks of the marginals' rows", (m, sum(sizes)), 2)
+        masks = [np.ones((m, size), dtype=bool) for size in sizes]
+        first = 0
+        for chosen, count in zip(self.attribute_sets, self.rows, strict=True):
+            shape = tuple(sizes[i] for i in chosen)
+            codes = np.unravel_index(np.arange(count), shape) if chosen else ()
+            for i, code in zip(chosen, codes, strict=True):
+                masks[i][first : first + count] = code[:, None] == np.arange(sizes[i])
+            first += count
+        weights = np.repeat(np.asarray(self.weights, np.float64), self.rows)
+        return RowScaled(weights, RowKronecker.from_masks(masks))
 
     def eigenvalues(self, sets: Bools) -> Array:
         """Return ``λ_U / n = Σ_{S ⊇ U} θ_S² / Π_{i ∈ S} n_i`` for attribute sets (u, d)."""
@@ -188,8 +157,10 @@ def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
 
 @mask_rows.register
 def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
-    cheap = split_cheaply(workload.domain_sizes, workload.attribute_sets)
-    return mask_rows(workload.by_rows) if cheap else None
+    pairs = zip(workload.attribute_sets, workload.rows, strict=True)
+    parts = sum(count << len(chosen) for chosen, count in pairs)
+    few_bits = sum(workload.rows) * sum(workload.domain_sizes) <= MOST_BITS
+    return mask_rows(workload.by_rows) if parts <= MOST_PARTS and few_bits else None
 
 
 @structure_energies.register

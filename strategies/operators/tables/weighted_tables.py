@@ -164,7 +164,7 @@ class WeightedTables(Operator):
         return np.eye(size, dtype=np.int64)[:, codes] if matrix is None else matrix[:, codes]
 
     def to_sparse(self) -> sparse.csr_array:
-        check_allocation(self.plural, self.shape, 12)
+        check_allocation(self.plural, self.shape[1:], 12)
         return self.columns(np.arange(self.shape[1]))
 
     # Norms ----------------------------------------------------------------------------------
