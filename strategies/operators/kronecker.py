@@ -387,7 +387,7 @@ class WeightedKronecker(RowScaled):
         for weight, block in blocks:
             for i, factor in enumerate(block.factors):
                 if (i, id(factor)) not in squares:
-                    squares[i, id(factor)] = self._squares(i, factor)
+                    squares[i, id(factor)] = column_squares(factor, self.inverses[i])
             sides = [squares[i, id(factor)] for i, factor in enumerate(block.factors)]
             total += weight**2 * float((reduce(np.multiply.outer, sides) * variances).sum())
         return total
@@ -395,12 +395,12 @@ class WeightedKronecker(RowScaled):
     def has_rule_for(self, workload: Operator) -> bool:
         return blocks_over(workload, self._sides) is not None or super().has_rule_for(workload)
 
-    def _squares(self, i: int, factor: Operator) -> Array:
-        """Return ``Σ_r (W_i B_i)_rk²``, by the Gram where rows are many."""
-        inverse = self.inverses[i]
-        if factor.shape[0] <= 2 * factor.shape[1]:
-            return np.asarray((factor.matmat(inverse) ** 2).sum(axis=0))
-        return np.asarray(np.einsum("ij,ij->j", factor.gram_dense() @ inverse, inverse))
+
+def column_squares(factor: Operator, inverse: Array) -> Array:
+    """Return the sums of squares of the columns of ``W B``, by the Gram where rows are many."""
+    if factor.shape[0] <= 2 * factor.shape[1]:
+        return np.asarray((factor.matmat(inverse) ** 2).sum(axis=0))
+    return np.asarray(np.einsum("ij,ij->j", factor.gram_dense() @ inverse, inverse))
 
 
 @rows_product.register

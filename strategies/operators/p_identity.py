@@ -1,6 +1,6 @@
 """Every cell measured once with its own weight, and p sums of cells beside."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,13 +14,13 @@ from strategies.operators.base.arrays import (
     fits,
 )
 from strategies.operators.base.operator import Operator, cached_per_value
+from strategies.operators.base.recovery import BAND, row_bands
 from strategies.operators.base.validation import checked_sizes, densified, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered_sums import AllRanges, OrderedGram, ordered_gram
 from strategies.operators.ranges import Ranges, sums_to_cuts
 
-BAND = 2**22  # entries of the workload that are solved with at once
 FEWEST_SPARSE = 300  # rows beside the cells from which their systems may be kept sparse
 SPARSE = 0.03  # share of nonzeros up to which they are
 CANCELLED = 1e-6  # share of a sum that a difference is trusted to
@@ -215,14 +215,6 @@ def system_solver(system: sparse.csc_array) -> Callable[[Array], Array]:
 
 
 structure_energies.register(PIdentity, line_energies)
-
-
-def row_bands(workload: Operator) -> Iterator[Array]:
-    """Yield the rows of a workload in dense bands."""
-    step = max(1, BAND // workload.shape[1])
-    form = workload.compact()
-    for start in range(0, workload.shape[0], step):
-        yield densified(form[start : start + step])
 
 
 def with_rows(diagonal: Array, rows: sparse.csr_array) -> Operator:

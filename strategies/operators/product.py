@@ -256,16 +256,21 @@ class RowScaled(Weighted):
         return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, from the transpose alone where entries are only added.
+        sums = self._added(norm)
+        if sums is None:
+            return super().column_norms(norm)
+        return sums if norm == "l1" else np.sqrt(sums)
+
+    def _added(self, norm: Norm) -> Array | None:
+        """Return sums over columns from the transpose alone where entries are only added.
 
         Those of a 0/1 structure are, and in the L1 norm those of a product without signs.
         """
-        added = norm == "l1" and isinstance(self.inner, Product) and self.inner.is_nonnegative
-        if not (self.inner.is_binary or added):
-            return super().column_norms(norm)
-        powers = np.abs(self.weights) if norm == "l1" else self.weights.astype(float) ** 2
-        sums = self.inner.rmatmat(powers)
-        return sums if norm == "l1" else np.sqrt(sums)
+        positive = isinstance(self.inner, Product) and self.inner.is_nonnegative
+        if not (self.inner.is_binary or (norm == "l1" and positive)):
+            return None
+        sizes = np.abs(self.weights.astype(np.float64))
+        return self.inner.rmatmat(sizes if norm == "l1" else sizes**2)
 
     def sensitivity(self, norm: Norm) -> float:
         bound = self._group_bound(norm)
@@ -287,14 +292,11 @@ class RowScaled(Weighted):
         Sums of integers that are not negative never fall, so where the largest came out below
         2**52 every partial sum was exact in a double.
         """
-        added = norm == "l1" and isinstance(self.inner, Product) and self.inner.has_counts
-        if (self.inner.is_binary or added) and self.weights.dtype.kind in "iu":
-            powers = np.abs(self.weights).astype(np.float64) ** (1 if norm == "l1" else 2)
-            if powers.max(initial=0.0) <= 2.0**52:
-                sums = self.inner.rmatmat(powers)
-                if sums.max(initial=0.0) <= 2.0**52:
-                    return np.rint(sums).astype(np.int64)
-        return super().integer_column_sums(norm)
+        whole = not isinstance(self.inner, Product) or self.inner.has_counts
+        sums = self._added(norm) if whole and self.weights.dtype.kind in "iu" else None
+        if sums is None or sums.max(initial=0.0) > 2.0**52:
+            return super().integer_column_sums(norm)
+        return np.rint(sums).astype(np.int64)
 
     @cached_property
     def _is_even(self) -> bool:

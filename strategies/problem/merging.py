@@ -8,6 +8,7 @@ neither norm nor error, so the optimum over the groups is the optimum over the c
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,13 +126,16 @@ def merge_columns(workload: object) -> Merging:
         return Merging(Grouping(np.arange(operator.shape[1]), operator.sizes))
     # columns i and j of W are equal where rows i and j of its Gram are
     form: Form = operator.array if isinstance(operator, Gram) else operator.compact()
-    keys = dense_keys(form) if isinstance(form, np.ndarray) else sparse_keys(form.tocsc())
+    if not isinstance(form, np.ndarray):
+        form = form.tocsc()
+    keys = dense_keys(form) if isinstance(form, np.ndarray) else sparse_keys(form)
     first, inverse = unique_rows(keys)
     # number the groups by their first cell, so that they keep the order of the domain
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     grouping = Grouping(rank[inverse], operator.sizes)
-    if not _columns_agree(form, grouping):
+    told_apart = grouping.shape[0] == grouping.shape[1]
+    if not (told_apart or agrees(form.T, form.T[grouping.representatives], grouping.labels)):
         grouping = Grouping(np.arange(operator.shape[1]), operator.sizes)
     return Merging(grouping)
 
@@ -223,17 +227,10 @@ def mixed_words(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return word ^ (word >> np.uint64(31))
 
 
-def _columns_agree(form: Form, grouping: Grouping) -> bool:
-    """Compare every column with its group's first, entry for entry."""
-    if grouping.shape[0] == grouping.shape[1]:
-        return True
-    if not isinstance(form, np.ndarray):
-        difference = form - form[:, grouping.representatives][:, grouping.labels]
-        return not difference.count_nonzero()
-    representatives = form[:, grouping.representatives]
+def agrees(form: Any, picked: Any, inverse: Longs) -> bool:
+    """Compare every row with the one that stands for it, entry for entry, a band at a time."""
     step = max(1, 2**22 // form.shape[1])
-    bands = range(0, form.shape[0], step)
     return all(
-        np.array_equal(form[s : s + step], representatives[s : s + step, grouping.labels])
-        for s in bands
+        not np.any((form[s : s + step] != picked[inverse[s : s + step]]).sum())
+        for s in range(0, form.shape[0], step)
     )

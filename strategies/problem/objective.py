@@ -17,7 +17,7 @@ equal rows of a group become one, times the root of their number. Rows of zeros 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
@@ -39,7 +39,7 @@ from strategies.operators.base.validation import plain_array, real_array
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ranges import Ranges, prefix_ends
 from strategies.problem.consecutive import FEWEST, ranges_as_given
-from strategies.problem.merging import dense_keys, sparse_keys
+from strategies.problem.merging import agrees, dense_keys, sparse_keys
 
 Objective = Literal["total", "max"]
 OBJECTIVES: tuple[Objective, ...] = ("total", "max")
@@ -266,15 +266,6 @@ def rows_in_order(merged: Operator) -> Operator:
     form = merged.compact()
     order = np.argsort(form @ np.random.default_rng(0).normal(size=form.shape[1]), kind="stable")
     return as_operator(form[order])
-
-
-def agrees(form: Any, picked: Any, inverse: Longs) -> bool:
-    """Compare every row with the one that stands for it, entry for entry, a band at a time."""
-    step = max(1, 2**22 // form.shape[1])
-    return all(
-        not np.any((form[s : s + step] != picked[inverse[s : s + step]]).sum())
-        for s in range(0, form.shape[0], step)
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ Each function asks the structure first, then works with explicit matrices where 
 memory cap, then with row Grams, which need nothing of length n.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +34,7 @@ SQUARED = 1e-6
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
 FAINT = 1e-12  # squares of a row's length and of the longest's, from where faint rows lose digits
+BAND = 2**22  # entries of the workload that are solved with at once
 FEW_ENTRIES = 1 << 16  # of a deficient matrix whose singular values take milliseconds
 
 
@@ -331,10 +333,15 @@ def check_columns(workload: Operator, matrix: Operator) -> None:
 
 def explicit_row_errors(workload: Operator, factors: Factors) -> Array:
     """Return ``||(W A⁺)_r||²`` of every row, a band of rows at a time."""
-    step = max(1, 2**23 // workload.shape[1])
+    return np.concatenate([factors.row_errors(band) for band in row_bands(workload)])
+
+
+def row_bands(workload: Operator) -> Iterator[Array]:
+    """Yield the rows of a workload in dense bands."""
+    step = max(1, BAND // workload.shape[1])
     form = workload.compact()
-    bands = range(0, workload.shape[0], step)
-    return np.concatenate([factors.row_errors(densified(form[s : s + step])) for s in bands])
+    for start in range(0, workload.shape[0], step):
+        yield densified(form[start : start + step])
 
 
 def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:

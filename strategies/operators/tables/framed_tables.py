@@ -34,7 +34,7 @@ from strategies.operators.base.recovery import (
 )
 from strategies.operators.base.validation import exact_entries
 from strategies.operators.explicit import Dense
-from strategies.operators.kronecker import Kronecker, blocks_over
+from strategies.operators.kronecker import Kronecker, blocks_over, column_squares
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from
@@ -300,12 +300,11 @@ class FramedTables(WeightedTables):
 
     def _factor_sums(self, i: int, factor: Operator) -> tuple[float, float]:
         """Return the sums of both over the rows, by the Gram where those are many."""
-        m, n = factor.shape
         side = self.side(i)
-        if m <= 2 * n or side.lost is not None:
+        if side.lost is not None:
             totals, residuals = self._squares(i, factor)
             return float(totals.sum()), float(residuals.sum())
-        sums = np.einsum("ij,ij->j", factor.gram_dense() @ side.inverse, side.inverse)
+        sums = column_squares(factor, side.inverse)
         residual = float(sums[1:].sum())
         return float(sums[0]), residual if residual > PARALLEL * sums[0] else 0.0
 
