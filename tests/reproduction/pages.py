@@ -43,7 +43,7 @@ SHOWN_BY_TESTS = {
         "tests/reproduction/rivals/test_smooth_sensitivity.py"
     ),
     "000: Lemma 4's central cuts fail where values crowd at an end": (
-        "tests/mrf_matrix/forests/theory/test_cells.py"
+        "tests/mrf_matrix/forests/theory/test_finite_sample.py"
     ),
     "002: Theorem 4's rate is 1/n, not its square root; sharp forms of all theorems": (
         "tests/mrf_matrix/forests/theory/test_finite_sample.py"

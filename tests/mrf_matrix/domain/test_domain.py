@@ -1,10 +1,12 @@
 """The domain as a value: sizes, decoding, selection, display."""
 
 import copy
+import json
 import pickle
 import warnings
 from dataclasses import FrozenInstanceError, replace
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix.domain import Attribute, Domain, DomainError, PrivacyLeakWarning
+from mrf_matrix.domain import (
+    Attribute,
+    Domain,
+    DomainError,
+    PrivacyLeakWarning,
+    as_domain,
+    required_domain,
+)
 
 RICH = Domain(
     [
@@ -304,13 +313,236 @@ def test_attributes_are_values() -> None:
         attribute.name = "b"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        Attribute("a", size=3, missing="category"),
-        Attribute("a", categories=["x", 1, True], unknown="other"),
-        Attribute("a", edges=[0, 0.25, 1], outside="open"),
-    ],
+# Coarser domains ----------------------------------------------------------------------------------
+
+
+def test_target_and_names_stay_and_once_is_enough():
+    domain = Domain.from_sizes([100, 3, 17], n_classes=30)
+    coarse = domain.coarser()
+    assert coarse.names == domain.names
+    assert coarse.target is domain.target
+    assert coarse.sizes == (15, 3, 9)
+    assert coarse.coarser() == coarse
+    assert domain.coarser(5).sizes == (5, 3, 5)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2.5, True, "many"])
+def test_bad_numbers_of_bins_are_refused_by_name(most):
+    with pytest.raises(ValueError, match="most="):
+        Domain.from_sizes([100]).coarser(most)
+
+
+def test_missing_values_come_after_the_codes_in_order():
+    assert Attribute("a", edges=[0, 1, 2, 3], missing="category").is_ordered
+    assert Attribute("a", size=4, unknown="other", missing="category").is_ordered
+    assert not Attribute("a", categories=["x", "y"], missing="category").is_ordered
+    assert not Attribute("a", groups={"x": ["1"], "y": ["2"]}).is_ordered
+
+
+def test_marks_of_missing_values_are_missing_in_bins_too():
+    fine = Attribute("a", size=100, missing="category", missing_values=[-9, 999])
+    coarse = Domain([fine]).coarser()
+    assert coarse.encode([[-9], [999], [99]])[:, 0].tolist() == [16 - 1, 16 - 1, 14]
+
+
+# Files --------------------------------------------------------------------------------------------
+
+plain = st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp"))
+names = st.text(plain, min_size=1, max_size=8).filter(
+    lambda text: text not in ("(other)", "(missing)")
 )
-def test_the_repr_makes_the_attribute(attribute: Attribute) -> None:
-    assert eval(repr(attribute), {"Attribute": Attribute}) == attribute
+categories = st.lists(
+    st.one_of(names, st.integers(-5, 5), st.floats(-9, 9, allow_nan=False), st.booleans()),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda value: (isinstance(value, bool), isinstance(value, str), value),
+)
+edges = st.lists(
+    st.one_of(st.integers(-99, 99), st.floats(-99, 99)), min_size=2, max_size=6, unique=True
+).map(sorted)
+option = st.sampled_from(["error", "category"])
+
+
+@st.composite
+def attributes(draw: st.DrawFn, name: str) -> Attribute:
+    kind = draw(st.sampled_from(["size", "categories", "edges"]))
+    missing = draw(option)
+    if kind == "size":
+        return Attribute(name, size=draw(st.integers(1, 99)), missing=missing)
+    if kind == "edges":
+        outside = draw(st.sampled_from(["error", "open"]))
+        return Attribute(name, edges=draw(edges), outside=outside, missing=missing)
+    unknown = draw(st.sampled_from(["error", "other"]))
+    return Attribute(name, categories=draw(categories), unknown=unknown, missing=missing)
+
+
+@st.composite
+def domains(draw: st.DrawFn) -> Domain:
+    chosen = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    listed = [draw(attributes(name)) for name in chosen]
+    return Domain(listed[:-1], listed[-1]) if len(listed) > 1 else Domain(listed)
+
+
+@given(domain=domains())
+def test_json_keeps_everything(domain: Domain, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "domain.json"
+    domain.save(path)
+    again = Domain.load(path)
+    assert again == domain
+    for one, other in zip(domain.attributes, again.attributes, strict=True):
+        assert list(map(type, one.labels)) == list(map(type, other.labels))
+    assert Domain.from_dict(json.loads(json.dumps(domain.to_dict()))) == domain
+
+
+def test_the_file_is_readable(tmp_path: Path) -> None:
+    path = tmp_path / "domain.json"
+    Domain([Attribute("é", categories=["a"]), Attribute("b", edges=[0, 1])]).save(str(path))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert '    {"name": "é", "categories": ["a"]},' in lines
+    assert [child.name for child in tmp_path.iterdir()] == ["domain.json"]
+
+
+GOOD = {"name": "a", "size": 2}
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "not json": ("{", "not a domain file in JSON"),
+    "binary": (b"\x80\x04\x95\xff", "not a domain file"),
+    "a list": ([], "is list; expected an object"),
+    "nothing": ({}, "'attributes' is missing"),
+    "unknown key": ({"attributes": [GOOD], "code": "import os"}, "unknown keys 'code'"),
+    "format": ({"format": "pickle", "attributes": [GOOD]}, "format='pickle'"),
+    "later": ({"schema_version": 2, "attributes": [GOOD]}, "Upgrade"),
+    "version text": ({"schema_version": "1", "attributes": [GOOD]}, "schema_version='1'"),
+    "version bool": ({"schema_version": True, "attributes": [GOOD]}, "schema_version=True"),
+    "version zero": ({"schema_version": 0, "attributes": [GOOD]}, "schema_version=0"),
+    "attributes text": ({"attributes": "ab"}, "is str; expected a list"),
+    "attribute text": ({"attributes": ["ab"]}, "attribute 0 is str"),
+    "no attributes": ({"attributes": []}, "at least one"),
+    "no name": ({"attributes": [{"size": 2}]}, "attribute 0: the key 'name'"),
+    "attribute key": ({"attributes": [GOOD | {"__class__": 1}]}, "unknown keys '__class__'"),
+    "bad size": ({"attributes": [GOOD | {"size": 2.5}]}, "attribute 0: .*size=2.5"),
+    "bad list": ({"attributes": [{"name": "a", "categories": {"a": 1}}]}, "categories is dict"),
+    "null category": ({"attributes": [{"name": "a", "categories": [None]}]}, "category None"),
+    "bad option": ({"attributes": [GOOD | {"missing": ["category"]}]}, "missing="),
+    "bad target": ({"attributes": [GOOD], "target": 3}, "target is int"),
+    "repeated key": ('{"attributes": [], "attributes": []}', "repeated keys"),
+    "NaN": ('{"attributes": [{"name": "a", "edges": [NaN, 1]}]}', "NaN is not a JSON number"),
+    "deep": ("[" * 100_000, "not a domain file"),
+    "endless digits": ('{"attributes": [{"name": "a", "size": ' + "9" * 9999 + "}]}", "JSON"),
+    "infinite": ('{"attributes": [{"name": "a", "edges": [0, 1e999]}]}', "finite"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files_are_refused(case: str, tmp_path: Path) -> None:
+    content, words = HOSTILE[case]
+    path = tmp_path / "domain.json"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(DomainError, match=words):
+        Domain.load(path)
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Domain.load(tmp_path / "none.json")
+
+
+def test_numpy_input_is_saved_as_plain_numbers(tmp_path: Path) -> None:
+    domain = Domain([Attribute("a", edges=np.linspace(0, 1, 4)), Attribute("b", size=np.int64(3))])  # type: ignore[arg-type]
+    domain.save(tmp_path / "d.json")
+    assert Domain.load(tmp_path / "d.json") == domain
+
+
+# Declared by hand ---------------------------------------------------------------------------------
+
+ADMITTED = Attribute(
+    "admitted", edges=["2020-01-01", "2021-01-01"], outside="open", missing="category"
+)
+GROUPS = {"diabetes": ["E10-E14"], "heart": ["I20-I25", "I50"]}
+
+
+def test_dates_go_back_and_forth():
+    domain = Domain([ADMITTED])
+    days = domain.decode([[0], [1], [2], [3]], numeric="midpoint")
+    assert domain.encode(days).ravel().tolist() == [0, 1, 2, 3]
+    assert ADMITTED.labels[1] == "[2020-01-01, 2021-01-01)"
+    assert Domain.from_dict(domain.to_dict()) == domain
+
+
+@pytest.mark.parametrize("value", ["yesterday", 5, True])
+def test_what_is_no_date_is_refused_without_its_value(value):
+    with pytest.raises(DomainError, match="dates are expected") as caught:
+        Domain([ADMITTED]).encode({"admitted": [value]})
+    assert str(value) not in str(caught.value).replace("attribute", "")
+    assert caught.value.values == (value,)
+
+
+def test_codes_fall_into_groups_by_prefix():
+    domain = Domain([Attribute("code", groups=GROUPS, unknown="other", missing="category")])
+    records = {"code": ["E10", "E14.9", "E15", "I50.1", "I25", "heart", "", None]}
+    assert domain.encode(records).ravel().tolist() == [0, 0, 2, 1, 1, 1, 3, 3]
+    assert Domain.from_dict(json.loads(json.dumps(domain.to_dict()))) == domain
+    of_its_own = Domain([Attribute("code", groups={"a": ["99-1"]}, unknown="other")])
+    assert of_its_own.encode({"code": ["99-1", "99-2"]}).ravel().tolist() == [0, 1]
+    strict = Domain([Attribute("code", groups=GROUPS)])
+    with pytest.raises(DomainError, match="in none of the groups"):
+        strict.encode({"code": ["J45"]})
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"a": ["E10-E14"], "b": ["E12"]}, "one group only"),
+        ({"a": []}, "expects labels"),
+        ("E10", "expects labels"),
+        ({"a": ["E1"], "b": [3]}, "expects labels"),
+        ({"heart": 3}, "groups expects"),
+        *(({"a": [one]}, "no range of codes; expected two ends of one length")
+          for one in ("1-99", "E14-E10", "E9-E10", "E14-E9")),
+    ],
+)  # fmt: skip
+def test_bad_groups_are_refused(groups, message):
+    with pytest.raises(DomainError, match=message):
+        Attribute("code", groups=groups)
+
+
+def test_declared_marks_are_missing():
+    age = Attribute("age", edges=[0, 50, 100], missing="category", missing_values=[999, "unknown"])
+    smoker = Attribute("smoker", categories=["yes", "no"], missing="category", missing_values=[9])
+    domain = Domain([age, smoker])
+    codes = domain.encode({"age": [20, 999, None, 70], "smoker": ["yes", 9, "no", None]})
+    assert codes.tolist() == [[0, 0], [2, 2], [2, 1], [1, 2]]
+    assert domain.encode({"age": ["unknown", 3], "smoker": ["no", "no"]})[:, 0].tolist() == [2, 0]
+    assert Domain.from_dict(domain.to_dict()) == domain
+    with pytest.raises(DomainError, match="missing='category'"):
+        Attribute("age", size=3, missing_values=[9])
+
+
+BAD = [
+    {"boolean": False},
+    {"boolean": True, "size": 3},
+    {"range": [3, 1]},
+    {"range": [0.5, 2]},
+    {"range": [0, 1], "step": 0},
+    {"range": ["2020-01-31", "2021-01-01"], "step": "month"},
+    {"range": ["2020-01-01", "2021-01-01"]},
+    {"step": 3, "size": 3},
+    {"vocabulary": "planets"},
+    {"range": [0, 1e9], "step": 1e-9},
+]
+
+
+@pytest.mark.parametrize("short", BAD, ids=str)
+def test_bad_short_forms_are_refused(short):
+    with pytest.raises(DomainError, match="attribute 0"):
+        Domain.from_dict({"attributes": [{"name": "x", **short}]})
+
+
+def test_a_domain_is_taken_by_its_path(tmp_path):
+    domain = Domain.from_sizes([2, 3], n_classes=2)
+    domain.save(tmp_path / "domain.json")
+    for path in (tmp_path / "domain.json", str(tmp_path / "domain.json")):
+        assert as_domain(path) == domain == required_domain(path)
+    assert as_domain("from_data") == "from_data"

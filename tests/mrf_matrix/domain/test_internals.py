@@ -1,8 +1,8 @@
-"""Domains without pain: dates, groups of codes, short forms, words, schemas of other tools."""
+"""Parts of the domain that no public name shows: short forms, schemas of others, coarser codes."""
 
-import datetime
 import json
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,69 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.domain import DomainError, as_domain, required_domain
+from mrf_matrix.domain import DomainError, serialization
+from mrf_matrix.domain.attribute import MOST_BINS, coarser_codes
 from mrf_matrix.domain.attribute_parts import GroupOfCode, checked_groups
 from mrf_matrix.domain.foreign import foreign_domain, not_kept
 from mrf_matrix.domain.serialization import domain_schema, wide_columns
 from mrf_matrix.domain.shorthand import VOCABULARIES, described, written_out
 
-DATES = ["2019-12-31", "2020-01-01", "2020-12-31", "2021-01-01", None]
 ADMITTED = Attribute(
     "admitted", edges=["2020-01-01", "2021-01-01"], outside="open", missing="category"
 )
 GROUPS = {"diabetes": ["E10-E14"], "heart": ["I20-I25", "I50"]}
-
-
-def held(how):
-    times = np.array(DATES, dtype="datetime64[ms]")
-    match how:
-        case "objects":
-            return [None if day is None else datetime.date.fromisoformat(day) for day in DATES]
-        case "texts":
-            return DATES
-        case "datetime64":
-            return times.astype("datetime64[ns]")
-        case "pandas":
-            return pytest.importorskip(how).Series(times)
-        case "polars" | "polars dates":
-            days = times.astype("datetime64[D]") if "dates" in how else times
-            return pytest.importorskip("polars").Series(days)
-        case "pyarrow":
-            return pytest.importorskip(how).chunked_array([times])
-
-
-@pytest.mark.parametrize(
-    "how", ["objects", "texts", "datetime64", "pandas", "polars", "polars dates", "pyarrow"]
-)
-def test_dates_have_bins_however_they_are_held(how):
-    codes = Domain([ADMITTED]).encode({"admitted": held(how)})
-    assert codes.ravel().tolist() == [0, 1, 1, 2, 3]
-
-
-def test_dates_go_back_and_forth():
-    domain = Domain([ADMITTED])
-    days = domain.decode([[0], [1], [2], [3]], numeric="midpoint")
-    assert domain.encode(days).ravel().tolist() == [0, 1, 2, 3]
-    assert ADMITTED.labels[1] == "[2020-01-01, 2021-01-01)"
-    assert Domain.from_dict(domain.to_dict()) == domain
-
-
-@pytest.mark.parametrize("value", ["yesterday", 5, True])
-def test_what_is_no_date_is_refused_without_its_value(value):
-    with pytest.raises(DomainError, match="dates are expected") as caught:
-        Domain([ADMITTED]).encode({"admitted": [value]})
-    assert str(value) not in str(caught.value).replace("attribute", "")
-    assert caught.value.values == (value,)
-
-
-def test_codes_fall_into_groups_by_prefix():
-    domain = Domain([Attribute("code", groups=GROUPS, unknown="other", missing="category")])
-    records = {"code": ["E10", "E14.9", "E15", "I50.1", "I25", "heart", "", None]}
-    assert domain.encode(records).ravel().tolist() == [0, 0, 2, 1, 1, 1, 3, 3]
-    assert Domain.from_dict(json.loads(json.dumps(domain.to_dict()))) == domain
-    strict = Domain([Attribute("code", groups=GROUPS)])
-    with pytest.raises(DomainError, match="in none of the groups"):
-        strict.encode({"code": ["J45"]})
 
 
 @given(st.text("ABE0129.", max_size=6))
@@ -82,32 +30,6 @@ def test_a_code_has_the_group_that_brute_force_finds(code):
     found = {group for low, high, group in spans
              if low <= code[: len(low)] and code[: len(high)] <= high}  # fmt: skip
     assert GroupOfCode(groups)(code) == (found.pop() if found else -1)
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ({"a": ["E10-E14"], "b": ["E12"]}, "one group only"),
-        ({"a": []}, "expects labels"),
-        ("E10", "expects labels"),
-        ({"a": ["E1"], "b": [3]}, "expects labels"),
-    ],
-)
-def test_bad_groups_are_refused(groups, message):
-    with pytest.raises(DomainError, match=message):
-        Attribute("code", groups=groups)
-
-
-def test_declared_marks_are_missing():
-    age = Attribute("age", edges=[0, 50, 100], missing="category", missing_values=[999, "unknown"])
-    smoker = Attribute("smoker", categories=["yes", "no"], missing="category", missing_values=[9])
-    domain = Domain([age, smoker])
-    codes = domain.encode({"age": [20, 999, None, 70], "smoker": ["yes", 9, "no", None]})
-    assert codes.tolist() == [[0, 0], [2, 2], [2, 1], [1, 2]]
-    assert domain.encode({"age": ["unknown", 3], "smoker": ["no", "no"]})[:, 0].tolist() == [2, 0]
-    assert Domain.from_dict(domain.to_dict()) == domain
-    with pytest.raises(DomainError, match="missing='category'"):
-        Attribute("age", size=3, missing_values=[9])
 
 
 @pytest.mark.parametrize(
@@ -125,26 +47,6 @@ def test_short_forms_are_written_out(short, long):
     data = {"attributes": [{"name": "x", **short, "missing": "category"}]}
     written = {"attributes": [{"name": "x", **long, "missing": "category"}]}
     assert Domain.from_dict(data) == Domain.from_dict(written)
-
-
-BAD = [
-    {"boolean": False},
-    {"boolean": True, "size": 3},
-    {"range": [3, 1]},
-    {"range": [0.5, 2]},
-    {"range": [0, 1], "step": 0},
-    {"range": ["2020-01-31", "2021-01-01"], "step": "month"},
-    {"range": ["2020-01-01", "2021-01-01"]},
-    {"step": 3, "size": 3},
-    {"vocabulary": "planets"},
-    {"range": [0, 1e9], "step": 1e-9},
-]
-
-
-@pytest.mark.parametrize("short", BAD, ids=str)
-def test_bad_short_forms_are_refused(short):
-    with pytest.raises(DomainError, match="attribute 0"):
-        Domain.from_dict({"attributes": [{"name": "x", **short}]})
 
 
 @pytest.mark.parametrize(
@@ -178,11 +80,6 @@ def test_options_come_in_any_order(words):
 def test_a_mistyped_option_is_no_category(words):
     with pytest.raises(DomainError, match="is no option"):
         described("x", words)
-
-
-def test_groups_that_are_no_prefixes_are_refused():
-    with pytest.raises(DomainError, match="groups expects"):
-        Attribute("code", groups={"heart": 3})
 
 
 def test_other_words_are_refused_with_what_may_be_said():
@@ -327,14 +224,6 @@ def test_wide_columns_get_advice():
     assert "noise of 40" in wide_columns(domain.attributes, 10**4, noise=40)[0]
 
 
-def test_a_domain_is_taken_by_its_path(tmp_path):
-    domain = Domain.from_sizes([2, 3], n_classes=2)
-    domain.save(tmp_path / "domain.json")
-    for path in (tmp_path / "domain.json", str(tmp_path / "domain.json")):
-        assert as_domain(path) == domain == required_domain(path)
-    assert as_domain("from_data") == "from_data"
-
-
 VALID = [
     Domain([ADMITTED], target=Attribute("y", size=2)).to_dict(),
     Domain([Attribute("code", groups=GROUPS, unknown="other")]).to_dict(),
@@ -433,10 +322,114 @@ def test_every_vocabulary_is_a_domain_and_short_forms_clash_with_kinds():
     assert written_out({"name": "x", "size": 3}) == {"name": "x", "size": 3}
 
 
-@pytest.mark.parametrize("prefix", ["1-99", "E14-E10", "E9-E10", "99-1", "E14-E9"])
-def test_what_looks_like_a_range_of_codes_and_is_none_is_refused(prefix):
-    if prefix == "99-1":  # a code of its own, as 1234-5
-        assert checked_groups("code", {"a": [prefix]}) == (("a", (prefix,)),)
-        return
-    with pytest.raises(DomainError, match=r"no range of codes; expected two ends of one length"):
-        checked_groups("code", {"a": [prefix]})
+# Coarser codes ------------------------------------------------------------------------------------
+
+
+def of_kind(kind, n, missing):
+    """An attribute of `n` codes in order, beside that of missing values."""
+    more = {"missing": "category"} if missing else {}
+    match kind:
+        case "size":
+            return Attribute("a", size=n, **more)
+        case "numbers":
+            return Attribute("a", categories=[2.5 * i - 7 for i in range(n)], **more)
+        case "bins":
+            return Attribute("a", edges=[i * i for i in range(n + 1)], **more)
+        case "open":
+            return Attribute("a", edges=[3 * i for i in range(n - 1)], outside="open", **more)
+        case _:
+            days = np.datetime64("2020-02-20") + np.arange(n + 1)
+            return Attribute("a", edges=[str(day) for day in days], **more)
+
+
+KINDS = ("size", "numbers", "bins", "open", "dates")
+
+
+@given(st.sampled_from(KINDS), st.integers(3, 70), st.integers(2, 20), st.booleans())
+def test_bins_hold_equally_many_neighbouring_codes_and_the_same_records(kind, n, most, missing):
+    fine = of_kind(kind, n, missing)
+    domain = Domain([fine])
+    coarse = domain.coarser(most)
+    one = coarse.attributes[0]
+    assert one.n_known <= most
+    codes = np.arange(fine.size)[:, None]
+    found = coarse.encode(domain.decode(codes, numeric="midpoint"))[:, 0]
+    np.testing.assert_array_equal(
+        coarser_codes(domain.attributes, coarse.attributes, codes)[:, 0], found
+    )
+    if missing:
+        assert found[-1] == one.missing_code == one.size - 1
+        found = found[:-1]
+    width = 1 if n <= most else -(-n // most)
+    from_last = (n - 1 - np.arange(n)) // width
+    np.testing.assert_array_equal(found, from_last[0] - from_last)
+    assert one.n_known == from_last[0] + 1
+    assert (one is fine) == (n <= most)
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        Attribute("a", categories=[f"{i:03}" for i in range(100)]),
+        Attribute("a", categories=[*range(100)][::-1]),
+        Attribute("a", size=100, unknown="other"),
+        Attribute("a", groups={str(i): [f"{i:02}"] for i in range(40)}),
+        Attribute("a", size=MOST_BINS),
+    ],
+)
+def test_codes_without_an_order_stay_and_those_that_others_follow(attribute):
+    assert Domain([attribute]).coarser().attributes[0] is attribute
+
+
+def test_a_domain_of_billions_of_codes_is_no_matter():
+    most = Domain([Attribute("a", size=2**31 - 1)]).coarser()
+    assert most.sizes == (MOST_BINS,)
+    np.testing.assert_array_equal(most.encode([[0], [2**31 - 2]])[:, 0], [0, MOST_BINS - 1])
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        # midpoints are marks of missing values
+        Attribute(
+            "a", edges=range(0, 82, 2), missing="category", missing_values=[*range(1, 80, 6)]
+        ),
+        # there are no numbers between edges
+        Attribute("a", edges=[1 + i * 2.0**-52 for i in range(41)]),
+        Attribute("a", edges=[2**60 + 256 * i for i in range(41)]),
+        Attribute("a", edges=[-1.7e308, *range(40), 1.7e308], outside="open"),
+        Attribute("a", size=10**8, missing="category"),
+    ],
+    ids=["marks", "adjacent", "large", "largest", "many"],
+)
+def test_codes_go_to_the_bins_of_their_lower_ends(attribute):
+    coarse = Domain([attribute]).coarser().attributes[0]
+    codes = np.unique(np.linspace(0, attribute.size - 1, 50).astype(np.int64))
+    found = coarser_codes([attribute], [coarse], codes[:, None])[:, 0]
+    if attribute.missing_code is not None:
+        assert found[-1] == coarse.missing_code
+        codes, found = codes[:-1], found[:-1]
+    if attribute.is_binned:
+        ends = [low for low, _ in attribute.bins]
+        starts = [low for low, _ in coarse.bins]
+    else:
+        ends, starts = range(attribute.n_known), coarse.edges[:-1]
+    wanted = [sum(start <= ends[code] for start in starts) - 1 for code in codes.tolist()]
+    assert found.tolist() == wanted
+
+
+# Caps of files ------------------------------------------------------------------------------------
+
+
+def test_sizes_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "domain.json"
+    Domain.from_sizes([2, 3]).save(path)
+    assert Domain.load(path).sizes == (2, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(serialization, "MAX_BYTES", 20)
+        with pytest.raises(DomainError, match="more than 20 bytes"):
+            Domain.load(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(serialization, "MAX_ATTRIBUTES", 1)
+        with pytest.raises(DomainError, match="at most 1"):
+            Domain.load(path)
