@@ -9,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from mrf_matrix import Domain, RandomTrees, load_dataset, path_matrix
-from mrf_matrix.domain.columns import Column
-from mrf_matrix.estimators.given_counts import GivenCounts
-from mrf_matrix.estimators.given_data import EncodedRecords, GivenRecords, HeldData
-from mrf_matrix.labels.joint_counts import JointCounts
+from mrf_matrix import RandomTrees, load_dataset, path_matrix
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivateDataError, count_cells
 from strategies.operators import (
     Dense,
@@ -199,26 +195,6 @@ def test_counts_cannot_be_written():
     counts = count_cells(**GOOD, n_classes=2)
     with pytest.raises(ValueError, match="read-only"):
         counts.counts[0, 0] = 5
-
-
-def test_whatever_holds_records_shows_its_kind_alone_and_stays():
-    codes, labels = np.array([[1, 2, 0]], dtype=np.int32), np.array([2], dtype=np.int32)
-    domain = Domain.from_sizes(SIZES, n_classes=3)
-    counts = count_cells(codes, labels, SIZES, 3)
-    encoded = EncodedRecords(domain, codes, labels)
-    for one in (
-        counts,
-        encoded,
-        HeldData(domain, encoded, domain.provenance),
-        GivenCounts(domain, counts),
-        GivenRecords(domain, codes, labels),
-        JointCounts(labels.astype(np.int64), labels.astype(np.int64), 0),
-        Column("age", codes[:, 0]),
-    ):
-        assert repr(one).split(",")[0].rstrip(")") == f"{type(one).__name__}(private"
-        for leave in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(PrivateDataError, match=type(one).__name__):
-                leave(one)
 
 
 # Products by hand --------------------------------------------------------------------------------

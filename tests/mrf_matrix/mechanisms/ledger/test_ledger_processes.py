@@ -6,13 +6,22 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joblib import Parallel, delayed, parallel_config
 
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    MultinomialForestClassifier,
+    PrivateForestClassifier,
+    privacy_ledger,
+)
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -22,6 +31,7 @@ from mrf_matrix.mechanisms import (
     PrivacyLedger,
     PureDP,
 )
+from mrf_matrix.study import evaluate
 
 
 def spender():
@@ -116,13 +126,14 @@ def test_a_file_is_continued_where_it_was_left(tmp_path):
     assert PrivacyLedger.from_dict(json.loads(path.read_text())).to_dict() == first.to_dict()
 
 
-def test_a_file_is_charged_exactly_from_several_processes(tmp_path):
-    ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=1)
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_a_file_is_charged_exactly_from_several_processes(tmp_path, delta):
+    ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=1, delta=delta)
     jobs = (delayed(spend)(ledger, "1/12", "research") for _ in range(16))
     texts = [text for text, _ in Parallel(n_jobs=2)(jobs)]
     assert texts.count("charged") == 12
     assert all("remains" in text for text in texts if text != "charged")
-    assert ledger.remaining == 0
+    assert (ledger.remaining.epsilon if delta else ledger.remaining) == 0
     assert [charge.number for charge in ledger.charges] == list(range(1, 13))
 
 
@@ -378,3 +389,123 @@ def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(LedgerError, match=r"new\.json: there is no folder .*nowhere") as refused:
         PrivacyLedger.open(tmp_path / "nowhere" / "new.json", epsilon=1)
     assert ".lock" not in str(refused.value)
+
+
+# Ledgers that pay where none is named -------------------------------------------------------------
+
+DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
+X, Y = np.array([[0, 1], [1, 0]]), np.array([0, 1])
+
+
+def fit(**parameters):
+    return PrivateNaiveBayesClassifier(DOMAIN, **parameters).fit(X, Y)
+
+
+def test_the_default_ledger_pays_and_refuses():
+    with privacy_ledger(epsilon=1.5) as ledger:
+        fit()
+        with pytest.raises(BudgetError, match="remains"):
+            fit()
+        fit(epsilon=0.5)
+    fit()
+    assert ledger.remaining == 0
+    assert len(ledger.charges) == 2, "it pays for what is inside alone"
+
+
+def test_a_ledger_of_ones_own_comes_first_and_the_innermost_second():
+    own = PrivacyLedger(epsilon=1)
+    with privacy_ledger(epsilon=1) as outer, privacy_ledger(epsilon=1) as inner:
+        fit(ledger=own)
+        fit()
+    assert [len(one.charges) for one in (own, outer, inner)] == [1, 0, 1]
+
+
+def test_the_innermost_pays_where_one_ledger_is_entered_twice():
+    twice, between = PrivacyLedger(epsilon=1), PrivacyLedger(epsilon=1)
+    with privacy_ledger(twice), privacy_ledger(between):
+        with privacy_ledger(twice):
+            pass
+        fit()
+    assert (twice.spent, between.spent) == (0, 1)
+
+
+def test_every_thread_spends_from_the_ledger_that_it_is_inside_of():
+    """Two services in one process: neither pays for the other's records."""
+    mine, other = PrivacyLedger(epsilon=1), PrivacyLedger(epsilon=1)
+    is_open, is_done = threading.Event(), threading.Event()
+
+    def opens_another():
+        with privacy_ledger(other):
+            is_open.set()
+            is_done.wait()
+
+    def fits_without():
+        with pytest.raises(BudgetError, match="several threads"):
+            fit()
+
+    with privacy_ledger(mine):
+        first = threading.Thread(target=opens_another)
+        second = threading.Thread(target=fits_without)
+        first.start()
+        is_open.wait()
+        try:
+            fit()
+            second.start()
+            second.join()
+        finally:
+            is_done.set()
+            first.join()
+    assert (mine.spent, other.spent) == (1, 0)
+
+
+def test_a_ledger_has_its_terms_already():
+    for terms in ({"epsilon": 1}, {"neighboring": "replace_one"}):
+        ledger = PrivacyLedger(epsilon=1)
+        with pytest.raises(ValueError, match=next(iter(terms))), privacy_ledger(ledger, **terms):
+            fit()
+        assert not ledger.charges
+    with pytest.raises(TypeError, match=r"PrivacyLedger\.open"), privacy_ledger("ledger.json"):
+        fit()
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_no_ledger_pays_for_a_domain_read_off_the_records():
+    """It would list a private release where there is none."""
+    ledger = PrivacyLedger(epsilon=1)
+    kinds = (
+        PrivateNaiveBayesClassifier, PrivateForestClassifier, BatchPredictionClassifier,
+        MultinomialForestClassifier,
+    )  # fmt: skip
+    for kind in kinds:
+        model = kind("from_data", epsilon=1)
+        with privacy_ledger(ledger), pytest.raises(ValueError, match="no charge would be true"):
+            model.fit(X.astype(float), Y)
+        with pytest.raises(ValueError, match="no charge would be true"):
+            model.set_params(ledger=ledger).fit(X.astype(float), Y)
+    assert not ledger.charges
+
+
+def test_evaluations_are_paid_from_it():
+    model = fit(noise="research")
+    with privacy_ledger(epsilon=1) as ledger:
+        evaluate(model, X, Y, epsilon=0.25)
+    assert ledger.spent == 0.25
+
+
+def test_threads_spend_from_it():
+    with privacy_ledger(epsilon=2) as ledger:
+        thread = threading.Thread(target=fit)
+        thread.start()
+        thread.join()
+    assert ledger.spent == 1
+
+
+def test_a_screened_forest_is_charged_once():
+    """The forest behind the screening is paid for by the whole."""
+    wide = Domain.from_sizes([3] * 40, n_classes=6)
+    rng = np.random.default_rng(0)
+    with privacy_ledger(epsilon=1) as ledger:
+        model = PrivateForestClassifier(wide, epsilon=0.004, n_records=140_000)
+        model.fit(rng.integers(3, size=(400, 40)), rng.integers(4, size=400))
+    assert model.plan_.screening is not None, "the case is a screened one"
+    assert len(ledger.charges) == 1
