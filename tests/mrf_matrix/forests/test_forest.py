@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -14,16 +15,18 @@ from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.forests import (
     Forest,
     ForestError,
+    LearnedStructureError,
     RandomTrees,
     branch_pool,
+    check_structure_is_public,
     concatenate,
+    forest_from_levels,
     forest_from_paths,
     leaf_masks,
     subset_patterns,
     take_trees,
     threshold_pattern,
 )
-from mrf_matrix.forests.nodes import BLOCK, ROWS
 
 
 @given(data=st.data())
@@ -65,25 +68,6 @@ def car() -> Forest:
     return RandomTrees(n_trees=5, max_depth=2).grow(Domain.from_sizes([4, 4, 3]), random_state=0)
 
 
-@pytest.mark.parametrize("n_records", [0, 1, ROWS - 1, ROWS + 1, BLOCK // 5 + 1])
-@pytest.mark.parametrize("n_trees", [1, 5])
-def test_blocks_join_without_a_seam(n_records, n_trees, slow):
-    forest = RandomTrees(n_trees, 2, "binary").grow(Domain.from_sizes([4, 3]), random_state=1)
-    codes = np.random.default_rng(0).integers(0, 3, size=(n_records, 2))
-    oracle = slow(forest)
-    expected = {cell: oracle.route(list(cell)) for cell in np.ndindex(4, 3)}
-    leaves = forest.apply(codes)
-    assert leaves.shape == (n_records, n_trees)
-    assert leaves.dtype == np.int32
-    assert leaves.tolist() == [expected[tuple(record)] for record in codes.tolist()]
-
-
-def test_more_trees_than_a_block_holds():
-    forest = RandomTrees(BLOCK + 7, 1).grow(Domain.from_sizes([2, 3]), random_state=0)
-    leaves = forest.apply(np.array([[1, 2]]))[0]
-    assert (forest.leaf_tree[leaves] == np.arange(forest.n_trees)).all()
-
-
 def chain(size: int) -> Forest:
     """Split off one code after the other: depth size - 1."""
     inner = np.arange(size - 1) * 2
@@ -109,18 +93,6 @@ def test_a_deep_chain_is_routed_and_states_that_arrived_are_dropped():
     assert forest.max_depth == 299
     codes = np.random.default_rng(0).integers(0, 300, size=(5000, 1))
     assert np.array_equal(forest.apply(codes), codes)
-
-
-def test_trees_of_different_depths_in_one_block():
-    from mrf_matrix.forests import concatenate
-
-    domain = Domain.from_sizes([3] * 6)
-    shallow = RandomTrees(3, 0).grow(domain, random_state=0)
-    deep = RandomTrees(3, 6).grow(domain, random_state=0)
-    both = concatenate([shallow, deep])
-    codes = np.random.default_rng(0).integers(0, 3, size=(400, 6))
-    assert np.array_equal(both.apply(codes)[:, :3], shallow.apply(codes))
-    assert np.array_equal(both.apply(codes)[:, 3:], deep.apply(codes) + shallow.n_leaves)
 
 
 def test_codes_of_any_integer_type_and_layout(car):
@@ -397,3 +369,202 @@ def test_no_such_tree(tree):
         RandomTrees(2, 0).grow(WEATHER).export_text(tree)
     with pytest.raises(TypeError, match="expected an integer"):
         RandomTrees(2, 0).grow(WEATHER).export_text("first")
+
+
+# Arrays that are no forest ------------------------------------------------------------------------
+
+# Two trees over sizes (3, 2). Tree 0: x0 < 1, right x1; tree 1: x0 one branch a code.
+GOOD = {
+    "domain": Domain.from_sizes([3, 2]),
+    "roots": np.array([0, 5]),
+    "attribute": np.array([0, -1, 1, -1, -1, 0, -1, -1, -1]),
+    "first_child": np.array([1, 1, 3, 3, 4, 6, 6, 7, 8]),
+    "pattern": np.array([2, 0, 6, 0, 0, 6, 0, 0, 0]),
+    "branches": branch_pool([3, 2]),
+}
+
+
+def changed(name: str, *entries: tuple[int, int]) -> dict:
+    array = GOOD[name].copy()
+    for where, value in entries:
+        array[where] = value
+    return {**GOOD, name: array}
+
+
+def test_the_good_one_is_accepted():
+    assert Forest(**GOOD).n_leaves == 6
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({**GOOD, "roots": np.array([], dtype=int)}, "roots is empty"),
+        ({**GOOD, "roots": np.array([0, 0])}, "names a node twice"),
+        ({**GOOD, "roots": np.array([0, 9])}, r"roots\[1\] is 9"),
+        ({**GOOD, "roots": np.array([[0, 5]])}, r"shape \(1, 2\)"),
+        ({**GOOD, "roots": np.array([0.0, 5.0])}, "float64"),
+        ({**GOOD, "roots": np.array([0])}, "node 5 is the child of 0 nodes"),
+        ({**GOOD, "roots": np.array([1, 5])}, "node 0 is the child of 0 nodes"),
+        ({**GOOD, "roots": np.array([0, 2, 5])}, "node 2 is the child of 1 nodes: expected 0"),
+        ({**GOOD, "first_child": np.array([1])}, "first_child has 1 entries: expected 9"),
+        (changed("attribute", (0, 2)), r"attribute\[0\] is 2"),
+        (changed("attribute", (0, -2)), "attribute has entries outside"),
+        (changed("first_child", (1, 3)), "first_child of leaf 1 is 3"),
+        (changed("first_child", (0, 3)), "node 1 is the child of 0 nodes"),
+        (changed("first_child", (5, 8)), "3 children do not fit within 9 nodes"),
+        (changed("first_child", (0, 9)), r"first_child\[0\] is 9"),
+        (changed("pattern", (5, 7)), "reach beyond the 9 entries"),
+        (changed("pattern", (5, 9)), r"pattern\[5\] is 9"),
+        (changed("pattern", (1, 3)), "leaf 1 points at branches other than 0"),
+        (changed("pattern", (0, 0)), "node 0 has one branch only"),
+        (changed("pattern", (0, 3)), "node 0 has an empty branch"),
+        (changed("branches", (8, 3)), "node 5 has an empty branch"),
+        (changed("branches", (8, -1)), r"branches\[8\] is -1"),
+        ({**GOOD, "branches": np.array([0, 0, 0])}, "pattern"),
+    ],
+)
+def test_broken_arrays_are_refused(arrays, message):
+    with pytest.raises(ForestError, match=message):
+        Forest(**arrays)
+
+
+def test_a_cycle_beside_the_tree_is_refused():
+    # nodes 1 and 3 are each other's parents: every node has one parent, the root reaches none
+    with pytest.raises(ForestError, match=r"4 nodes cannot be reached.*cycle"):
+        Forest(
+            domain=Domain.from_sizes([2]),
+            roots=np.array([0]),
+            attribute=np.array([-1, 0, -1, 0, -1]),
+            first_child=np.array([0, 3, 2, 1, 4]),
+            pattern=np.array([0, 4, 0, 4, 0]),
+            branches=branch_pool([2]),
+            allow_empty=True,
+        )
+
+
+def test_domain_must_be_a_domain():
+    with pytest.raises(TypeError, match=r"list: expected a Domain"):
+        Forest(**{**GOOD, "domain": [3, 2]})
+
+
+def twice(first: list[int], second: list[int]) -> dict:
+    """One tree over one attribute: a split, then another of its branch 0."""
+    size, fan = len(first), max(second) + 1
+    others = max(first)
+    return {
+        "domain": Domain.from_sizes([size]),
+        "attribute": [np.array([0]), np.array([0] + [-1] * others), np.full(fan, -1)],
+        "pattern": [np.array([3 * size]), np.full(others + 1, 4 * size), np.zeros(fan, int)],
+        "branches": np.concatenate([branch_pool([size]), first, second]).astype(np.int32),
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_empty"),
+    [
+        ([0, 0, 1], [0, 1, 1], False),
+        ([0, 0, 1], [0, 0, 1], True),  # the second right branch needs code 2, sent elsewhere
+        ([1, 0, 0], [0, 0, 1], False),
+        ([1, 0, 1], [0, 0, 1], True),
+        ([0, 1, 0, 2], [0, 1, 2, 0], True),
+        ([0, 1, 0, 2], [0, 1, 1, 0], False),
+    ],
+)
+def test_a_branch_that_no_cell_reaches(first, second, is_empty):
+    arrays = twice(first, second)
+    if not is_empty:
+        assert forest_from_levels(**arrays).max_depth == 2
+        return
+    with pytest.raises(ForestError, match="node 1 has a branch that no cell reaches"):
+        forest_from_levels(**arrays)
+    allowed = forest_from_levels(**arrays, allow_empty=True)
+    codes = np.arange(len(first))[:, np.newaxis]
+    assert len(np.unique(allowed.apply(codes))) < allowed.n_leaves
+
+
+def test_empty_branches_are_found_in_every_chunk_of_trees(monkeypatch):
+    domain = Domain.from_sizes([6, 5])
+    forest = RandomTrees(40, 4, "binary").grow(domain, random_state=0)
+    monkeypatch.setattr("mrf_matrix.forests.partition._CHUNK", 10)
+    assert replace(forest) == forest
+    # turn the last repeated threshold around: its right branch starts where nothing arrives
+    broken = forest.pattern.copy()
+    for node in range(forest.n_nodes):
+        up = forest.parent[node]
+        if up >= 0 and forest.attribute[node] == forest.attribute[up] >= 0:
+            last = node
+    up, size = forest.parent[last], domain.sizes[forest.attribute[last]]
+    window = forest.branches[forest.pattern[up] : forest.pattern[up] + size]
+    cut = int(np.argmax(window))  # first code of the parent's right branch
+    broken[last] = 6 - cut
+    with pytest.raises(ForestError, match=f"node {last} has a branch that no cell reaches"):
+        replace(forest, pattern=broken)
+
+
+@given(data=st.data())
+def test_random_damage_never_goes_unnoticed_unless_it_is_another_forest(
+    data, any_forest, all_cells
+):
+    forest = data.draw(any_forest)
+    name = data.draw(st.sampled_from(["roots", "attribute", "first_child", "pattern"]))
+    array = getattr(forest, name).copy()
+    where = data.draw(st.integers(0, len(array) - 1))
+    array[where] = data.draw(st.integers(-1, forest.n_nodes))
+    try:
+        damaged = replace(forest, **{name: array})
+    except ForestError:
+        return
+    leaves = damaged.apply(all_cells(forest.domain.sizes))
+    assert (damaged.leaf_tree[leaves] == np.arange(damaged.n_trees)).all()
+    assert len(np.unique(leaves)) == damaged.n_leaves
+
+
+# Structures learned from records -----------------------------------------------------------------
+
+
+READ_OFF = Provenance.from_records("forest")
+FOREST = RandomTrees(2, 1).grow(Domain.from_sizes([3, 2]), random_state=0)
+
+
+def test_public_structures_pass():
+    check_structure_is_public(FOREST, "a release")
+
+
+def test_learned_structures_do_not():
+    learned = replace(FOREST, provenance=READ_OFF, source="DecisionTreeClassifier")
+    for allow in (False, True):
+        with pytest.raises(
+            LearnedStructureError, match=r"\(DecisionTreeClassifier\).*epsilon=float\('inf'\)"
+        ):
+            check_structure_is_public(learned, "a release", allow_spent=allow)
+
+
+def test_structures_that_were_paid_for_pass_where_allowed():
+    paid = replace(FOREST, provenance=Provenance.spent(PureDP(1)))
+    check_structure_is_public(paid, "a release", allow_spent=True)
+    with pytest.raises(LearnedStructureError, match="a plan without data must not depend"):
+        check_structure_is_public(paid, "a plan without data")
+
+
+def test_nothing_raises_a_provenance():
+    learned = replace(FOREST, provenance=READ_OFF)
+    again = replace(learned, provenance=Provenance.public("forest", "it is only an example"))
+    for one in (again, replace(learned, source="public"), copy(learned), take_trees(learned, [0])):
+        with pytest.raises(LearnedStructureError):
+            check_structure_is_public(one, "a release", allow_spent=True)
+    arrays = {name: getattr(learned, name) for name in GOOD if name != "domain"}
+    for stated in ({}, {"provenance": Provenance()}):  # an empty one states nothing
+        assert Forest(learned.domain, **arrays, **stated).provenance.unknown == {"forest"}
+
+
+def test_a_structure_is_refused_by_whatever_name_it_was_read_off():
+    read_off = Provenance.from_records("thresholds")
+    with pytest.raises(LearnedStructureError, match="without a budget"):
+        check_structure_is_public(replace(FOREST, provenance=read_off), "a plan", allow_spent=True)
+
+
+def test_a_domain_that_was_read_off_makes_no_structure_learned():
+    domain = Domain(one.read_off() for one in FOREST.domain.attributes)
+    forest = RandomTrees(2, 1).grow(domain, random_state=0)
+    assert not forest.is_data_dependent
+    assert forest.provenance.read_off, "but no claim is made of it"

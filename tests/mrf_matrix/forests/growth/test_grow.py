@@ -1,32 +1,25 @@
 """Grown forests against one tree at a time, and against scikit-learn's trees."""
 
-from dataclasses import replace
+from collections import deque
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.tree import DecisionTreeClassifier
+from scipy.stats import chisquare
 
-from mrf_matrix import Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import BreimanTrees, MultinomialTrees, RandomTrees
-from mrf_matrix.forests.assembly import graft
-from mrf_matrix.forests.growth import grow as grow_module
-from mrf_matrix.forests.growth import level as level_module
-from mrf_matrix.forests.growth.grow import bare_roots, grow_forest, grow_further
-from mrf_matrix.forests.growth.growth import (
-    GREEDY,
-    AllAttributes,
-    Everything,
-    Growth,
-    Impurity,
-    Partition,
-    Softmax,
-    Stopping,
+from mrf_matrix.estimators import MultinomialForestClassifier
+from mrf_matrix.forests import (
+    BreimanTrees,
+    MultinomialTrees,
+    SimplifiedBreimanTrees,
+    impure_diameter,
+    leaf_masks,
 )
-from mrf_matrix.forests.growth.private import Candidates
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms import PrivacyLedger
+from strategies.operators import MemoryCapError, memory_cap
 
 SIZES = (5, 3, 7, 2)
 SOURCES = [
@@ -85,88 +78,6 @@ def test_stopping_rules_hold(source, data):
         assert forest.max_depth <= source.max_depth
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=repr)
-def test_equal_seeds_give_equal_forests_on_any_number_of_threads(source, data, monkeypatch):
-    domain, codes, labels = data
-    monkeypatch.setattr(grow_module, "MOST_POINTS", 1500)  # four blocks of three trees
-    one = source.grow(domain, codes, labels, 3, n_jobs=1)
-    two = source.grow(domain, codes, labels, 3, n_jobs=2)
-    assert one.forest == two.forest
-    np.testing.assert_array_equal(one.leaf_counts, two.leaf_counts)
-    assert one.forest != source.grow(domain, codes, labels, 4).forest
-
-
-def test_greedy_trees_do_not_depend_on_chunks(data, monkeypatch):
-    labels = data[2]
-    rng = np.random.default_rng(1)
-    fine = np.stack([rng.permutation(400) for _ in range(3)], axis=1)
-    domain = Domain.from_sizes([400] * 3, data[0].n_classes)
-    # deeper nodes have cuts of equal worth, which are drawn
-    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(20, "sides", max_depth=4))
-    whole = grow_forest(domain, fine, labels, growth, 2, random_state=0).forest
-    monkeypatch.setattr(level_module, "CHUNK", 64)
-    assert grow_forest(domain, fine, labels, growth, 2, random_state=0).forest == whole
-
-
-@pytest.mark.parametrize("criterion", ["gini", "entropy"])
-@pytest.mark.parametrize("least", [1, 6])
-def test_greedy_trees_are_scikit_learns_on_raw_values(criterion, least):
-    """One code per distinct value, thresholds halfway: the same cells of training records."""
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(300, 4))
-    X[:, 3] = np.round(X[:, 3], 1)
-    y = (X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=300) > 0.5).astype(int)
-    codes = np.empty(X.shape, dtype=int)
-    centres = []
-    for i, column in enumerate(X.T):
-        values, codes[:, i] = np.unique(column, return_inverse=True)
-        centres.append(values)
-    domain = Domain.from_sizes([len(values) for values in centres], 2)
-    growth = Growth(
-        Everything(), AllAttributes(), GREEDY, Stopping(least, "sides"), Impurity(criterion)
-    )
-    ours = grow_forest(domain, codes, y, growth, 1, centres=centres, random_state=0).forest
-    theirs = DecisionTreeClassifier(
-        criterion=criterion, min_samples_leaf=least, random_state=0
-    ).fit(X, y)
-    # equally good cuts may be chosen otherwise: compare the two roots, and the training error
-    root = int(ours.roots[0])
-    threshold = max(domain.sizes) - int(ours.pattern[root])
-    assert ours.attribute[root] == theirs.tree_.feature[0]
-    values = centres[int(ours.attribute[root])]
-    assert (values[:threshold] <= theirs.tree_.threshold[0]).all()
-    assert (values[threshold:] > theirs.tree_.threshold[0]).all()
-    leaves = ours.apply(codes)[:, 0]
-    counts = np.bincount(leaves * 2 + y).reshape(-1, 2) if y[-1] >= 0 else None
-    right = counts.max(axis=1).sum() / 300
-    assert right == pytest.approx(theirs.score(X, y), abs=0.02)
-    if least == 1:
-        assert right == 1
-
-
-def test_thresholds_lie_halfway_between_values():
-    codes = np.array([[0], [0], [3], [3]])
-    centres = [np.array([0.0, 10.0, 11.0, 12.0])]
-    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(1, "sides"))
-    forest = grow_forest(
-        Domain.from_sizes([4], 2), codes, np.array([0, 0, 1, 1]), growth, 1, centres=centres
-    ).forest
-    assert forest.apply(np.arange(4)[:, None]).ravel().tolist() == [0, 1, 1, 1]
-    middle = grow_forest(Domain.from_sizes([4], 2), codes, np.array([0, 0, 1, 1]), growth, 1).forest
-    assert middle.apply(np.arange(4)[:, None]).ravel().tolist() == [0, 0, 1, 1]
-
-
-def test_nominal_attributes_are_cut_one_code_against_the_rest():
-    codes = np.array([[0], [1], [2], [3]] * 5)
-    labels = (codes[:, 0] == 2).astype(int)
-    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(1))
-    domain = Domain.from_sizes([4], 2)
-    forest = grow_forest(domain, codes, labels, growth, 1, nominal=("x0",)).forest
-    assert forest.n_leaves == 2
-    assert forest.apply(np.arange(4)[:, None]).ravel().tolist() == [0, 0, 1, 0]
-    assert grow_forest(domain, codes, labels, growth, 1).forest.n_leaves == 3
-
-
 def test_random_limit_uses_every_attribute_and_the_greedy_one_the_best(data):
     domain, codes, labels = data
     random = MultinomialTrees(2000, b1=0, b2=0, max_depth=1).grow(domain, codes, labels, 0).forest
@@ -177,14 +88,6 @@ def test_random_limit_uses_every_attribute_and_the_greedy_one_the_best(data):
     assert (
         greedy.grow(domain, codes, labels, 0).forest == limit.grow(domain, codes, labels, 0).forest
     )
-
-
-@pytest.mark.parametrize("sizes", [(2,), (1, 3), (4, 1, 2)])
-def test_candidates_are_all_thresholds(sizes):
-    candidates = Candidates.of(sizes)
-    expected = [(i, cut) for i, size in enumerate(sizes) for cut in range(1, size)]
-    found = zip(candidates.attribute.tolist(), candidates.cut.tolist(), strict=True)
-    assert list(found) == expected
 
 
 def test_one_class_or_one_record_makes_single_leaves():
@@ -203,11 +106,12 @@ def test_one_class_or_one_record_makes_single_leaves():
         (lambda: MultinomialTrees(b1=-1), "b1=-1"),
         (lambda: MultinomialTrees(partition_rate=0), "partition_rate=0"),
         (lambda: MultinomialTrees(criterion="mse"), "criterion='mse'"),
-        (lambda: Stopping(rule="leaf"), "rule='leaf'"),
+        (lambda: MultinomialTrees(b1="10"), "b1"),
+        (lambda: MultinomialTrees(b1=float("nan")), "b1"),
     ],
 )
 def test_parameters_are_refused_by_name(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make()
 
 
@@ -227,98 +131,187 @@ def test_records_are_refused_by_name(codes, labels, nominal, message):
         MultinomialTrees(2, nominal=nominal).grow(domain, codes, labels)
 
 
-def test_softmax_and_partition_are_values():
-    assert Softmax(1, 2) == Softmax(1, 2)
-    assert Partition(3.0).share == 0.75
+# Simplified Breiman trees -------------------------------------------------------------------------
 
 
-# Grown further -----------------------------------------------------------------------------------
+def is_pure(codes, labels, low, high):
+    inside = ((codes >= low) & (codes < high)).all(axis=1)
+    return len(set(labels[inside].tolist())) <= 1
 
 
-FURTHER_SOURCES = [
-    BreimanTrees(9, "entropy", 1),
-    BreimanTrees(9, nominal=("x1",)),
-    MultinomialTrees(9, max_depth=2, nominal=(0, 3)),
-]
-GREEDY_TREES = BreimanTrees(6, "entropy", 1, max_features=4)
+def longest(low, high, sizes):
+    """Return the longest sides, in exact arithmetic."""
+    share = [
+        Fraction(int(b - a), size) if b - a >= 2 else Fraction(0)
+        for a, b, size in zip(low, high, sizes, strict=True)
+    ]
+    return [i for i, s in enumerate(share) if s > 0 and s == max(share)]
 
 
-@pytest.fixture(scope="module")
-def fewer_records():
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, size, 300) for size in SIZES], axis=1)
-    labels = (codes[:, 0] + codes[:, 2] + rng.integers(0, 4, 300)) // 5
-    return Domain.from_sizes(SIZES, int(labels.max()) + 1), codes, labels
+def replay(forest, tree, codes, labels, n_leaves):
+    """Walk Algorithm 1 line by line along a tree, checking every decision it left a trace of."""
+    sizes = forest.domain.sizes
+    queue = deque([(forest.roots[tree], np.zeros(len(sizes), int), np.array(sizes))])
+    n = 1
+    while n < n_leaves and queue:
+        node, low, high = queue.popleft()
+        sides = longest(low, high, sizes)
+        if is_pure(codes, labels, low, high) or not sides:
+            assert forest.attribute[node] < 0
+            continue
+        i = forest.attribute[node]
+        assert i in sides
+        cut = (low[i] + high[i]) // 2
+        table = forest.branches[forest.pattern[node] : forest.pattern[node] + sizes[i]]
+        assert (table == (np.arange(sizes[i]) >= cut)).all()
+        for side, bound in enumerate((high, low)):
+            part = bound.copy()
+            part[i] = cut
+            corners = (low, part) if side == 0 else (part, high)
+            queue.append((forest.first_child[node] + side, *corners))
+        n += 1
+    for node, _, _ in queue:
+        assert forest.attribute[node] < 0
+    return n
 
 
-def further(forest, codes, labels, source, random_state=0):
-    return grow_further(
-        forest, codes, labels, source.growth, nominal=source.nominal, random_state=random_state
-    )
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    n_records=st.integers(0, 60),
+    n_leaves=st.integers(1, 40),
+    n_classes=st.integers(1, 3),
+    seed=st.integers(0, 2**32),
+)
+def test_every_tree_is_a_run_of_algorithm_1(sizes, n_records, n_leaves, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, sizes, size=(n_records, len(sizes)))
+    labels = rng.integers(0, n_classes, size=n_records)
+    trees = SimplifiedBreimanTrees(n_trees=3, n_leaves=n_leaves)
+    forest = trees.grow(Domain.from_sizes(sizes), codes, labels, seed)
+    for tree in range(3):
+        n = replay(forest, tree, codes, labels, n_leaves)
+        assert n == np.count_nonzero(forest.leaf_tree == tree)
 
 
-@pytest.mark.parametrize("points", [grow_module.MOST_POINTS, 1000], ids=["at once", "in blocks"])
-@pytest.mark.parametrize("source", FURTHER_SOURCES, ids=repr)
-def test_from_bare_roots_it_is_the_forest_grown_at_once(
-    source, points, fewer_records, all_cells, monkeypatch
-):
-    monkeypatch.setattr(grow_module, "MOST_POINTS", points)
-    domain, codes, labels = fewer_records
-    once = source.grow(domain, codes, labels, random_state=5).forest
-    found = further(bare_roots(domain, 9), codes, labels, source, random_state=5)
-    cells = all_cells(SIZES)
-    np.testing.assert_array_equal(found.apply(cells), once.apply(cells))
-    assert found.n_leaves == once.n_leaves
-    assert found.is_data_dependent
+def noisy(n=400, sizes=(64, 64, 64), seed=0):
+    rng = np.random.default_rng(seed)
+    return Domain.from_sizes(sizes), rng.integers(0, sizes, (n, len(sizes))), rng.integers(0, 2, n)
 
 
-def test_no_split_is_undone_and_leaves_are_cut_by_the_new_records_only(fewer_records, all_cells):
-    domain, codes, labels = fewer_records
-    cells = all_cells(SIZES)
-    before = further(bare_roots(domain, 6), codes[:60], labels[:60], GREEDY_TREES)
-    after = further(before, codes[60:], labels[60:], GREEDY_TREES)
-    np.testing.assert_array_equal(after.attribute[after.roots], before.attribute[before.roots])
-    old, new = before.apply(cells).ravel(), after.apply(cells).ravel()
-    assert len(np.unique(new * before.n_leaves + old)) == after.n_leaves > before.n_leaves
-    pure = np.zeros(240, dtype=int)
-    unchanged = further(before, codes[60:], pure, GREEDY_TREES)
-    np.testing.assert_array_equal(unchanged.apply(cells), before.apply(cells))
+def test_it_says_that_it_depends_on_the_records():
+    domain, codes, labels = noisy()
+    forest = SimplifiedBreimanTrees(2, 8).grow(domain, codes, labels, 0)
+    assert forest.is_data_dependent
+    assert not forest.provenance.released
+    assert "data-dependent" in repr(forest)
+    moved = labels.copy()
+    moved[codes[:, 0] < 40] = 0
+    other = SimplifiedBreimanTrees(2, 8).grow(domain, codes, moved, 0)
+    assert forest != other
 
 
-def test_the_depth_limit_counts_the_splits_above(fewer_records):
-    domain, codes, labels = fewer_records
-    source = replace(GREEDY_TREES, max_depth=3)
-    forest = further(bare_roots(domain, 6), codes, labels, replace(GREEDY_TREES, max_depth=2))
-    assert forest.max_depth == 2
-    for _ in range(3):
-        forest = further(forest, codes, labels, source)
-    assert forest.max_depth == 3
+def test_without_records_it_explains():
+    with pytest.raises(ValueError, match=r"needs codes and labels.*PureTrees or RandomTrees"):
+        SimplifiedBreimanTrees().grow(Domain.from_sizes([4]))
 
 
-@given(data=st.data())
-def test_a_hung_tree_splits_its_leaf_alone(data, any_forest, all_cells):
-    forest = data.draw(any_forest)
-    below = RandomTrees(forest.n_leaves, 1).grow(forest.domain, data.draw(st.integers(0, 9)))
-    if any(size == 1 for size in forest.domain.sizes):
-        return
-    below, forest = replace(below, allow_empty=True), replace(forest, allow_empty=True)
-    cells = all_cells(forest.domain.sizes)
-    leaf, inside = forest.apply(cells), below.apply(cells)
-    both = graft(forest, below).apply(cells)
-    below_here = np.take_along_axis(inside, leaf, axis=1)
-    # leaves are numbered left to right, as the trees below are: by leaf, then within its tree
-    np.testing.assert_array_equal(both, below_here)
+def test_sides_are_drawn_uniformly_among_the_longest():
+    domain, codes, labels = noisy(40)
+    forest = SimplifiedBreimanTrees(6000, 2).grow(domain, codes, labels, 1)
+    drawn = np.bincount(forest.attribute[forest.roots], minlength=3)
+    assert chisquare(drawn).pvalue > 1e-3
+    assert chisquare(drawn, np.array([0.4, 0.3, 0.3]) * 6000).pvalue < 1e-6  # negative control
+    forest = SimplifiedBreimanTrees(6000, 3).grow(domain, codes, labels, 2)
+    first = forest.attribute[forest.roots]
+    second = forest.attribute[forest.first_child[forest.roots]]
+    assert (second != first).all()  # halved once, a side is no longest side
+    assert chisquare(np.bincount((second - first) % 3 - 1)).pvalue > 1e-3
 
 
-def test_what_cannot_be_hung_is_refused():
-    domain = Domain.from_sizes([3, 2])
-    forest = RandomTrees(2, 1).grow(domain, random_state=0)
-    with pytest.raises(ValueError, match="subtrees has 1 trees: expected"):
-        graft(forest, RandomTrees(1, 1).grow(domain))
-    below = RandomTrees(forest.n_leaves, 0).grow(domain)
-    np.testing.assert_array_equal(
-        graft(forest, below).apply(np.array([[1, 1]])), forest.apply(np.array([[1, 1]]))
-    )
-    paid = replace(below, provenance=Provenance.spent(PureDP(1)))
-    (charge,) = graft(forest, paid).provenance.spendings  # what it cost is kept
-    assert charge.budget == PureDP(1)
+def test_impure_leaves_are_small():
+    domain, codes, labels = noisy(3000)
+    for k in (5, 16, 33, 100):
+        forest = SimplifiedBreimanTrees(3, k).grow(domain, codes, labels, 0)
+        sides = np.stack([mask.sum(axis=1) for mask in leaf_masks(forest)], axis=1) / 64
+        counts = np.zeros((forest.n_leaves, 2), int)
+        for column in forest.apply(codes).T:
+            np.add.at(counts, (column, labels), 1)
+        impure = (counts > 0).all(axis=1)
+        diameter = np.sqrt((sides[impure] ** 2).sum(axis=1)).max()
+        assert diameter <= impure_diameter(k, 3) + 1e-12
+        assert impure_diameter(k, 3) <= 2 * np.sqrt(3) * k ** (-1 / 3)
+
+
+def test_the_seed_decides():
+    domain, codes, labels = noisy()
+    grow = SimplifiedBreimanTrees(4, 30).grow
+    assert grow(domain, codes, labels, 3) == grow(domain, codes, labels, 3)
+    assert grow(domain, codes, labels, 3) != grow(domain, codes, labels, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": np.zeros(3, int)}, "labels has the wrong shape"),
+        ({"labels": np.zeros(400)}, "type float64"),
+        ({"codes": np.full((400, 3), 64)}, "expected 0 to 63"),
+        ({"codes": np.zeros((400, 2), int)}, "wrong shape"),
+    ],
+)
+def test_records_are_checked(changes, message):
+    domain, codes, labels = noisy()
+    with pytest.raises(ValueError, match=message):
+        SimplifiedBreimanTrees(2).grow(domain, **({"codes": codes, "labels": labels} | changes))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"n_trees": 0}, ValueError),
+        ({"n_leaves": "3"}, TypeError),
+        ({"attributes": "a"}, TypeError),
+    ],
+)
+def test_parameters_are_checked(arguments, error):
+    with pytest.raises(error, match=next(iter(arguments))):
+        SimplifiedBreimanTrees(**arguments)
+
+
+def test_only_the_named_attributes_are_split():
+    domain, codes, labels = noisy()
+    trees = SimplifiedBreimanTrees(5, 20, attributes=["x2", "x0"])
+    forest = trees.grow(domain, codes, labels, 0)
+    assert set(forest.attribute.tolist()) == {-1, 0, 2}
+
+
+# Private growth -----------------------------------------------------------------------------------
+
+DOMAIN = Domain.from_sizes([3, 4, 2], 2)
+
+
+WIDE = Domain.from_sizes([16] * 6, 2)
+TOO_LARGE = {
+    "nodes": (WIDE, {"max_depth": 24, "n_trees": 4}, None, "above the limit"),
+    "leaves": (DOMAIN, {"n_trees": 50}, 10_000, "class counts of all leaves"),
+    "candidates": (
+        Domain.from_sizes([5000, 2], 3),
+        {"n_trees": 1, "max_depth": 1},
+        200_000,
+        "class counts of a node's candidates",
+    ),
+    "rate": (DOMAIN, {"epsilon": 10**9, "n_trees": 1, "label_score": "count"}, None, "rate="),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+@pytest.mark.parametrize("n", [6, 60])
+def test_what_could_not_be_grown_is_refused_before_the_charge(name, n):
+    domain, given, cap, said = TOO_LARGE[name]
+    ledger = PrivacyLedger(epsilon=10**12)
+    codes = np.zeros((n, domain.n_attributes), dtype=int)
+    forest = MultinomialForestClassifier(domain, **({"epsilon": 1, "ledger": ledger} | given))
+    with memory_cap(cap or 2**31), pytest.raises(ValueError, match=said) as error:
+        forest.fit(codes, np.arange(n) % 2)
+    assert ledger.spent == 0
+    assert f"{n} " not in str(error.value)
+    assert isinstance(error.value, MemoryCapError) == (cap is not None)

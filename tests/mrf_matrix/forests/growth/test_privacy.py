@@ -16,12 +16,7 @@ from scipy import stats
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
-from mrf_matrix.forests.growth.level import (
-    LABEL_SCORES,
-    label_gaps,
-    label_rate,
-    private_labels,
-)
+from mrf_matrix.forests.growth.level import LABEL_SCORES, label_gaps, label_rate, private_labels
 from mrf_matrix.forests.growth.private import (
     GRID,
     SCORES,
