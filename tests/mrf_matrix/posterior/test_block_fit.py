@@ -1,4 +1,4 @@
-"""Main effects: the mode of the stated posterior, naive Bayes without noise, nothing under it."""
+"""Fits of blocks by their parts: main effects, interactions, and the trust in their sum."""
 
 from itertools import combinations
 
@@ -18,6 +18,7 @@ from mrf_matrix.posterior.block_effects import (
 )
 from mrf_matrix.posterior.block_fit import Arrow, BlockFit, BlockModel, EffectPrior, newton_step
 from mrf_matrix.posterior.block_table import check_blocks
+from mrf_matrix.posterior.product import MOST_TRUST, _effects, _overall
 
 
 def block_model(sizes, k, variance, seed, ordered=False):
@@ -93,28 +94,6 @@ def test_the_shares_of_every_class_sum_to_one_and_give_the_expected_counts():
     assert_allclose(model.expected(fit), product * sums)
 
 
-def skewed(n, k=2, d=3, seed=0):
-    """Counts of one-attribute blocks; the classes differ in how skewed their attributes are."""
-    rng = np.random.default_rng(seed)
-    shares = rng.dirichlet([0.6, 2, 4, 1], size=(d, k))
-    counts = np.rint(n * shares).astype(float) + 5
-    counts[:, :, -1] += counts.sum(axis=2).max() - counts.sum(axis=2)
-    return [BlockTable((i,), (4,), counts[i].T, 0.0) for i in range(d)], counts
-
-
-def test_large_counts_without_noise_are_naive_bayes():
-    """Also of skewed attributes: without the shares' normaliser the classes' votes are offset."""
-    tables, counts = skewed(2_000_000)
-    posterior = product_posterior(tables, [False] * 3)
-    codes = np.stack(np.unravel_index(np.arange(64), (4, 4, 4)), axis=1)
-    logs = sum(
-        np.log(counts[i] / counts[i].sum(axis=1, keepdims=True)).T[codes[:, i]] for i in range(3)
-    )
-    logs = np.log(counts[0].sum(axis=1)) + posterior.trust * logs
-    found = posterior.log_odds(codes)
-    assert_allclose(found[:, 0] - found[:, 1], logs[:, 0] - logs[:, 1], atol=0.01)
-
-
 def test_few_records_of_a_skewed_attribute_are_fitted_without_an_intercept():
     counts = np.array([[90.0, 5, 5], [33, 33, 34]]).T
     table = BlockTable((0,), (3,), counts, 0.0)
@@ -142,14 +121,6 @@ def test_relevances_tell_a_decisive_attribute_from_noise(seed):
     for _ in range(30):
         relevances = _relevances(models, fits, relevances)
     assert relevances[0][0] > 3 * np.mean([r[0] for r in relevances[1:]])
-
-
-def test_pure_noise_casts_no_vote():
-    rng = np.random.default_rng(0)
-    tables = [BlockTable((i,), (4,), rng.normal(25, 1e4, size=(4, 2)), 1e8) for i in range(5)]
-    codes = rng.integers(4, size=(30, 5))
-    posterior = product_posterior(tables, [False] * 5, BlockTable((), (), [[100.0, 100.0]], 1.0))
-    assert_allclose(posterior.probabilities(codes), 0.5, atol=0.05)
 
 
 def test_effects_are_centred_and_priors_are_pseudo_inverses():
@@ -187,13 +158,6 @@ def test_bad_tables_are_refused():
         product_posterior([good], [False])
     with pytest.raises(ValueError, match="measured_totals"):
         product_posterior([good], [False] * 2, BlockTable((), (), [[1.0, 2.0, 3.0]], 1.0))
-
-
-def test_cells_and_codes_are_inverse():
-    table = BlockTable((3, 0), (2, 3), np.zeros((6, 1)), 0.0)
-    records = np.zeros((6, 4), dtype=np.int32)
-    records[:, [3, 0]] = table.codes()
-    np.testing.assert_array_equal(table.cells(records), np.arange(6))
 
 
 # Systems of common and own terms -----------------------------------------------------------------
@@ -332,3 +296,62 @@ def test_attributes_of_one_code_have_no_interactions(sizes):
     values = 20 * np.random.default_rng(0).random((cells, 2))
     found = fit_interactions(BlockTable(tuple(range(len(sizes))), sizes, values, 0.0), values + 0.1)
     assert np.isfinite(found.logs).all()
+
+
+# Trust --------------------------------------------------------------------------------------------
+
+SHARES = np.array([[[0.5, 0.1], [0.1, 0.3]], [[0.1, 0.2], [0.3, 0.4]]])
+
+
+def a_pair(counts, variance):
+    table = BlockTable((0, 1), (2, 2), counts, variance)
+    return BlockModel(table, (EffectPrior(2, False),) * 2, ClassTotals(np.full(2, 1000.0), 1.0))
+
+
+def test_covariances_are_unbiased_under_noise():
+    counts = 1000 * SHARES.reshape(2, 4).T
+    model = a_pair(counts, 0.0)
+    fit = BlockFit.start(model)
+    for _ in range(10):
+        fit = newton_step(model, fit, np.array([0.3, 0.3]))
+    found, halves = _effects(model, fit), np.full(2, 0.5)
+    exact, _ = _overall(model, found, halves)
+    expected = 0.0
+    effects = fit.class_terms - fit.class_terms.mean(axis=0)
+    joint = SHARES.mean(axis=0)
+    for c in range(2):
+        one, two = effects[c, :2], effects[c, 2:4]
+        product = (joint * np.outer(one, two)).sum()
+        expected += product - (joint.sum(axis=1) @ one) * (joint.sum(axis=0) @ two)
+    assert exact == pytest.approx(expected)  # two ordered pairs, each effect weighs half
+    rng = np.random.default_rng(0)
+    for sigma in (50.0, 150.0, 400.0):  # noise of the sum up to 80 % of the class total
+        draws = [
+            _overall(a_pair(counts + rng.normal(0, sigma, counts.shape), sigma**2), found, halves)
+            for _ in range(2000)
+        ]
+        values, variances = np.array(draws).T
+        error = values.std() / np.sqrt(len(values))
+        assert abs(values.mean() - exact) < 4 * error
+        assert error < exact / 10, "negative control: the test can see a bias"
+        assert 0.5 < values.var() / variances.mean() < 2.5
+
+
+@given(
+    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    k=st.integers(1, 4),
+    seed=st.integers(0, 2**31),
+    sigma=st.sampled_from([0.0, 1.0, 100.0, 1e6]),
+)
+def test_trust_is_positive_and_bounded(sizes, k, seed, sigma):
+    rng = np.random.default_rng(seed)
+    cut = int(rng.integers(1, len(sizes) + 1))
+    tables = []
+    for block in (range(cut), range(cut, len(sizes))):
+        fans = tuple(sizes[i] for i in block)
+        if fans:
+            shape = (int(np.prod(fans)), k)
+            values = 30 * rng.random(shape) + rng.normal(0, sigma, shape)
+            tables.append(BlockTable(tuple(block), fans, values, sigma**2))
+    found = product_posterior(tables, [False] * len(sizes)).trust
+    assert 0 < found <= MOST_TRUST
