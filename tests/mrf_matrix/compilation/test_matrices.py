@@ -1,5 +1,6 @@
 """T, Q, W and C = T D against their dense products, cell by cell and record by record."""
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -17,8 +18,62 @@ from mrf_matrix.compilation import (
     query_matrix,
 )
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import RandomTrees
+from mrf_matrix.forests import Forest, RandomTrees, concatenate, forest_from_paths
 from strategies.operators import MemoryCapError, memory_cap
+
+
+def walk(forest: Forest, root: int, record: list[int]) -> int:
+    """Return the leaf node that a record reaches, one lookup at a time."""
+    node = root
+    while forest.attribute[node] >= 0:
+        code = record[forest.attribute[node]]
+        node = int(forest.first_child[node] + forest.branches[forest.pattern[node] + code])
+    return node
+
+
+def cells_of(sizes: tuple[int, ...]) -> np.ndarray:
+    return np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes), axis=1)
+
+
+def dense_paths(forest: Forest) -> np.ndarray:
+    """Return T as an ndarray, entry by entry."""
+    cells = cells_of(forest.domain.sizes)
+    matrix = np.zeros((forest.n_leaves, len(cells)))
+    for column, record in enumerate(cells.tolist()):
+        for root in forest.roots.tolist():
+            matrix[forest.leaf_index[walk(forest, root, record)], column] = 1
+    return matrix
+
+
+@st.composite
+def mixed_forests(draw: st.DrawFn) -> Forest:
+    """Multi-way and binary trees of several depths over one small domain."""
+    sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=4))
+    domain = Domain.from_sizes([*sizes, *draw(st.lists(st.just(1), max_size=1))])
+    seed = draw(st.integers(0, 2**31))
+    depth = draw(st.integers(0, len(sizes)))
+    parts = [
+        RandomTrees(draw(st.integers(1, 3)), depth).grow(domain, random_state=seed),
+        RandomTrees(draw(st.integers(1, 3)), draw(st.integers(0, 4)), "binary").grow(domain, seed),
+    ]
+    return concatenate(parts)
+
+
+@pytest.fixture(scope="session")
+def any_forest() -> st.SearchStrategy[Forest]:
+    return mixed_forests()
+
+
+@pytest.fixture(scope="session")
+def brute_force():
+    """Return the function that makes T as an ndarray, entry by entry."""
+    return dense_paths
+
+
+@pytest.fixture(scope="session")
+def all_cells():
+    """Return the function that lists every cell of a domain as codes."""
+    return cells_of
 
 
 @given(data=st.data())
@@ -36,16 +91,6 @@ def test_every_product_agrees_with_the_dense_matrix(data, any_forest, brute_forc
     assert np.array_equal(T.gram_dense(), dense.T @ dense)
     assert np.array_equal(T.row_sums(), dense.sum(axis=1))
     assert np.array_equal(T.column_norms("l1"), dense.sum(axis=0))
-
-
-@given(data=st.data())
-def test_duplicate_rows(data, any_forest, brute_force):
-    forest = data.draw(any_forest)
-    dense = brute_force(forest)
-    distinct, inverse, counts = path_matrix(forest).unique_rows()
-    assert np.array_equal(distinct.to_dense()[inverse], dense)
-    assert len(np.unique(dense, axis=0)) == distinct.shape[0] == len(counts)
-    assert np.array_equal(np.bincount(inverse), counts)
 
 
 @given(data=st.data())
@@ -318,3 +363,58 @@ def test_rows_that_are_no_records():
 def test_queries_above_the_cap():
     with memory_cap(100), pytest.raises(MemoryCapError, match="unit vectors of the queries"):
         query_matrix(np.zeros((26, 2), dtype=int), [2, 2])
+
+
+# The papers' own forests --------------------------------------------------------------------------
+
+ENSEMBLES = [
+    *[(name, 0) for name in ("car", "balance", "iris")],
+    *[("heart", i) for i in range(2)],
+    *[("mushroom", i) for i in range(5)],
+]
+
+
+@pytest.fixture(scope="module", params=ENSEMBLES, ids=lambda e: f"{e[0]}-{e[1]}")
+def ensemble(request, shared_dir):
+    name, number = request.param
+    folder = shared_dir / "workloads"
+    figures = json.loads((folder / "reference.json").read_text())[name]["ensemble_workloads"]
+    arrays = np.load(folder / f"{name}_seed0.npz")
+    end = figures[number]["suffix"]
+    domain = Domain.from_sizes(arrays["domain" + end].tolist())
+    forest = forest_from_paths(arrays["paths" + end], arrays["tree_id" + end], domain)
+    return forest, {key: arrays[key + end] for key in ("paths", "tree_id", "Q")}, figures[number]
+
+
+def test_the_rebuilt_forest_has_the_published_paths(ensemble):
+    forest, arrays, figures = ensemble
+    assert forest.domain.size == figures["cells"]
+    assert forest.n_leaves == figures["training"]["rows"]
+    published = np.lexsort((*arrays["paths"].T, arrays["tree_id"]))
+    mine = forest.paths()
+    order = np.lexsort((*mine.T, forest.leaf_tree))
+    assert np.array_equal(mine[order], arrays["paths"][published])
+
+
+def test_identity_loss_of_training(ensemble):
+    """With A = I the loss is ||T||_F^2: the ones of T."""
+    forest, arrays, figures = ensemble
+    T = path_matrix_from_codes(arrays["paths"], forest.domain, arrays["tree_id"])
+    assert T.row_sums().sum() == figures["training"]["identity"]
+    assert path_matrix(forest).row_sums().sum() == figures["training"]["identity"]
+
+
+def test_noise_on_every_row_of_the_workload(ensemble):
+    """Laplace noise on every answer, nothing averaged: sensitivity squared times the rows."""
+    forest, arrays, figures = ensemble
+    T = path_matrix(forest)
+    assert T.sensitivity("l1") ** 2 * T.shape[0] == figures["training"]["laplace"]
+    W = prediction_workload(T, query_matrix(arrays["Q"], forest.domain))
+    assert W.sensitivity("l1") ** 2 * W.shape[0] == figures["prediction"]["laplace"]
+
+
+def test_identity_loss_of_prediction(ensemble):
+    forest, arrays, figures = ensemble
+    W = prediction_workload(path_matrix(forest), query_matrix(arrays["Q"], forest.domain))
+    assert W.shape == (figures["prediction"]["rows"], figures["cells"])
+    assert (W.to_dense() ** 2).sum() == figures["prediction"]["identity"]

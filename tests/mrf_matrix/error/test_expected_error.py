@@ -10,7 +10,6 @@ import pytest
 
 from mrf_matrix import expected_error
 from mrf_matrix.error import direct_error, smallest_release_budget
-from mrf_matrix.error.expected_error import rounded_up
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     BudgetError,
@@ -82,7 +81,7 @@ def simulated(strategy, workload, budget, neighboring, noise, releases=RELEASES)
     of 2000 classes is 2000 releases of one class.
     """
     codes = np.stack([RNG.integers(0, size, 500) for size in SIZES], axis=1)
-    counts = count_cells(codes, np.arange(500), SIZES, releases)
+    counts = count_cells(codes, np.arange(500) % releases, SIZES, releases)
     seed = None if noise == "exact" else 17
     release = measure(
         strategy, counts, budget, neighboring=neighboring, noise=noise, random_state=seed
@@ -113,18 +112,18 @@ def test_simulated_releases_agree(name, amount, neighboring):
 
 
 EXACT = [
-    (CASES["identity"][0], Identity(CELLS, SIZES), {"epsilon": 1.0}, "add_remove", 500),
-    (PATHS, PATHS, {"rho": 0.5}, "replace_one", 750),
+    (CASES["identity"][0], Identity(CELLS, SIZES), {"epsilon": 1.0}, "add_remove", 150),
+    (PATHS, PATHS, {"rho": 0.5}, "replace_one", 225),
 ]
 
 
 @pytest.mark.parametrize(("strategy", "workload", "amount", "neighboring", "releases"), EXACT)
 def test_exact_releases_agree(strategy, workload, amount, neighboring, releases):
-    """Release-grade noise, unseeded: 6 % are at least six deviations of the total."""
+    """Release-grade noise, unseeded: 11 % are at least six deviations of the total."""
     error = expected_error(strategy, workload, neighboring=neighboring, **amount)
     budget = as_budget(**amount)
     found = simulated(strategy, workload, budget, neighboring, "exact", releases)
-    assert found.sum() == pytest.approx(error.total, rel=0.06)
+    assert found.sum() == pytest.approx(error.total, rel=0.11)
 
 
 def test_a_wrong_error_is_noticed():
@@ -188,17 +187,6 @@ def test_other_budgets_need_no_new_algebra(neighboring):
         assert start.at(**amounts[1]).row_squares is start.row_squares
     with pytest.raises(ValueError, match="of the kind"):
         start.at(epsilon=1.0)
-
-
-def test_errors_fall_with_budget_and_grow_with_replacement():
-    start = expected_error(np.eye(5), np.tri(5), epsilon=1.0)
-    totals = [start.at(epsilon=epsilon).total for epsilon in (0.1, 0.5, 1, 2, 5)]
-    assert totals == sorted(totals, reverse=True)
-    replaced = expected_error(np.eye(5), np.tri(5), epsilon=1.0, neighboring="replace_one")
-    assert replaced.total > 3.9 * start.total
-    small = expected_error(np.eye(5), np.tri(5), epsilon=0.01)
-    large = expected_error(np.eye(5), np.tri(5), epsilon=0.01, neighboring="replace_one")
-    assert large.total == pytest.approx(4 * small.total, rel=1e-4)
 
 
 def test_infinite_budget_has_no_error():
@@ -280,13 +268,6 @@ def test_it_agrees_with_continuous_noise_where_targets_are_wide() -> None:
     found = smallest_budget(np.tri(6), 40.0, random_state=0, time_limit=0.2)
     exact = smallest_release_budget(found.strategy, np.tri(6), 40.0)
     assert float(exact.amount) == pytest.approx(found.amount, rel=1e-3)
-
-
-def test_rounding_is_never_down() -> None:
-    for value in np.random.default_rng(0).uniform(1e-6, 1e6, 50):
-        up = rounded_up(float(value))
-        assert up >= Fraction(float(value))
-        assert float(up) == pytest.approx(value, rel=1e-5)
 
 
 @pytest.mark.parametrize(

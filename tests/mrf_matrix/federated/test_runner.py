@@ -8,15 +8,12 @@ from hypothesis import strategies as st
 from mrf_matrix import RandomTrees, from_release, load_dataset
 from mrf_matrix.federated import (
     BelowThresholdError,
-    CapacityError,
     Network,
     ProtocolError,
     contribution,
     federate,
-    message_bytes,
     run_federation,
 )
-from mrf_matrix.federated.noisy_answers import PartyCurator, capacity, tail
 from mrf_matrix.mechanisms import (
     ZCDP,
     BudgetError,
@@ -149,28 +146,6 @@ def test_a_ledger_that_does_not_cover_it_sends_nothing(parts):
         contribution(design, parts[0], ledger=PrivacyLedger(epsilon=0.5))
 
 
-def test_a_party_sees_counts_and_noise_within_a_verb_alone(parts, monkeypatch):
-    design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
-    inside, real = [], PartyCurator.measure
-
-    def opened(*args):
-        inside.append(1)
-        try:
-            return real(*args)
-        finally:
-            inside.pop()
-
-    def watched(law, answers):
-        assert inside, "noise outside of a curator's verb"
-        return answers
-
-    monkeypatch.setattr(PartyCurator, "measure", opened)
-    monkeypatch.setattr(SharedDiscreteLaplace, "exact", watched)
-    contribution(design, parts[0])
-    with pytest.raises(AssertionError, match="outside"):  # the control
-        design.layers[0].exact(np.zeros(1, dtype=np.int64))
-
-
 def test_a_party_counts_its_records_once(parts, monkeypatch):
     design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
     asked, real = [], CellCounts.answers
@@ -182,43 +157,6 @@ def test_a_party_counts_its_records_once(parts, monkeypatch):
     monkeypatch.setattr(CellCounts, "answers", counted)
     contribution(design, parts[0])
     assert len(asked) == 1
-
-
-def test_integers_too_large_for_the_sum_are_refused_before_a_charge():
-    largest = 2**28
-    design = federate(Dense([[largest]]), PureDP(largest), parties=4, n_classes=1)
-    most = capacity(design)
-    codes, ledger = np.zeros((1, 1), int), PrivacyLedger(epsilon=2 * largest)
-    fits, over = (
-        CellCounts(codes, np.array([[records]]), (1,))
-        for records in (most // largest, most // largest + 1)
-    )
-    with pytest.raises(CapacityError, match=r"Nothing was sent or charged") as told:
-        contribution(design, over, ledger=ledger)
-    assert str(most // largest + 1) not in str(told.value)
-    assert ledger.spent == 0
-    contribution(design, fits, ledger=ledger)
-    assert ledger.spent == largest
-
-
-def test_tails_are_passed_as_rarely_as_stated():
-    """Against the laws' own probabilities."""
-    for law in (
-        SharedDiscreteLaplace(4, 3),
-        SharedDiscreteLaplace(100, 1),
-        SharedDiscreteGaussian(5, 7),
-    ):
-        reach = tail(law, 1000)
-        values = np.arange(reach + 1, 3 * reach)
-        assert 2 * 1000 * law.pmf(values).sum() < 2.0**-40
-
-
-def test_bytes_are_those_that_were_planned(parts):
-    design = federate(Identity(6, SIZES), PureDP(1), parties=6, n_classes=2)
-    found = run_federation(design, parts)
-    for planned in message_bytes(6, design.length):
-        assert found.bytes_up[planned.round] == planned.to_server
-        assert found.bytes_down[planned.round] == planned.to_party
 
 
 def test_late_answers_are_refused_and_count_as_vanished(parts):
@@ -250,15 +188,15 @@ def test_research_noise_is_seeded_and_makes_no_private_release(parts):
         run_federation(design, parts[:5])
 
 
-def test_a_hundred_parties_take_part():
+def test_many_parties_take_part():
     counts = count_cells(np.zeros((1, 1), int), np.zeros(1, int), (2,), 1)
-    design = federate(Identity(2), PureDP(1), parties=60, dropouts=20, n_classes=1)
-    found = run_federation(design, [counts] * 60, network=Network.random(60, 0.1, 0))
-    assert 40 <= len(found.contributors) < 60
+    design = federate(Identity(2), PureDP(1), parties=30, dropouts=10, n_classes=1)
+    found = run_federation(design, [counts] * 30, network=Network.random(30, 0.1, 0))
+    assert 20 <= len(found.contributors) < 30
 
 
 def test_forests_of_car_by_ten_parties_are_as_good_as_central_ones():
-    """Research noise, six runs each: means of accuracy within four deviations."""
+    """Research noise, four runs each: means of accuracy within four deviations."""
     car = load_dataset("car")
     codes, labels = car.domain.encode(car.X), car.domain.encode_target(car.y)
     sizes, classes = car.domain.sizes, car.domain.n_classes
@@ -269,12 +207,12 @@ def test_forests_of_car_by_ten_parties_are_as_good_as_central_ones():
     forest = RandomTrees(32, 3).grow(car.domain, random_state=0)
     whole = count_cells(codes, labels, sizes, classes)
     scores = [[], []]
-    for seed in range(6):
+    for seed in range(4):
         federated = run_federation(design, parts, noise="research", random_state=seed).release
         central = measure(strategy, whole, PureDP(1), noise="research", random_state=seed)
         for kept, release in zip(scores, (federated, central), strict=True):
             model = from_release(release, car.domain, forest=forest)
             kept.append(model.score(car.X, car.y))
-    means, spreads = np.mean(scores, axis=1), np.var(scores, axis=1, ddof=1) / 6
+    means, spreads = np.mean(scores, axis=1), np.var(scores, axis=1, ddof=1) / 4
     assert abs(means[0] - means[1]) < 4 * np.sqrt(spreads.sum() + 1e-6)
     assert min(means) > 0.7

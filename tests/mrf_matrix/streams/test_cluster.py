@@ -1,7 +1,6 @@
 """Partitions on any Dask scheduler: the same counts, also where a worker dies."""
 
 import os
-import pickle
 import signal
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from distributed import Client, LocalCluster
 from mrf_matrix import load_dataset, tune
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
-from mrf_matrix.mechanisms.counts import tally
-from mrf_matrix.streams import cluster, count_dask
+from mrf_matrix.streams import count_dask
 from mrf_matrix.study import compare
 
 CAR = load_dataset("car")
@@ -63,10 +61,10 @@ def collections(folder):
     }
 
 
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize(("scheduler", "dense"), [("synchronous", True), ("threads", False)])
 def test_every_collection_counts_alike(scheduler, dense, tmp_path, monkeypatch):
-    monkeypatch.setattr(tally, "DENSE_ENTRIES", 2**24 if dense else 0)
+    dense_entries = "mrf_matrix.mechanisms.counts.tally.DENSE_ENTRIES"
+    monkeypatch.setattr(dense_entries, 2**24 if dense else 0)
     with dask.config.set(scheduler=scheduler):
         for collection in collections(tmp_path).values():
             assert_whole(count_dask(collection, CAR.domain))
@@ -80,16 +78,6 @@ def test_a_partition_that_does_not_fit_is_named():
     for collection in ("records.csv", FRAME, 3):
         with pytest.raises(TypeError, match="expected a Dask frame"):
             count_dask(collection, CAR.domain)
-
-
-def test_sums_leave_their_parts_alone():
-    parts = [cluster.partial_table(FRAME[i::3], i, CAR.domain, "error") for i in range(3)]
-    before = [part.table.copy() for part in parts]
-    total = cluster._summed(parts)
-    np.testing.assert_array_equal(total.table, sum(before))
-    for part, table in zip(parts, before, strict=True):
-        np.testing.assert_array_equal(part.table, table)
-    assert repr(pickle.loads(pickle.dumps(total))) == "PartialTable(private)"
 
 
 def killed_once(part, mark):

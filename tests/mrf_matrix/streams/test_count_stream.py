@@ -1,12 +1,15 @@
 """Counts of batches add: any form, any partition, any order, empty parts included."""
 
+import gzip
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +29,6 @@ from mrf_matrix.domain import DomainError
 from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     PrivateNaiveBayesClassifier,
-    given_counts,
 )
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import (
@@ -38,16 +40,23 @@ from mrf_matrix.mechanisms import (
     measure,
     merge_counts,
 )
-from mrf_matrix.mechanisms.counts import tally
-from mrf_matrix.streams import count_leaves, count_stream, count_tables, counting, partial_counts
+from mrf_matrix.streams import (
+    count_leaves,
+    count_stream,
+    count_tables,
+    data_files,
+    files,
+    partial_counts,
+)
+from mrf_matrix.streams import files as csv_files
 from strategies.operators import Identity
 
 CAR = load_dataset("car")
+TALLY = "mrf_matrix.mechanisms.counts.tally"
 TARGET = CAR.domain.required_target().name
 COLUMNS = {**CAR.columns, TARGET: CAR.y}
 FRAME = pl.DataFrame({name: values.tolist() for name, values in COLUMNS.items()})
 WHOLE = count_cells(CAR.codes, CAR.labels, CAR.domain.sizes, 4)
-HUGE = Domain.from_sizes([2**20] * 5, n_classes=3)  # 2**100 cells: two words a key
 
 
 def assert_same(found, expected):
@@ -85,7 +94,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_counts_alike(form, monkeypatch):
-    monkeypatch.setattr(counting, "BLOCK", 251)
+    monkeypatch.setattr("mrf_matrix.streams.counting.BLOCK", 251)
     counts = count_stream(FORMS[form], CAR.domain)
     assert_same(counts, WHOLE)
     assert counts.domain == CAR.domain
@@ -110,23 +119,13 @@ def test_any_partition_and_order_counts_as_the_whole(divided, dense):
     parts = list(zip(np.split(codes, cuts), np.split(labels, cuts), strict=True))
     order = rng.permutation(len(parts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "DENSE_ENTRIES", 2**24 if dense else 0)
-        patch.setattr(tally, "PENDING_KEYS", 4)
+        patch.setattr(f"{TALLY}.DENSE_ENTRIES", 2**24 if dense else 0)
+        patch.setattr(f"{TALLY}.PENDING_KEYS", 4)
         found = count_stream([parts[i] for i in order], domain)
     assert_same(found, expected)
     merged = merge_counts(partial_counts(*parts[i], domain) for i in order)
     assert_same(merged, expected)
     assert merged.domain == domain
-
-
-def test_keys_of_several_words_sort_and_merge():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2**20, (60, 5))[rng.integers(0, 60, 500)].astype(np.int32)
-    labels = rng.integers(0, 3, 500)
-    assert_same(
-        count_stream([(codes[:200], labels[:200]), (codes[200:], labels[200:])], HUGE),
-        count_cells(codes, labels, HUGE.sizes, 3),
-    )
 
 
 def test_tables_of_some_attributes_in_one_pass():
@@ -137,16 +136,6 @@ def test_tables_of_some_attributes_in_one_pass():
         assert_same(found, expected)
         assert_same(WHOLE.marginal(features), expected)
         assert found.domain.names == tuple(CAR.domain.names[i] for i in features)
-
-
-def test_measuring_sums_is_measuring_the_whole():
-    parts = [count_stream(FRAME[i::3], CAR.domain) for i in range(3)]
-    identity = Identity(CAR.domain.size, CAR.domain.sizes)
-    answers = [
-        measure(identity, counts, PureDP(1), noise="research", random_state=5).answers
-        for counts in (WHOLE, parts[0] + parts[1] + parts[2])
-    ]
-    np.testing.assert_array_equal(*answers)
 
 
 def test_leaves_of_a_public_forest_are_counted_directly():
@@ -271,10 +260,11 @@ MEASURING = {
 def test_streams_over_large_domains_count_what_is_measured(name, monkeypatch):
     model = MEASURING[name]
     expected = clone(model).fit(DATA.X, DATA.y).predict_proba(DATA.X)
-    monkeypatch.setattr(given_counts, "DENSE_ENTRIES", 0)
-    monkeypatch.setattr(tally, "DENSE_ENTRIES", 0)
+    given = "mrf_matrix.estimators.given_counts"
+    monkeypatch.setattr(f"{given}.DENSE_ENTRIES", 0)
+    monkeypatch.setattr(f"{TALLY}.DENSE_ENTRIES", 0)
     if name in ("per tree", "tables", "bayes"):  # leaves are all that they measure
-        monkeypatch.setattr(given_counts, "count_tables", None)
+        monkeypatch.setattr(f"{given}.count_tables", None)
     fitted = clone(model).fit_stream([MONKS_FRAME[:100], MONKS_FRAME[100:]])
     np.testing.assert_array_equal(fitted.predict_proba(DATA.X), expected)
 
@@ -305,3 +295,154 @@ def test_a_budget_that_cannot_pay_refuses_before_a_batch_is_read():
         PosteriorForestClassifier(DOMAIN).fit_stream([MONKS_FRAME[:0]])
     with pytest.raises(ValueError, match="public before any record is read"):
         PosteriorForestClassifier("from_data").fit_stream([MONKS_FRAME])
+
+
+# Files and folders in parts -----------------------------------------------------------------------
+
+FILE_DOMAIN = Domain(
+    [
+        Attribute("age", edges=[0, 40, 100], missing="category"),
+        Attribute("work", categories=["Private", "State-gov", "NA"], unknown="other"),
+        Attribute("level", categories=[1, 2, 3]),
+        Attribute("flag", categories=[False, True]),
+        Attribute("doors", categories=["2", "3", "5more"]),
+    ],
+    target=Attribute("income", categories=["<=50K", ">50K"]),
+)
+TEXT = '''note, age, work, level, flag, doors, income
+,39, State-gov, 1, true, 2, <=50K
+a,50.5,Private,2.0,False,5more,>50K
+
+b,?,"Never,
+""ever""", 3, TRUE, 3, <=50K
+c,17, NA, 1, false, 2 , >50K
+d,1_7, NA, 1, false, 2 , >50K
+'''
+CODES = np.array(
+    [[0, 1, 0, 1, 0], [1, 0, 1, 0, 2], [2, 3, 2, 1, 1], [0, 2, 0, 0, 0], [0, 2, 0, 0, 0]]
+)
+EXPECTED = count_cells(CODES.astype(np.int32), np.array([0, 1, 0, 1, 1]), FILE_DOMAIN.sizes, 2)
+READERS = ["pyarrow", "polars", "python"]
+
+
+def assert_expected(counts, times=1):
+    np.testing.assert_array_equal(counts.codes, EXPECTED.codes)
+    np.testing.assert_array_equal(counts.counts, times * EXPECTED.counts)
+
+
+@pytest.fixture(params=READERS)
+def reader(request, monkeypatch):
+    for module in (csv_files, files):
+        monkeypatch.setattr(module, "find_spec", lambda name: name == request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("quoted", ['b,?,"Never', 'b,?, "Never'])
+def test_a_csv_counts_alike_by_every_reader(reader, quoted, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(TEXT.replace('b,?,"Never', quoted), encoding="utf-8-sig")
+    assert csv_files.quoting(path) == ("after blanks" if ' "' in quoted else "fields")
+    assert_expected(count_stream(path, FILE_DOMAIN))
+
+
+def test_a_compressed_csv(reader, tmp_path):
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert_expected(count_stream(str(path), FILE_DOMAIN))
+
+
+def test_small_parts_make_no_difference(reader, tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_text(TEXT.replace(TEXT.splitlines()[0] + "\n", "") * 1)
+    path.write_text(TEXT.splitlines()[0] + "\n" + "a,50.5,Private,2.0,False,5more,>50K\n" * 500)
+    monkeypatch.setattr(csv_files, "PART_BYTES", 256)
+    monkeypatch.setattr(csv_files, "PART_RECORDS", 7)
+    told = []
+    counts = count_stream(path, FILE_DOMAIN, progress=lambda *now: told.append(now))
+    assert counts.counts.tolist() == [[0, 500]]
+    assert told[-1] == (500, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TEXT.replace(",17,", ",elderly,"), "'age' holds text where numbers"),
+        (TEXT.replace("c,17, NA", "c,17"), "fields"),
+        (TEXT.replace("note", "income"), "has the columns 'income' more than once"),
+        (TEXT.replace("income", "wage"), "lacks the columns.*'income'"),
+        (TEXT.replace("5more", "5\N{LATIN SMALL LETTER E WITH ACUTE}").encode("latin-1"), "UTF-8"),
+        ("", "first line of column names"),
+    ],
+)
+def test_what_is_no_csv_of_the_domain_is_refused(reader, text, words, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(DomainError, match=words) as caught:
+        count_stream(path, FILE_DOMAIN)
+    for private in ("State-gov", "elderly", "wage", " 1 ", "39"):
+        assert private not in str(caught.value).replace(str(path), "")
+
+
+@pytest.mark.parametrize("reader", ["pyarrow", "polars"], indirect=True)
+def test_what_is_no_parquet_is_refused_without_its_words(reader, tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_text(TEXT)
+    for source in (path, iter([path])):
+        with pytest.raises(DomainError, match=f"no Parquet file that {reader} can read"):
+            count_stream(source, FILE_DOMAIN)
+
+
+def test_a_torn_compressed_csv_is_refused(reader, tmp_path):
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode())[:60])
+    with pytest.raises(DomainError, match="not a CSV file in UTF-8"):
+        count_stream(path, FILE_DOMAIN)
+
+
+FILE_FRAME = pl.DataFrame(
+    {
+        "income": ["<=50K", ">50K", "<=50K", ">50K", ">50K"],
+        "age": [39.0, 50.5, None, 17.0, 17.0],
+        "work": ["State-gov", "Private", "Never", "NA", "NA"],
+        "level": [1, 2, 3, 1, 1],
+        "flag": [True, False, True, False, False],
+        "doors": ["2", "5more", "3", "2", "2"],
+        "note": [None] * 5,
+    }
+)
+
+
+@pytest.mark.parametrize("reader", ["pyarrow", "polars"], indirect=True)
+def test_parquet_in_row_groups(reader, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "PART", 2)
+    path = tmp_path / "x.parquet"
+    pq.write_table(FILE_FRAME.to_arrow(), path, row_group_size=3)
+    told = []
+    assert_expected(count_stream(path, FILE_DOMAIN, progress=lambda *now: told.append(now)))
+    assert told[-1] == (5, 5)
+    FILE_FRAME.drop("age").write_parquet(path)
+    with pytest.raises(DomainError, match=r"lacks the columns.*'age'"):
+        count_stream(path, FILE_DOMAIN)
+
+
+def test_parquet_without_a_reader(tmp_path, monkeypatch):
+    FILE_FRAME.write_parquet(tmp_path / "x.parquet")
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    with pytest.raises(DomainError, match="needs pyarrow or polars"):
+        count_stream(tmp_path / "x.parquet", FILE_DOMAIN)
+
+
+def test_a_folder_is_all_its_files(tmp_path):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "_temporary").mkdir()
+    FILE_FRAME.write_parquet(tmp_path / "a.parquet")
+    FILE_FRAME.write_parquet(tmp_path / "_temporary" / "b.parquet")
+    (tmp_path / "more" / "c.csv").write_text(TEXT)
+    (tmp_path / "_SUCCESS").touch()
+    found = [Path(one).name for one in data_files(tmp_path)]
+    assert found == ["a.parquet", "c.csv"]
+    assert_expected(count_stream(tmp_path, FILE_DOMAIN), times=2)
+    assert_expected(count_stream([tmp_path, FILE_FRAME.drop("note")], FILE_DOMAIN), times=3)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DomainError, match="found none"):
+        count_stream(tmp_path / "empty", FILE_DOMAIN)

@@ -1,7 +1,6 @@
 """Trees of several parties: whose turn it is, what is kept, and what the leaves say."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,20 +19,14 @@ from mrf_matrix.federated.systems import (
     grow_privately,
     grow_separately,
     most_chunks,
-    private_growing,
 )
-from mrf_matrix.federated.systems.growing import node_counts
-from mrf_matrix.federated.systems.private_growing import LeafSplits, most_splits, party_plans
 from mrf_matrix.forests import (
     BreimanTrees,
     LearnedStructureError,
     PrivateMultinomialTrees,
     RandomTrees,
 )
-from mrf_matrix.forests.growth import private as private_module
-from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP, count_cells
-from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.release.curator import Live
+from mrf_matrix.mechanisms import PrivacyLedger, PureDP, count_cells
 
 K = 4
 DOMAIN = Domain.from_sizes([2] * K, 2)
@@ -157,19 +150,6 @@ def test_leaves_hold_the_mean_of_what_parties_find(structure, aggregate):
     )
     found = adjusted_leaves(forest, parts, aggregate)
     np.testing.assert_allclose(found, vectors_by_hand(forest, parts, aggregate))
-
-
-def test_pooled_leaves_are_those_of_all_records_together():
-    domain, parts = random_parts()
-    forest = grow_collaboratively(domain, parts, TREES, random_state=0)
-    whole = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-    counts = leaf_counts(forest, *whole, 3)
-    expected = counts / counts.sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(adjusted_leaves(forest, parts, "pooled"), expected)
-    for aggregate in ("all", "reached"):
-        np.testing.assert_array_equal(adjusted_leaves(forest, [whole], aggregate), expected)
-    roots = node_counts(forest, counts)[forest.roots]
-    assert (roots == np.bincount(whole[1], minlength=3)).all()
 
 
 def test_no_record_and_unknown_means_are_refused():
@@ -304,43 +284,6 @@ def test_records_of_others_decide_nothing_before_their_turn():
         assert forest.n_leaves == expected.n_leaves == 16  # as public as depth and domain
 
 
-@pytest.mark.parametrize("collaborative", [True, False])
-@pytest.mark.parametrize(("n_trees", "depth", "parties"), [(4, 2, 3), (9, 5, 3), (2, 3, 5)])
-def test_no_party_spends_more_than_epsilon(n_trees, depth, parties, collaborative, monkeypatch):
-    """Count each party's choices as they are made, and what they cost."""
-    looked = []
-    original = private_module._choose_level
-
-    def counting(domain, codes, labels, node, record, boxes, candidates, growth, bits):
-        looked.append((int(labels[0]), len(boxes.low), growth))
-        return original(domain, codes, labels, node, record, boxes, candidates, growth, bits)
-
-    monkeypatch.setattr(private_module, "_choose_level", counting)
-    domain = Domain.from_sizes([16, 16], parties)
-    codes = np.random.default_rng(0).integers(0, 16, (20, 2))
-    parts = [(codes, np.full(20, party)) for party in range(parties)]
-    source = PrivateMultinomialTrees(Fraction(1, 2), n_trees=n_trees, max_depth=depth)
-    forest = grow_privately(domain, parts, source, collaborative=collaborative)
-    subsets = [len(part) for part in np.array_split(np.arange(n_trees), parties)]
-    pairs = np.zeros(parties, dtype=int)
-    for (party, nodes, _), (subset, level) in zip(
-        looked, ((s, d) for s in range(parties) if subsets[s] for d in range(depth)), strict=True
-    ):
-        assert party == ((subset - level) % parties if collaborative else subset)
-        assert nodes <= subsets[subset] * 2**level
-        pairs[party] += subsets[subset]
-    turns = [
-        [(s - d) % parties if collaborative else s for d in range(depth)] for s in range(parties)
-    ]
-    most = most_splits(subsets, turns)
-    assert most == pairs.max()
-    expected = PrivateMultinomialTrees(Fraction(1, 2), n_trees=most, max_depth=1)
-    rates = expected.rates
-    assert (rates.attribute + rates.cut) * most == Fraction(1, 2)
-    assert all(growth == expected.growth for _, _, growth in looked)
-    assert [one.budget for one in forest.provenance.spendings] == [PureDP(Fraction(1, 2))]
-
-
 def test_a_root_is_chosen_by_the_exponential_mechanism():
     """Party 0 of two splits all roots of the first half: majority scores 40, 20 and 20."""
     n_trees, b1 = 3000, 0.05
@@ -354,18 +297,6 @@ def test_a_root_is_chosen_by_the_exponential_mechanism():
     assert chisquare(found, expected).pvalue > 1e-4
     uniform = np.full(CODES_EACH, n_trees / 2 / CODES_EACH)
     assert chisquare(found, uniform).pvalue < 1e-9  # the control
-
-
-def test_parties_are_charged_before_their_records_are_seen(monkeypatch):
-    ledgers = [PrivacyLedger(epsilon=2) for _ in range(CODES_EACH)]
-    source = PrivateMultinomialTrees(1.5, n_trees=2, max_depth=1)
-    forest = grow_privately(THREES, PARTS, source, ledgers=ledgers)
-    assert [ledger.spent for ledger in ledgers] == [Fraction(3, 2)] * CODES_EACH
-    assert [one.budget for one in forest.provenance.spendings] == [PureDP(1.5)]
-    assert forest.is_data_dependent
-    monkeypatch.setattr(private_module, "candidate_scores", None)  # would fail if called
-    with pytest.raises(BudgetError):
-        grow_privately(THREES, PARTS, source, ledgers=ledgers)
 
 
 @pytest.mark.parametrize(
@@ -406,38 +337,3 @@ def test_leaves_are_measured_by_the_federated_matrix_mechanism():
     assert model.score(*whole) >= 0.5
     with pytest.raises(LearnedStructureError, match="at the cost of"):
         plan(THREES, forest=forest, epsilon=1)
-
-
-def test_records_and_noise_of_parties_meet_within_the_verbs_of_their_curators_alone(monkeypatch):
-    inside, verb, real = [], Live._chosen, private_growing.private_levels
-
-    def opened(*args):
-        inside.append(1)
-        try:
-            return verb(*args)
-        finally:
-            inside.pop()
-
-    def watched(*args):
-        assert inside, "splits outside of a curator's verb"
-        return real(*args)
-
-    monkeypatch.setattr(Live, "_chosen", opened)
-    monkeypatch.setattr(private_growing, "private_levels", watched)
-    trees = PrivateMultinomialTrees(1, n_trees=3, max_depth=2)
-    forest = grow_privately(THREES, PARTS, trees)
-    with pytest.raises(AssertionError, match="outside"):  # the control
-        LeafSplits(forest, trees.growth).draw(PARTS[0], None, Bits())
-
-
-@pytest.mark.parametrize("collaborative", [False, True])
-@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": None, "rho": 1}])
-def test_no_party_is_announced_more_than_it_is_charged(collaborative, budget):
-    trees = PrivateMultinomialTrees(**budget, n_trees=7, max_depth=3)
-    subsets = [3, 2, 2]
-    turns = [
-        [(subset - level) % 3 if collaborative else subset for level in range(3)]
-        for subset in range(3)
-    ]
-    spent = [one.budget for one in party_plans(THREES, trees, subsets, turns)]
-    assert max(spent) == trees.rates.budget
