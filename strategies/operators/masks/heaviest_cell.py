@@ -12,6 +12,7 @@ cell known, the branch is cut. A search that would be longer than its limit ends
 which is a proved bound.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -65,8 +66,8 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     above = disjoint_bound(gram, groups)
     terms = len(used) if groups is None else len(np.unique(groups))
     slack = 8 * np.finfo(float).eps * (terms**2 + len(left)) * disjoint_bound(abs(gram), groups)
-    entries = table_entries(varied)
-    if entries > MOST_ENTRIES or not fits((entries,), 8):
+    computed, held = table_entries(varied)
+    if computed > MOST_ENTRIES or not fits((held,), 8):
         return rounded_up(above + slack, left)
     search = Search(slack)
     bound = search.visit(pair_tables(gram, varied), [mask.shape[1] for mask in varied], ())
@@ -108,11 +109,11 @@ def separate_parts(gram: Array, groups: Longs | None) -> list[Longs]:
 
 def search_seconds(masks: Sequence[Masks]) -> float:
     varied = [one for one in map(distinct_codes, masks) if not one.all()]
-    entries = table_entries(varied)
-    if entries > MOST_ENTRIES:
+    computed, held = table_entries(varied)
+    if computed > MOST_ENTRIES or not fits((held,), 8):
         return 0.0
     cells = min(prod(one.shape[1] for one in varied), MOST_SUMS)
-    return float(ENTRY_SECONDS * entries + SUM_SECONDS * cells)
+    return float(ENTRY_SECONDS * computed + SUM_SECONDS * cells)
 
 
 def rounded_up(square: float, left: Array | Longs) -> Heaviest:
@@ -160,16 +161,20 @@ def tested_sets(masks: Sequence[Masks]) -> list[tuple[tuple[int, ...], Longs]]:
     ]
 
 
-def table_entries(masks: Sequence[Masks]) -> int:
-    """Return the entries of the tables of all pairs of attribute sets, each computed once."""
-    if not masks:
-        return 1
+def table_entries(masks: Sequence[Masks]) -> tuple[int, int]:
+    """Return how many entries of tables are computed, and how many are held at once.
+
+    Every pair of attribute sets has a table; tables of one union are added up as they are made.
+    """
     sizes = [mask.shape[1] for mask in masks]
-    sets = [one for one, _ in tested_sets(masks)]
+    sets = [one for one, _ in tested_sets(masks)] if masks else []
     if len(sets) ** 2 > MOST_ENTRIES:
-        return MOST_ENTRIES + 1
-    pairs = combinations_with_replacement(sets, 2)
-    return sum(prod(sizes[i] for i in {*one, *other}) for one, other in pairs)
+        return MOST_ENTRIES + 1, MOST_ENTRIES + 1
+    unions = Counter(
+        frozenset(one + other) for one, other in combinations_with_replacement(sets, 2)
+    )
+    entries = {union: prod(sizes[i] for i in union) for union in unions}
+    return sum(count * entries[union] for union, count in unions.items()), sum(entries.values())
 
 
 def pair_tables(gram: Array, masks: Sequence[Masks]) -> list[Table]:
