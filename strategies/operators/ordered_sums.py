@@ -88,8 +88,8 @@ class OrderedGram:
         return np.asarray(high * below + low * (above[-1] - above))
 
     def to_dense(self) -> Array:
-        upper = np.outer(self.low, self.high)
-        return np.minimum(upper, upper.T)  # with u / v rising
+        lower = np.outer(self.high, self.low)
+        return np.minimum(np.outer(self.low, self.high), lower, out=lower)  # u / v rises
 
     def factor_rows(self, start: int, stop: int) -> Array:
         """Return rows of F (stop - start, n), with ``G = FᵀF``."""

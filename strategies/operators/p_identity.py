@@ -119,15 +119,11 @@ class PIdentity(Operator):
     def _estimate(self, workload: Operator, answers: Array) -> Array:
         return workload.matmat(self._solve(answers))  # every workload is determined
 
-    def coordinates(self, rows: Array) -> Array:
-        """Return ``w A⁺`` of explicit rows w, shape (b, n), as (b, n + p)."""
-        scaled = rows / self.diagonal
-        beside = self._without_rows(scaled.T).T
-        return np.concatenate([scaled - beside @ self._bent, beside], axis=1)
-
     def errors_of(self, rows: Array) -> Array:
         """Return ``||w A⁺||²`` of explicit rows w, shape (b, n): sums of squares only."""
-        found = self.coordinates(rows)
+        scaled = rows / self.diagonal
+        beside = self._without_rows(scaled.T).T
+        found = np.concatenate([scaled - beside @ self._bent, beside], axis=1)
         return np.asarray(np.einsum("ij,ij->i", found, found))
 
     def row_errors(self, workload: Operator) -> Array:

@@ -253,18 +253,14 @@ def error_trace(workload: Operator, matrix: Operator) -> float:
     if value is not None:
         return value
     try:
-        return general_error_trace(workload, matrix)
+        q, n = workload.shape
+        if q > n and fits((n, n), 16) and is_explicit(matrix):
+            return factored_trace(workload, factorised(matrix), workload.gram_dense())
+        return float(row_errors(workload, matrix).sum())
     except MemoryCapError:
         if workload is matrix:  # then W A⁺ is a projection, and its trace the rank
             return float(min(workload.shape))
         raise
-
-
-def general_error_trace(workload: Operator, matrix: Operator) -> float:
-    q, n = workload.shape
-    if q > n and fits((n, n), 16) and is_explicit(matrix):
-        return factored_trace(workload, factorised(matrix), workload.gram_dense())
-    return float(row_errors(workload, matrix).sum())
 
 
 def factored_trace(workload: Operator, factors: Factors, gram: Array) -> float:

@@ -174,19 +174,26 @@ def _plain(rows: MaskRows) -> Components:
 
 
 def _expanded(rows: MaskRows) -> Components:
-    means, d = rows.means, len(rows.masks)
-    row, values, tables = [], [], []
+    means = rows.means
+    row, sets, values = subset_products(rows, means * (1 - means), means * means)
+    first, number = unique_rows(sets)
+    energies = sparse.csr_array((values, (row, number)), shape=(len(means), len(first)))
+    return Components(sets[first], energies)
+
+
+def subset_products(rows: MaskRows, inside: Array, outside: Array) -> tuple[Longs, Bools, Array]:
+    """Return the row, U and ``Π_U inside Π_{not U} outside`` of every subset U that a row fixes.
+
+    `inside`, `outside`: (o, d), multiplied over the attributes that the row fixes.
+    """
+    row, sets, values = [], [], []
     for chosen, attributes, subsets in subsets_of_fixed(rows):
-        p = np.take_along_axis(means[chosen], attributes, axis=1)[:, None, :]
-        factors = np.where(subsets, p * (1 - p), p * p)
+        place = chosen[:, None], attributes
+        factors = np.where(subsets, inside[place][:, None], outside[place][:, None])
         values.append(factors.prod(axis=2).ravel())
         row.append(np.repeat(chosen, len(subsets)))
-        tables.append(as_sets(attributes, subsets, d))
-    sets = np.concatenate(tables)
-    first, number = unique_rows(sets)
-    entries = (np.concatenate(values), (np.concatenate(row), number))
-    energies = sparse.csr_array(entries, shape=(len(means), len(first)))
-    return Components(sets[first], energies)
+        sets.append(as_sets(attributes, subsets, len(rows.masks)))
+    return np.concatenate(row), np.concatenate(sets), np.concatenate(values)
 
 
 def as_sets(attributes: Longs, subsets: Bools, d: int) -> Bools:
@@ -222,17 +229,11 @@ def expand(rows: MaskRows) -> tuple[NDArray[np.int32], sparse.csr_array]:
     """
     means = rows.means
     numbers = np.stack([unique_rows(mask)[1] for mask in rows.masks], axis=1).astype(np.int32)
-    row, values, tables = [], [], []
-    for chosen, attributes, subsets in subsets_of_fixed(rows):
-        p = np.take_along_axis(means[chosen], attributes, axis=1)[:, None, :]
-        values.append(np.where(subsets, 1.0, p).prod(axis=2).ravel())
-        row.append(np.repeat(chosen, len(subsets)))
-        sets = as_sets(attributes, subsets, len(rows.masks))
-        tables.append(np.where(sets, np.repeat(numbers[chosen], len(subsets), axis=0), -1))
-    atoms = np.concatenate(tables).astype(np.int32)
+    row, sets, values = subset_products(rows, np.ones_like(means), means)
+    atoms = np.where(sets, numbers[row], np.int32(-1))
     first, number = unique_rows(atoms)
-    entries = (np.concatenate(values), (np.concatenate(row), number))
-    return atoms[first], sparse.csr_array(entries, shape=(len(means), len(first)))
+    coefficients = sparse.csr_array((values, (row, number)), shape=(len(means), len(first)))
+    return atoms[first], coefficients
 
 
 def _quadratic(

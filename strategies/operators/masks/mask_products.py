@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Integers, Longs, check_allocation, fits
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, check_allocation, fits
 from strategies.operators.base.validation import plain_array
 from strategies.operators.masks.packed_masks import (
     Bits,
@@ -143,21 +143,25 @@ SMALL = 2**24  # multiply-adds of a comparison pair by pair that is not worth av
 
 
 def check_disjoint(
-    masks: Sequence[Masks], groups: Longs, spend: Callable[[int], None] = lambda work: None
+    groups: Longs,
+    alive: Bools,
+    masks_of: Callable[[Longs], Sequence[Masks]],
+    spend: Callable[[int], None],
 ) -> None:
     """Refuse groups in which two rows share a cell; `spend` is told of work before it is done.
+
+    `alive`: which rows hold a cell at all; `masks_of`: the masks of some rows.
 
     A tree's leaves fall apart along the attribute that the root splits: no leaf on one side shares
     a code with one on the other. So rows are split along any attribute where they fall apart, again
     and again, and only what is left is compared pair by pair.
     """
-    width = sum(mask.shape[1] for mask in masks)
-    alive = np.logical_and.reduce([mask.any(axis=1) for mask in masks])  # others hold no cell
     rows = np.flatnonzero(alive)
     pending = split(rows, groups[rows])
     while pending:
         rows = pending.pop()
-        parts = [mask[rows] for mask in masks]
+        parts = masks_of(rows)
+        width = sum(mask.shape[1] for mask in parts)
         pairs = len(rows) ** 2 * width
         if pairs > SMALL:
             spend(len(rows) * width)

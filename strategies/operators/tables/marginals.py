@@ -173,18 +173,12 @@ def marginals_energies(workload: Marginals) -> Energies | None:
 def marginals_blocks(workload: Marginals) -> list[tuple[float, Kronecker]] | None:
     if len(workload.weights) > MOST_BLOCKS:
         return None
-    sizes = workload.domain_sizes
+    kept = [Identity(size) for size in workload.domain_sizes]
+    summed = [Grouping(np.zeros(size, dtype=np.int64)) for size in workload.domain_sizes]
+    pairs = zip(workload.attribute_sets, workload.weights, strict=True)
     return [
-        (
-            float(weight),
-            Kronecker(
-                [
-                    Identity(size) if i in chosen else Grouping(np.zeros(size, dtype=np.int64))
-                    for i, size in enumerate(sizes)
-                ]
-            ),
-        )
-        for chosen, weight in zip(workload.attribute_sets, workload.weights, strict=True)
+        (float(weight), Kronecker([kept[i] if i in s else summed[i] for i in range(len(kept))]))
+        for s, weight in pairs
     ]
 
 
@@ -197,12 +191,7 @@ def marginals_answers(
 
 def answers_of_tables(matrix: Marginals, residuals: Residuals) -> Array:
     """Return ``A x`` for ``n x`` given by its components: each table sums those below its set."""
-    sizes = matrix.domain_sizes
+    tables = zip(matrix.attribute_sets, matrix.weights, matrix.rows, strict=True)
     return np.concatenate(
-        [
-            float(weight) / cells * table_of(chosen, residuals, sizes)
-            for chosen, weight, cells in zip(
-                matrix.attribute_sets, matrix.weights, matrix.rows, strict=True
-            )
-        ]
+        [float(w) / n * table_of(s, residuals, matrix.domain_sizes) for s, w, n in tables]
     )

@@ -13,7 +13,6 @@ from strategies import operators as ops
 from strategies.operator_files import RULES, OperatorFileError, decode, encode
 from strategies.operators import Operator, PIdentity
 from strategies.operators.masks import mask_products
-from strategies.operators.masks.mask_products import check_disjoint
 from tests.strategies.operators.test_laws import CASES, all_structures
 
 RANDOM = np.random.default_rng(3)
@@ -183,11 +182,11 @@ def test_leaves_of_a_tree_are_quickly_found_disjoint(depth):
     one = ops.RowKronecker.from_masks([mask[order] for mask in masks])
     spent = []
     groups = np.zeros(len(codes), np.int64)
-    check_disjoint(one.all_masks(), groups, spent.append)
+    one.with_groups(groups, spent.append)
     assert sum(spent) <= len(codes) ** 2 * 28 / (1 if depth < 8 else 3)
     doubled = one.take_rows(np.r_[order, order[5]])
     with pytest.raises(ValueError, match="share a cell"):
-        check_disjoint(doubled.all_masks(), np.zeros(len(order) + 1, np.int64))
+        doubled.with_groups(np.zeros(len(order) + 1, np.int64))
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32), st.floats(0.2, 0.8))
@@ -200,7 +199,7 @@ def test_disjoint_rows_are_those_whose_products_meet_nowhere(rows, seed, share):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mask_products, "SMALL", 0)
         try:
-            check_disjoint(one.all_masks(), groups)
+            one.with_groups(groups)
             assert not meet.any()
         except ValueError:
             assert meet.any()
