@@ -191,23 +191,15 @@ class Ranges(Operator):
         return np.asarray(found * self.squares)
 
 
-@dataclass(frozen=True, eq=False)
-class PrefixEnds:
-    """Rows that are weighted prefix sums: their last cells and their squared weights, (q,)."""
-
-    ends: Longs
-    squares: Array
-
-
-def prefix_ends(workload: Operator) -> PrefixEnds | None:
-    """Return the rows of a workload that are prefix sums by its structure, else None."""
+def prefix_ends(workload: Operator) -> tuple[Longs, Array] | None:
+    """Return the last cells and squared weights (q,) of rows that are prefix sums, else None."""
     weights, rows = workload.unweighted
     squares = np.asarray(weights, dtype=np.float64) ** 2
     if isinstance(rows, PrefixSums):
-        return PrefixEnds(np.arange(rows.n), np.broadcast_to(squares, (rows.n,)))
+        return np.arange(rows.n), np.broadcast_to(squares, (rows.n,))
     if not isinstance(rows, Ranges) or rows.starts.any() or not rows.lengths.all():
         return None
-    return PrefixEnds(rows.stops - 1, squares * rows.squares)
+    return rows.stops - 1, squares * rows.squares
 
 
 def sums_to_cuts(cells: Array) -> Array:

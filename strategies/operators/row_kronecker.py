@@ -122,7 +122,7 @@ class RowKronecker(Operator):
         `spend`: told of the operations of a check before it is done; it may refuse them.
         """
         numbers = numbered_groups(groups, self.shape[0])
-        alive = (self.widths > 0).all(axis=1)
+        alive = np.asarray((self.widths > 0).all(axis=1))
         check_disjoint(numbers, alive, lambda rows: self.take_rows(rows).all_masks(), spend)
         return replace(self, groups=numbers)
 

@@ -143,7 +143,8 @@ class Semiseparable(Operator):
         rows = prefix_ends(workload)
         if rows is None:
             return super().row_errors(workload)
-        return np.asarray(rows.squares * self.prefix_errors(np.ones(self.shape[0]))[rows.ends])
+        ends, squares = rows
+        return np.asarray(squares * self.prefix_errors(np.ones(self.shape[0]))[ends])
 
     def error_trace(self, workload: Operator) -> float | None:
         gram = ordered_gram(workload)
@@ -313,7 +314,8 @@ class Toeplitz(Operator):
         rows = prefix_ends(workload)
         if rows is None:
             return super().row_errors(workload)
-        return np.asarray(rows.squares * np.cumsum(np.cumsum(self.inverse) ** 2)[rows.ends])
+        ends, squares = rows
+        return np.asarray(squares * np.cumsum(np.cumsum(self.inverse) ** 2)[ends])
 
 
 def convolved(series: Real, right: Array) -> Array:

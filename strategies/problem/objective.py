@@ -311,10 +311,11 @@ def prefix_rows(merged: Operator, aim: Aim) -> PrefixRows | None:
         if flipped:
             ranges = Ranges(n, n - ranges.stops, n - ranges.starts, ranges.weights)
         rows = prefix_ends(ranges)
-    if rows is None or not np.bincount(rows.ends, rows.squares, n).all():
+    if rows is None or not np.bincount(*rows, n).all():
         return None
+    ends, each = rows
     if aim.groups is not None:
-        return PrefixRows(rows.ends, rows.squares, aim.groups, aim.groups, flipped)
+        return PrefixRows(ends, each, aim.groups, aim.groups, flipped)
     squares = np.zeros(n)
-    np.maximum.at(squares, rows.ends, rows.squares)  # of equal rows the heaviest counts
-    return PrefixRows(np.arange(n), squares, np.arange(n), rows.ends, flipped)
+    np.maximum.at(squares, ends, each)  # of equal rows the heaviest counts
+    return PrefixRows(np.arange(n), squares, np.arange(n), ends, flipped)

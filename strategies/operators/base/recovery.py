@@ -11,7 +11,14 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import Array, Bools, Integers, MemoryCapError, fits
+from strategies.operators.base.arrays import (
+    Array,
+    Bools,
+    Integers,
+    Longs,
+    MemoryCapError,
+    fits,
+)
 from strategies.operators.base.operator import Operator, cached_per_value, cross_gram
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,
@@ -349,30 +356,23 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
 
     Refused where ``A Aᵀ`` or ``W Aᵀ`` does not fit, or doubles cannot count the cells.
     """
-    basis = _row_basis(matrix)
-    chosen = basis.chosen
+    lengths, chosen, corner, measured = _row_basis(matrix)
     if workload is matrix:
-        return basis.measured, basis.measured
-    cross = cross_gram(workload, matrix)[:, chosen] / basis.lengths[chosen]
-    rows = linalg.solve_triangular(basis.corner, cross.T, lower=True).T
+        return measured, measured
+    cross = cross_gram(workload, matrix)[:, chosen] / lengths[chosen]
+    rows = linalg.solve_triangular(corner, cross.T, lower=True).T
     squares = workload.row_squares()
     check_rows_contained(squares - np.sum(rows**2, axis=1), squares, IMPLICIT_TOLERANCE)
-    return np.asarray(rows), basis.measured
-
-
-@dataclass(frozen=True, eq=False)
-class _RowBasis:
-    """Coordinates of a matrix's rows, and what finds those of others."""
-
-    lengths: Array  # (m,): norms of the rows
-    chosen: Integers  # (r,): rows that are independent
-    corner: Array  # (r, r): their coordinates at length one, lower triangular
-    measured: Array  # (m, r): coordinates of all rows
+    return np.asarray(rows), measured
 
 
 @cached_per_value
-def _row_basis(matrix: Operator) -> _RowBasis:
-    """Factorise ``A Aᵀ``, which is asked for many times."""
+def _row_basis(matrix: Operator) -> tuple[Array, Longs, Array, Array]:
+    """Factorise ``A Aᵀ``, which is asked for many times.
+
+    Returns the norms of the rows (m,), r rows that are independent, their coordinates at length
+    one, lower triangular, and the coordinates of all rows (m, r).
+    """
     check_countable(matrix)
     check_seconds(
         f"factorising the inner products of {matrix.shape[0]} rows",
@@ -390,7 +390,7 @@ def _row_basis(matrix: Operator) -> _RowBasis:
     measured[pivots] = lower
     measured *= lengths[:, None]
     measured.flags.writeable = False
-    return _RowBasis(lengths, pivots[:rank], lower[:rank], measured)
+    return lengths, pivots[:rank], lower[:rank], measured
 
 
 def factorisation_seconds(rows: int) -> float:
