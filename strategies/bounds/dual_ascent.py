@@ -36,7 +36,7 @@ local and central differential privacy (2020), the norm γ₂ and its dual.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -52,21 +52,6 @@ MARGIN = 1e-9  # share taken off a reported bound for rounding, beside the eigen
 RELAXED = 2.0  # exponent of the update; 1 climbs surely, 2 twice as fast
 
 
-class Rated(Protocol):
-    """Weights with what they prove."""
-
-    @property
-    def root(self) -> float:
-        """Its square bounds every loss from below."""
-
-    @property
-    def gap(self) -> float:
-        """Relative distance of the strategy that goes with it from the bound."""
-
-
-Proof = TypeVar("Proof", bound=Rated)
-
-
 @dataclass(frozen=True, eq=False)
 class Dual:
     """A distribution over the cells, and what it proves."""
@@ -79,6 +64,9 @@ class Dual:
     def gap(self) -> float:
         """Relative distance of the strategy ``M^(-1/4) F`` from the optimum, for "l2"."""
         return float(self.ratios.max()) / self.root - 1.0
+
+
+Proof = TypeVar("Proof", "Dual", "JointDual")
 
 
 @dataclass(eq=False)
@@ -202,9 +190,10 @@ def moved_weights(weights: Array, ratios: Array, power: float, least: float = LE
 
 
 def assess_joint(rows: DistinctRows, groups: Array, cells: Array) -> JointDual:
-    half, values, vectors = joint_spectrum(rows, groups, cells)
+    half, scaled = weighted_factor(rows, groups)
+    values, vectors = moment_spectrum(scaled, cells)
     fourth = np.sqrt(np.sqrt(values))
-    columns = (vectors / fourth).T @ (half.T @ rows.factor)
+    columns = (vectors / fourth).T @ scaled
     solved = linalg.solve_triangular(half, rows.coordinates.T, lower=True, check_finite=False)
     inner = (vectors * fourth).T @ solved
     errors = np.einsum("ij,ij->j", inner, inner)
@@ -213,25 +202,20 @@ def assess_joint(rows: DistinctRows, groups: Array, cells: Array) -> JointDual:
     return JointDual(groups, cells, float(np.sqrt(values).sum()), sums, norms)
 
 
-def joint_spectrum(rows: DistinctRows, groups: Array, cells: Array) -> tuple[Array, Array, Array]:
-    """Return L, the eigenvalues of K, kept off zero, and its eigenvectors."""
+def weighted_factor(rows: DistinctRows, groups: Array) -> tuple[Array, Array]:
+    """Return L (r, r) and ``Lᵀ F`` (r, g)."""
     inner = rows.coordinates
     gram = (inner.T * groups[rows.groups]) @ inner
     rounding = 4 * len(gram) * np.finfo(float).eps * gram.diagonal().max()
     gram[np.diag_indices_from(gram)] += rounding  # of full rank, whatever the weights
     half = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    scaled = half.T @ rows.factor
-    moment = (scaled * cells) @ scaled.T
-    values, vectors = linalg.eigh(moment, driver="evd", overwrite_a=True, check_finite=False)
-    floor = len(values) * np.finfo(float).eps * values[-1]
-    return half, np.maximum(values, floor), vectors
+    return half, half.T @ rows.factor
 
 
 def joint_strategy(rows: DistinctRows, dual: JointDual) -> Array:
     """Return ``K^(-1/4) Lᵀ F`` scaled to largest L2 column norm 1."""
-    half, values, vectors = joint_spectrum(rows, dual.groups, dual.cells)
-    columns = (vectors / np.sqrt(np.sqrt(values))).T @ (half.T @ rows.factor)
-    return np.asarray(columns / np.sqrt(dual.norms.max()))
+    scaled = weighted_factor(rows, dual.groups)[1]
+    return gaussian_strategy(scaled, Dual(dual.cells, dual.root, dual.norms))
 
 
 def certified_joint_bound(rows: DistinctRows, dual: JointDual) -> float:
@@ -275,7 +259,6 @@ def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
 
 
 def climbable_rows(problem: Problem) -> DistinctRows | None:
-    """Return the rows of a problem whose joint weights can be climbed, else None."""
     merging = problem.merging
     if problem.is_total or merging is None or merging.n_groups > LARGEST:
         return None

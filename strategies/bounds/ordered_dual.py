@@ -115,7 +115,6 @@ def shifted_inverse(diagonal: Array, side: Array) -> tuple[Array, Array]:
 
 
 def climb_either_way(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
-    """Return the best weights found; those of the reversed cells are the same, reversed."""
     if not gram.is_flipped:
         return climb_ordered(gram, tolerance, steps)
     dual = climb_ordered(gram.reversed, tolerance, steps)

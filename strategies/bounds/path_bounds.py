@@ -249,7 +249,6 @@ def contractions(block: SetRows, energies: Array) -> tuple[Array, Array]:
 
 
 def nuclear_norm(matrix: Array) -> float:
-    """Return a bound just below the sum of the singular values."""
     wide = matrix.shape[0] < matrix.shape[1]
     return float(root_traces(matrix @ matrix.T if wide else matrix.T @ matrix))
 
@@ -349,7 +348,6 @@ def weighted_gram(paths: PatternRows, weights: ProductWeights) -> Array:
 
 
 def even_weights(paths: PatternRows) -> ProductWeights:
-    """Return equal weights of all cells."""
     return tuple(np.full(size, 1.0 / size) for size in paths.sizes)
 
 

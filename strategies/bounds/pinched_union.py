@@ -314,7 +314,6 @@ def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) ->
 
 
 def table_design(problem: Problem, work: float) -> Design | None:
-    """Return the frames that some seconds of the reference machine find, None without tables."""
     union = problem_union(problem)
     if union is None or not rows_fit(problem, union):
         return None
@@ -335,7 +334,6 @@ def rows_fit(problem: Problem, union: TableUnion) -> bool:
 
 
 def tables_bound(problem: Problem, work: float) -> float:
-    """Return the bound that the frames' weights prove, 0 without tables."""
     design = table_design(problem, work)
     if design is None:
         return 0.0

@@ -98,5 +98,4 @@ def wholes(grams: Sequence[Sequence[Array]], axes: Sequence[int], lows: Array) -
 
 
 def outer(parts: Sequence[Array]) -> Array:
-    """Return the outer product of vectors, as one."""
     return np.asarray(reduce(np.multiply.outer, parts, np.ones(())).ravel())

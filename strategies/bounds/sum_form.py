@@ -118,7 +118,6 @@ class JointTables:
         self.triangles = [one / np.sqrt(total) for one in triangles]
 
     def columns(self, t: int, triangle: Array) -> Array:
-        """Return the squared lengths of a table's columns."""
         basis = self.bases[t].columns
         return np.asarray(((triangle @ basis.T) ** 2).sum(axis=0) * len(basis))
 
@@ -216,7 +215,6 @@ def least_seconds(problem: Problem) -> float:
 
 
 def joint_design(problem: Problem, work: float) -> JointTables | None:
-    """Return the climb after some seconds of the reference machine, None without tables."""
     known = problem_tables(problem)
     if known is None:
         return None

@@ -334,7 +334,6 @@ class TotalClimb(FrameClimb):
         return np.asarray(np.sum([x * kind.gram for x, kind in pairs], axis=0), np.float64)
 
     def solve(self, everything: bool) -> None:
-        """Solve the frames; then take what every kind of table says of them."""
         self.solve_frames(self.own, everything)
         twin = list(self.union.twin)
         self.worst, self.residual = self.worst[twin], self.residual[twin]

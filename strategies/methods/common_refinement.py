@@ -21,14 +21,13 @@ table of several trees is a marginal when they branch alike.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from strategies.methods.descents import REFUSED
+from strategies.methods.descents import REFUSED, minimise
 from strategies.methods.family import (
     BOTH_NORMS,
     PATHS,
@@ -254,30 +253,16 @@ def membership(rows: MaskRows, parts: list[Partition]) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(row)), (row, box)), shape=(len(rows.groups), first))
 
 
-def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[float, Array]:
-    start = start / start.mean()
-    if iterations < 1:
-        return loss.log_loss(start, norm)[0], start
-    found = scipy.optimize.minimize(
-        loss.log_loss,
-        start,
-        args=(norm,),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(SMALLEST, None)] * len(start),
-        options={"maxiter": iterations, "maxfun": iterations + 5, "ftol": 1e-9},
-    )
-    return float(found.fun), np.asarray(found.x)
-
-
 def refined_partitions(problem: Problem, search: Search) -> Operator:
     rows = required(mask_rows(problem.workload), PATHS)
     parts = best_groups(rows, problem.norm, search)
     loss = BoxLoss.of(rows, parts)
-    power = POWER[problem.norm] if problem.norm == "l1" else 0.5
-    start = np.array([part.weights.sum() for part in parts]) ** power
+    start = np.array([part.weights.sum() for part in parts]) ** POWER[problem.norm]
     iterations = min(60, int(0.5 * search.work / loss.work))
-    log_loss, weights = descend(loss, np.maximum(start, 1e-9), problem.norm, iterations)
+    start = np.maximum(start, 1e-9) / start.mean()
+    value = partial(loss.log_loss, norm=problem.norm)
+    descended = minimise(value, start, iterations, SMALLEST) if iterations > 0 else None
+    weights, log_loss = descended or (start, value(start)[0])
     if log_loss > np.log(problem.merged_total):  # above the Identity: not worth an evaluation
         return Identity(problem.workload.shape[1], problem.workload.sizes)
     scales = weights if problem.norm == "l1" else np.sqrt(weights)

@@ -158,7 +158,6 @@ class ErrorNorm:
         return float(np.bincount(self.groups, weights=errors).max())
 
     def at(self, power: float) -> "ErrorNorm":
-        """Return the norm with another exponent; the total stays the total."""
         return self if self.groups is None else replace(self, power=power)
 
     @property

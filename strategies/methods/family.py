@@ -59,7 +59,6 @@ def is_unordered(problem: Problem, cells: int = 64, rank: int | None = None) -> 
 
 
 def largest_rank(problem: Problem) -> int:
-    """Return the rows or the merged cells of a workload, whichever are fewer."""
     q, n = problem.workload.shape
     return min(q, n if problem.merging is None else problem.merging.n_groups)
 
@@ -72,7 +71,6 @@ def required(known: Known | None, what: str = "cells that can be enumerated") ->
 
 
 def has_few_cells(problem: Problem, most: int, squares: int, fewest: int = 1) -> bool:
-    """Tell whether so many merged cells can be enumerated, with memory for some square arrays."""
     if problem.merging is None:
         return False
     g = problem.merging.n_groups

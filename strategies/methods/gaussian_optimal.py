@@ -295,7 +295,6 @@ def distinct_cells(paths: PatternRows, chosen: Longs) -> float:
 
 
 def part_of(paths: PatternRows, chosen: Longs) -> PatternRows:
-    """Return some paths, with the workload's rows over them."""
     mix = sparse.csr_array(paths.mix[:, chosen])
     return replace(
         paths,
@@ -344,7 +343,6 @@ def path_good_seconds(problem: Problem) -> float:
 
 
 def evaluation_by_grams(problem: Problem, rows: int) -> float:
-    """Return the seconds of an evaluation by inner products of paths, whatever the cells."""
     return evaluation_seconds(Problem(problem.workload, problem.norm, None), rows)
 
 

@@ -68,7 +68,6 @@ class Parts:
 
 
 def selections_together(problem: Problem, search: Search) -> Operator:
-    """Return the best product that selections for the factors make together."""
     blocks = required(kronecker_blocks(problem.workload), UNIONS)
     if len(blocks) == 1:
         return product_of_selections(blocks[0][1], search)
@@ -112,7 +111,6 @@ def product_for_all(
     search: Search,
     methods: Sequence[Family | None] | None = None,
 ) -> Kronecker:
-    """Return one product for several blocks, each attribute selected in turn."""
     sizes = [factor.shape[1] for factor in blocks[0][1].factors]
     parts = Parts(search, search.work / (2 * ROUNDS * len(sizes)))
     grams = [[factor.gram_dense() for factor in block.factors] for _, block in blocks]

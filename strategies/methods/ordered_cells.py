@@ -81,7 +81,6 @@ FEWEST_WINDOWED = 8
 
 
 def ordered_strategy(problem: Problem, search: Search) -> Operator:
-    """Return the best strategy found over the ordered merged cells."""
     if problem.ordered is None and problem.ranges is not None:
         return range_strategy(problem, problem.ranges, search)
     gram = required(problem.ordered, "ordered cells")

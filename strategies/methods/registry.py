@@ -5,16 +5,18 @@ from reprlib import repr as short
 
 from strategies.methods.common_refinement import common_refinement
 from strategies.methods.family import Family
+from strategies.methods.few_rows import p_identity, row_space
 from strategies.methods.free_entries import free_entries
 from strategies.methods.gaussian_optimal import gaussian_optimal, leaves, path_optimal
 from strategies.methods.kronecker_selections import kronecker_selections
-from strategies.methods.marginals.gaussian_unions import joint_tables, oblique_residuals
+from strategies.methods.marginals.gaussian_unions import (
+    joint_tables,
+    oblique_residuals,
+    weighted_kronecker,
+)
 from strategies.methods.marginals.marginals import marginals, residual_marginals
 from strategies.methods.marginals.product_marginals import product_marginals
-from strategies.methods.marginals.weighted_frames import weighted_kronecker
 from strategies.methods.ordered_cells import boxes, ordered_cells
-from strategies.methods.p_identity import p_identity
-from strategies.methods.row_space import row_space
 from strategies.methods.streams import prefix_factorisation, toeplitz
 from strategies.methods.trees import levels, tree, wavelet
 from strategies.methods.weighted_rows import weighted_rows
@@ -103,7 +105,6 @@ def requested_families(
 
 
 def requested_family(method: object) -> Family:
-    """Return a family by name, or a `Family` itself; refuse what is neither."""
     known = {family.name: family for family in FAMILIES}
     if isinstance(method, Family):
         if known.get(method.name, method) is not method:

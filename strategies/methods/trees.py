@@ -282,7 +282,6 @@ def cells_of(problem: Problem) -> int:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the cells can be enumerated, and their Gram or its form is at hand."""
     known = problem.ordered or problem.ranges
     return known is not None or has_few_cells(problem, LARGEST, 24)
 

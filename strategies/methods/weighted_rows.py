@@ -216,7 +216,6 @@ def cost(m: int, k: int, g: int) -> float:
 
 
 def starts(rows: Array, generator: np.random.Generator, count: int) -> list[Array]:
-    """Return weights of rows to start from: alike, then drawn for each length of rows."""
     lengths = np.unique(np.abs(rows).sum(axis=1).round(9), return_inverse=True)[1]
     drawn = [np.exp(generator.normal(0.0, 2.0, lengths.max() + 1))[lengths] for _ in range(count)]
     return [np.ones(len(rows)), *drawn[1:]]

@@ -221,7 +221,6 @@ class WindowLoss(WindowedLoss):
 
 
 def inverse_of(matrix: Array) -> Array | None:
-    """Return the inverse of a symmetric positive definite matrix, None where it is none."""
     factor, info = linalg.lapack.dpotrf(matrix, lower=1)
     if info == 0:
         inverse, info = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)

@@ -154,7 +154,6 @@ def path_rows(workload: Operator) -> RowKronecker | None:
 
 
 def distinct_rows(problem: Problem) -> DistinctRows:
-    """Return the distinct nonzero rows of the merged workload, or of its paths."""
     merged = problem.merged_workload
     if merged is None:
         paths = path_rows(problem.workload)
@@ -219,7 +218,6 @@ def smoothed_loss(
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of one evaluation; tables have a rule of their own."""
     if isinstance(problem.workload, Marginals):
         return TABLE_SECONDS * len(problem.workload.attribute_sets)
     rows, merging = problem.workload.shape[0], problem.merging

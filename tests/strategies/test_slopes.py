@@ -18,13 +18,13 @@ from strategies.methods.descents import (
     p_identity_matrix,
     p_identity_value,
 )
+from strategies.methods.few_rows import RowSpace, smoothed_value
 from strategies.methods.marginals.algebra import expanded_energies, make_cover
+from strategies.methods.marginals.gaussian_unions import FramesValue, Tables
 from strategies.methods.marginals.joint_losses import JointLosses
-from strategies.methods.marginals.optimiser import log_loss, row_energies, worst_log_loss
+from strategies.methods.marginals.optimiser import SetErrors, log_loss, row_errors_by_sets
 from strategies.methods.marginals.product_losses import ProductLosses
 from strategies.methods.marginals.product_marginals import basic_sets
-from strategies.methods.marginals.weighted_frames import FramesValue, Tables
-from strategies.methods.row_space import RowSpace, smoothed_value
 from strategies.methods.weighted_rows import Candidates, weights_value
 from strategies.methods.windows import Descent, RangeLoss, WindowLoss, Windows
 from strategies.methods.workload_itself import smoothed_loss
@@ -111,7 +111,8 @@ def of_tables(norm: str) -> dict[str, Case]:
     workload = trees(SIZES, 4, 2, 2)
     energies = expanded_energies(workload, structure_energies(workload))
     cover, rows = make_cover(energies, EVERY), workload.to_dense()
-    worst = row_energies(Problem.of(workload, norm, "max"))
+    every = SetErrors.total(energies, norm)
+    worst = row_errors_by_sets(Problem.of(workload, norm, "max"))
     whole = make_cover(worst.energies, EVERY)
     parts = partitions_of(workload.all_masks(), workload.groups, mask_rows(workload).squares)
     joiner = Joiner.of(parts)
@@ -130,13 +131,11 @@ def of_tables(norm: str) -> dict[str, Case]:
 
     return {
         f"marginals, {norm}": (
-            lambda w: log_loss(w, cover, energies.values, norm),
+            lambda w: log_loss(w, cover, every, TOTAL),
             RANDOM.uniform(0.1, 1, 8), weighted_tables, rows, norm,
         ),
         f"marginals of the worst row, {norm}": (
-            lambda w: worst_log_loss(
-                w, whole, worst.table, norm, ErrorNorm(np.arange(worst.table.shape[0]), 6.0)
-            ),
+            lambda w: log_loss(w, whole, worst, worst.errors.at(6.0)),
             RANDOM.uniform(0.5, 1.0, 8), None, rows, norm,
         ),
         f"refined trees, {norm}": (

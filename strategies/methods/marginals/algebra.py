@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators import Array, Norm, Operator, current_cap, fits
+from strategies.operators import Array, Operator, current_cap, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
 from strategies.operators.masks.energies import (
@@ -99,7 +99,6 @@ class SparseCover:
         return np.asarray(self.matrix @ squares)
 
     def pull(self, gradient: Array) -> Array:
-        """Return the transposed product."""
         return np.asarray(gradient @ self.matrix)
 
     def columns_of(self, index: Ints) -> "SparseCover":
@@ -169,19 +168,6 @@ def _explicit(inside: sparse.csc_array, inverse: Array) -> SparseCover:
 def set_cells(sets: Bools, sizes: tuple[int, ...]) -> Array:
     """Return ``Π_{i ∈ S} n_i`` of every set, as floats."""
     return products_over(sets, np.asarray(sizes, dtype=np.float64))
-
-
-def marginals_loss(weights: Array, cover: Cover, energies: Energies, norm: Norm) -> float:
-    """Return the loss of the candidate sets' marginals with weights θ.
-
-    ``(Σ θ)² Σ w/λ`` for "l1" and ``(Σ θ²) Σ w/λ`` for "l2"; infinite where a component that the
-    workload reaches is not contained in any set of positive weight.
-    """
-    eigenvalues = cover.eigenvalues(weights**2)
-    if not (eigenvalues > 0).all():
-        return float("inf")
-    cost = weights.sum() ** 2 if norm == "l1" else weights @ weights
-    return float(cost * np.sum(energies.values / eigenvalues))
 
 
 ENUMERATED = 16  # attributes up to which every subset is a candidate
@@ -306,7 +292,6 @@ def dealt(sizes: tuple[int, ...], count: int) -> Bools:
 
 
 def equal_loss(energies: Energies, sets: Bools) -> float:
-    """Return the loss for Laplace noise of marginals that all weigh the same."""
     cells = set_cells(sets, energies.sizes)
     if cells.max() > largest_table():
         return float("inf")

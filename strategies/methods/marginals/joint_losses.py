@@ -183,7 +183,6 @@ class JointLosses:
         self.sizes = [int(labels.max()) + 1 for labels in self.coarse if labels.max() > 0]
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return ``2 log Σ t + log Σ errors`` and its slope."""
         halves = np.split(x, [self.forms[0].size])
         points = [form.at(half) for form, half in zip(self.forms, halves, strict=True)]
         shared = [group.at(point) for group, point in zip(self.groups, points, strict=True)]

@@ -36,7 +36,7 @@ from strategies.methods.marginals.algebra import (
     largest_table,
     set_cells,
 )
-from strategies.methods.marginals.optimiser import Weighted, optimise, optimise_worst, row_energies
+from strategies.methods.marginals.optimiser import SetErrors, optimise, row_errors_by_sets
 from strategies.methods.marginals.product_marginals import has_all_sets
 from strategies.operators import Array, Marginals, Norm, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
@@ -61,11 +61,11 @@ LISTED_SECONDS = 3e-5  # seconds of a component as a row of tables: 2.1 million 
 def best_tables(
     problem: Problem, search: Search, attribute_sets: Sequence[Sequence[int]] | None = None
 ) -> Operator:
-    """Return the best weighted marginals found for a workload over a product domain."""
-    rows = None if problem.is_total else row_energies(problem)
-    energies = expanded_energies(problem.workload, problem.energies)
-    energies = energies if rows is None else rows.energies
-    energies = required(energies, "attributes")
+    sums = None if problem.is_total else row_errors_by_sets(problem)
+    if sums is None:
+        known = expanded_energies(problem.workload, problem.energies)
+        sums = SetErrors.total(required(known, "attributes"), problem.norm)
+    energies = sums.energies
     designs: list[Bools] = []
     if attribute_sets is not None:
         candidates = given_sets(attribute_sets, len(energies.sizes))
@@ -75,9 +75,10 @@ def best_tables(
         designs = group_designs(energies) if problem.norm == "l1" else []
         candidates = distinct(np.concatenate([candidates, *designs]))
     starts = known_starts(search.starts, energies, candidates, designs)
-    given = candidates, problem.norm, search.generator, search.work, starts
-    found = optimise(energies, *given) if rows is None else optimise_worst(rows, *given)
-    return as_marginals(found, energies.sizes)
+    weights = optimise(sums, candidates, search.generator, search.work, starts)
+    used = np.flatnonzero(weights > 0)
+    sets = [tuple(map(int, np.flatnonzero(row))) for row in candidates[used]]
+    return Marginals(energies.sizes, sets, weights[used].tolist())
 
 
 def given_sets(attribute_sets: Sequence[Sequence[int]], d: int) -> Bools:
@@ -134,12 +135,6 @@ def rows_seconds(problem: Problem) -> float:
     q, n = map(float, workload.shape)
     g = n if problem.merging is None else float(problem.merging.n_groups)
     return 2.0 * (2.0 * g + q) * g * g / PRODUCTS
-
-
-def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
-    used = np.flatnonzero(found.weights > 0)
-    sets = [tuple(map(int, np.flatnonzero(row))) for row in found.sets[used]]
-    return Marginals(sizes, sets, [float(weight) for weight in found.weights[used]])
 
 
 def known_starts(
@@ -230,7 +225,6 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
 
 
 def weighted_components(problem: Problem, search: Search) -> Operator:
-    """Return every component that the workload reaches, with the best weights."""
     energies = expanded_energies(problem.workload, problem.energies)
     return best_residuals(required(energies, "attributes"), problem.norm)
 

@@ -61,7 +61,6 @@ class Classes:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all tables ask for single classes."""
         return self.rows == 1
 
 

@@ -337,7 +337,6 @@ def least_seconds(problem: Problem) -> float:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the workload is a union of products that are not all plain tables."""
     union = problem_union(problem)
     return union is not None and frames_fit(union)
 
