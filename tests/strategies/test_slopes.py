@@ -46,7 +46,7 @@ from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.ordered_sums import OrderedGram
 from strategies.problem.table_union import table_union
-from tests.strategies.workloads import PREFIX, Array, definition, trees, ways
+from tests.strategies.workloads import NORMS, PREFIX, Array, definition, trees, ways
 
 Value = Callable[[Array], tuple[float, Array]]
 Case = tuple[Value, Array, Callable[[Array], Array] | None, Array, str]
@@ -85,6 +85,13 @@ def of_columns() -> dict[str, Case]:
             RANDOM.normal(size=6), None, ROWS, "l2",
         ),
     }  # fmt: skip
+    for norm in NORMS:
+        sums = np.add.reduceat(stacked ** int(norm[1]), (0, 5), axis=0)
+        levels = Candidates(stacked, ROWS, np.repeat([0, 1], [5, 8]), sums, norm)
+        cases[f"weights of levels, {norm}"] = (
+            partial(weights_value, candidates=levels, sharpness=40.0),
+            RANDOM.normal(size=2), None, ROWS, norm,
+        )  # fmt: skip
     for name, errors in (("total", TOTAL), ("groups", GROUPED)):
         matrices = (lambda s: p_identity_matrix(s * np.abs(s)), normed)
         own = matrices if errors is TOTAL else (None, None)
@@ -99,7 +106,7 @@ def of_columns() -> dict[str, Case]:
             ),
             f"weights of rows, {name}": (
                 partial(
-                    weights_value, candidates=Candidates(stacked, ROWS, errors), sharpness=9.0
+                    weights_value, candidates=Candidates.each(stacked, ROWS, errors), sharpness=9.0
                 ),
                 RANDOM.normal(size=13), None, ROWS, "l1",
             ),

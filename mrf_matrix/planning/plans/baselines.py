@@ -49,7 +49,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.reconstruction.shrinkage import node_matrix
 from strategies import Strategy, evaluate
-from strategies.methods.weighted_rows import SharedWeights
+from strategies.methods.weighted_rows import Candidates, shared_weights
 from strategies.operators import Norm, Operator, RowScaled
 
 RULES = ("uniform", "geometric", "optimal")
@@ -72,7 +72,8 @@ def level_weights(forest: Forest, norm: Norm, rule: str) -> Array:
         return uniform if rule == "uniform" else geometric
     paths, nodes = path_matrix(forest), node_matrix(forest)
     deepest = np.where(np.arange(len(sizes)) == len(sizes) - 1, 1.0, 0.0)
-    return SharedWeights.of(paths, nodes, forest.depth, norm).best([geometric, uniform, deepest])
+    levels = Candidates.shared(paths, nodes, forest.depth, norm)
+    return shared_weights(levels, [geometric, uniform, deepest])
 
 
 def level_strategy(forest: Forest, norm: Norm, rule: str) -> Strategy:

@@ -27,7 +27,16 @@ from functools import partial
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search, factory, required
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    evaluation_seconds,
+    factory,
+    largest_rank,
+    required,
+)
 from strategies.methods.marginals.algebra import (
     candidate_sets,
     distinct,
@@ -40,7 +49,6 @@ from strategies.methods.marginals.optimiser import SetErrors, optimise, row_erro
 from strategies.methods.marginals.product_marginals import has_all_sets
 from strategies.operators import Array, Marginals, Norm, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.base.recovery import PRODUCTS
 from strategies.operators.base.validation import attribute_set
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
 from strategies.operators.masks.energies import Energies
@@ -116,25 +124,17 @@ def most_components(problem: Problem) -> float:
 
 
 def expansion_seconds(problem: Problem) -> float:
-    """Return the seconds of expanding rows of masks into components, and of the errors of rows."""
-    expanded = 0.0
+    """Return the seconds of expanding rows of masks into components, and of the errors of others.
+
+    Rules serve totals and rows of tables and masks; other rows are solved for over merged cells.
+    """
+    workload, seconds = problem.workload, 0.0
     if problem.energies is None and problem.fixed_sets is not None:
         sets, counts = problem.fixed_sets
-        expanded = EXPANDED_SECONDS * sets.shape[1] * float(counts @ 2.0 ** sets.sum(axis=1))
-    return expanded + rows_seconds(problem)
-
-
-def rows_seconds(problem: Problem) -> float:
-    """Return the seconds of errors of single rows by tables: rules serve rows of masks and totals.
-
-    The others are solved for over the merged cells.
-    """
-    workload = problem.workload
+        seconds = EXPANDED_SECONDS * sets.shape[1] * float(counts @ 2.0 ** sets.sum(axis=1))
     if problem.is_total or isinstance(workload, Marginals) or mask_rows(workload) is not None:
-        return 0.0
-    q, n = map(float, workload.shape)
-    g = n if problem.merging is None else float(problem.merging.n_groups)
-    return 2.0 * (2.0 * g + q) * g * g / PRODUCTS
+        return seconds
+    return seconds + evaluation_seconds(problem, largest_rank(problem))
 
 
 def known_starts(

@@ -191,7 +191,7 @@ def _convex(sums: SetErrors, cover: Cover, count: int, meter: Meter) -> Array:
         if gap < 1e-6 or meter.exhausted:
             break
         squares = squares + 1e-4 / count
-    return np.sqrt(squares / squares.sum())
+    return np.asarray(np.sqrt(squares / squares.sum()))
 
 
 def _first_descents(
@@ -326,9 +326,9 @@ def row_errors_by_sets(problem: Problem) -> SetErrors | None:
     return _compared(problem.norm, energies, kinds[:, reached])
 
 
-def _compared(norm: Norm, energies: Energies, kinds: Array) -> SetErrors:
+def _compared(norm: Norm, energies: Energies, kinds: Array | scipy.sparse.csr_array) -> SetErrors:
     return SetErrors(
-        energies, scipy.sparse.csr_array(kinds), norm, ErrorNorm(np.arange(len(kinds)))
+        energies, scipy.sparse.csr_array(kinds), norm, ErrorNorm(np.arange(kinds.shape[0]))
     )
 
 
@@ -357,7 +357,7 @@ def _least_largest(
         if value < lowest:
             best, lowest = found, value
     best = best / best.sum()
-    return best if sums.norm == "l1" else np.sqrt(best)
+    return np.asarray(best if sums.norm == "l1" else np.sqrt(best))
 
 
 def _descend_on_rising_norms(start: Array, cover: Cover, sums: SetErrors, meter: Meter) -> Array:

@@ -15,7 +15,7 @@ from mrf_matrix.planning.plans.baselines import RULES, level_strategy, level_wei
 from mrf_matrix.planning.plans.kind import KINDS
 from strategies import examples
 from strategies.methods.trees import tree_sizes, weighted_hierarchy
-from strategies.methods.weighted_rows import SharedWeights
+from strategies.methods.weighted_rows import Candidates, shared_weights
 from strategies.operators import RowKronecker
 from strategies.operators.ordered_sums import ordered_gram
 
@@ -79,29 +79,12 @@ def test_weights_that_pay_reach_the_closed_form(kind, norm):
     tree = examples.binary_tree(16).to_dense().astype(bool)
     masks = RowKronecker.from_masks([workload.to_dense().astype(bool)])
     depths = np.repeat(np.arange(5), 2 ** np.arange(5)).astype(np.int32)
-    shared = SharedWeights.of(masks, RowKronecker.from_masks([tree]), depths, norm)
-    found = shared.best([np.ones(5), np.eye(5)[4]])
+    levels = Candidates.shared(masks, RowKronecker.from_masks([tree]), depths, norm)
+    found = shared_weights(levels, [np.ones(5), np.eye(5)[4]])
     known = weighted_hierarchy(ordered_gram(workload), tree_sizes(16, 2), norm).loss
     reached = dense_loss(workload.to_dense(), found[depths, None] * tree, norm)
     assert reached == pytest.approx(known, rel=1e-3)
     assert np.count_nonzero(found) > (kind == "prefix_sums")
-
-
-def test_a_gradient_is_the_slope():
-    shared = SharedWeights.of(path_matrix(UNEVEN), _nodes(UNEVEN), UNEVEN.depth, "l1")
-    logs = np.array([0.3, -1.0, -0.4, 0.1])
-    slopes = [
-        (shared.value(logs + step, 40.0)[0] - shared.value(logs - step, 40.0)[0]) / 2e-6
-        for step in 1e-6 * np.eye(4)
-    ]
-    np.testing.assert_allclose(shared.value(logs, 40.0)[1], slopes, rtol=1e-5, atol=1e-8)
-
-
-def _nodes(forest):
-    rows, _ = nodes_one_by_one(forest)
-    order = level_strategy(forest, "l1", "uniform").matrix.inner
-    assert sorted(map(tuple, rows)) == sorted(map(tuple, order.to_dense()))
-    return order
 
 
 @pytest.mark.parametrize("rule", RULES)
