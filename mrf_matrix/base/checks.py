@@ -120,7 +120,6 @@ def name_some(values: Iterable[object]) -> str:
 
 
 def warn_caller(message: str, kind: type[Warning]) -> None:
-    """Warn of the line that called us, whichever door it came in by."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
         frame, level = frame.f_back, level + 1
@@ -209,7 +208,6 @@ def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
 
 
 def checked_level(level: object) -> float:
-    """Return a level between 0 and 1, or refuse by name."""
     if isinstance(level, Real) and 0 < (share := float(level)) < 1:
         return share
     raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")

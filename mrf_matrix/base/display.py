@@ -33,7 +33,6 @@ def first_few(texts: Iterable[str]) -> str:
 
 
 def whole(n: int) -> str:
-    """Write a whole number of any size for people."""
     return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
 
 
@@ -118,8 +117,7 @@ class Tabular:
 
     @property
     @abstractmethod
-    def cells(self) -> Cells:
-        """The header, and a row each."""
+    def cells(self) -> Cells: ...
 
     def to_latex(self) -> str:
         """Return the table as a LaTeX tabular, with the rules of the package booktabs."""
@@ -145,12 +143,10 @@ class RowDisplay(Tabular):
 
     @property
     @abstractmethod
-    def rows(self) -> Rows:
-        """Names and values."""
+    def rows(self) -> Rows: ...
 
     @property
     def cells(self) -> Cells:
-        """Names and values."""
         return ("name", "value"), self.rows
 
     def __str__(self) -> str:

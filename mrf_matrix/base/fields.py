@@ -100,7 +100,6 @@ def _check_version(data: JsonObject, kind: str, version: int) -> None:
 
 
 def list_of(data: object, where: str, most: int = MOST, least: int = 0) -> list[object]:
-    """Return a list of bounded length."""
     if not isinstance(data, list | tuple):
         raise FieldError(f"{where} is {type(data).__name__}; expected a list.")
     if not least <= len(data) <= most:
@@ -118,7 +117,6 @@ def whole_numbers(
     length: int | None = None,
     longest: int = 100_000,
 ) -> tuple[int, ...]:
-    """Return a list of so many integers of a range."""
     listed = list_of(data, where, most=longest)
     if length not in (None, len(listed)):
         raise FieldError(f"{where} has {len(listed)} entries; expected {length}.")
@@ -126,14 +124,12 @@ def whole_numbers(
 
 
 def integer_of(data: object, where: str, least: int = 0, most: int = 2**31 - 1) -> int:
-    """Return an integer of a range."""
     if type(data) is not int or not least <= data <= most:
         raise FieldError(f"{where}={shown(data)}: expected a whole number, {least} to {most}.")
     return data
 
 
 def number_of(data: object, where: str, least: float = 0.0, most: float = inf) -> float:
-    """Return a finite number of a range."""
     if not (type(data) is int or type(data) is float) or not isfinite(data):
         raise FieldError(f"{where}={shown(data)}: expected a finite number.")
     if not least <= data <= most:
@@ -142,7 +138,6 @@ def number_of(data: object, where: str, least: float = 0.0, most: float = inf) -
 
 
 def flag_of(data: object, where: str) -> bool:
-    """Return true or false."""
     if type(data) is not bool:
         raise FieldError(f"{where}={shown(data)}: expected true or false.")
     return data

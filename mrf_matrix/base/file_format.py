@@ -93,7 +93,6 @@ IN_WORDS = "in file_format=FileFormat(...)"
 
 
 def checked_format(file_format: object) -> FileFormat:
-    """Return a format of files, or refuse with TypeError."""
     if not isinstance(file_format, FileFormat):
         raise TypeError(
             f"file_format is of type {type(file_format).__name__}: expected a FileFormat, for "

@@ -72,7 +72,6 @@ def content_of(path: PathLike, most: int = MOST_BYTES) -> bytes:
 
 
 def hash_of(path: PathLike) -> str:
-    """Return the SHA-256 of a regular file, read a part at a time."""
     with opened_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -166,7 +165,6 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Let errors of the disk name the file that was asked for, not the draft beside it."""
     try:
         yield
     except OSError as error:

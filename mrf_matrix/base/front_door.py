@@ -50,5 +50,4 @@ def front_door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
 
 def is_guard(node: ast.AST) -> bool:
-    """Tell whether a statement is ``if TYPE_CHECKING:``."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"

@@ -71,12 +71,10 @@ class DrawRecord:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """What was drawn, in order."""
         return tuple(one.value for one in self.draws if one.outcome is not None)
 
     @property
     def paid(self) -> list[Spending]:
-        """What was spent."""
         begun = bool(self.draws)
         made = [(one.spending, one.is_made()) for one in self.payments]
         return [one for one, paid in made if (begun if paid is None else paid)]

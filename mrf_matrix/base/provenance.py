@@ -193,7 +193,6 @@ STRATEGY = Provenance.public("strategy")
 
 
 def join(parts: Iterable[Provenance]) -> Provenance:
-    """Return the provenance of a value that was made from several."""
     return reduce(or_, parts, NOTHING)
 
 

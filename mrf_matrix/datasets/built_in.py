@@ -50,7 +50,6 @@ class RuleSet:
         return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def load(self) -> Dataset:
-        """Generate the data set."""
         codes, labels = self.generate()
         columns = self.domain.decode(codes)
         y = self.domain.decode_target(labels)
@@ -114,7 +113,6 @@ CAR = np.array([
 
 
 def car_class(*codes: Codes) -> AnyInts:
-    """Return the class code of cars given by the codes of the attributes, in their order."""
     buying, maint, doors, persons, lug_boot, safety = codes
     tech = TECH[COMFORT[doors, persons, lug_boot], safety]
     return np.asarray(CAR[PRICE[buying, maint], tech])
@@ -193,7 +191,6 @@ NURSERY_CLASS = np.array([
 
 
 def nursery_class(*codes: Codes) -> AnyInts:
-    """Return the class code of applications given by the codes of the attributes, in order."""
     parents, has_nurs, form, children, housing, finance, social, health = codes
     means = STRUCT_FINAN[STRUCTURE[form, children], housing, finance]
     soc_health = SOC_HEALTH[social, health]
@@ -384,7 +381,6 @@ class ScikitSet:
         return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def load(self) -> Dataset:
-        """Read the set from the installed scikit-learn."""
         bunch = getattr(import_module("sklearn.datasets"), f"load_{self.name}")()
         columns = dict(zip(self.domain.names, bunch.data.T, strict=True))
         y = np.asarray(bunch.target_names, dtype=object)[bunch.target]

@@ -128,7 +128,6 @@ class Dataset:
 def dataset_of_columns(
     name: str, domain: Domain, columns: Mapping[str, Values], y: Values, source: str, licence: str
 ) -> Dataset:
-    """Encode columns by a domain and return the data set."""
     wanted = {attribute: columns[attribute] for attribute in domain.names}
     return Dataset(
         name, domain, wanted, y, domain.encode(wanted), domain.encode_target(y), source, licence

@@ -51,7 +51,6 @@ def is_data_file(name: str) -> bool:
 def read_file(
     path: "str | PathLike[str]", domain: Domain | None, file_format: FileFormat = PLAIN
 ) -> Columns:
-    """Read the columns of a CSV or Parquet file, in the types of a domain where one is given."""
     file = Path(path)
     if file.name.lower().endswith(PARQUET_ENDINGS):
         target = () if domain is None or domain.target is None else (domain.target.name,)
@@ -190,7 +189,6 @@ def opened(path: Path, file_format: FileFormat = PLAIN) -> Iterator[IO[str]]:
 
 
 def too_long(path: Path) -> DomainError:
-    """Return the error of a file whose record is longer than any is."""
     return DomainError(
         f"{path}: a record has more than {LONGEST_RECORD} characters. Expected a CSV file, one "
         f"record a line."
@@ -275,7 +273,6 @@ class CsvRecords:
         return separator_hint("".join(self._lines), self._separator, absent)
 
     def lacking(self, absent: Sequence[str], names: Sequence[str]) -> DomainError:
-        """Return the error of a file without some columns, once its header is read."""
         return lacking(self._path, absent, names, self.hint(absent))
 
     def check_quotes(self) -> None:
@@ -298,7 +295,6 @@ class CsvRecords:
 
 
 def lacking(path: Path, absent: Sequence[str], names: Sequence[str], hint: str = "") -> DomainError:
-    """Return the error of a file without some columns."""
     return DomainError(
         f"{path} lacks the columns {name_some(absent)}.{hint} What it has is in the error's "
         "attribute values: in a file without a header, names are a record.",
@@ -307,7 +303,6 @@ def lacking(path: Path, absent: Sequence[str], names: Sequence[str], hint: str =
 
 
 def header_of(path: Path, file_format: FileFormat = PLAIN) -> list[str]:
-    """Return the column names of a CSV, TSV or Parquet file; no record is read."""
     if path.name.lower().endswith(PARQUET_ENDINGS):
         for library in PARQUET_LIBRARIES:
             if find_spec(library):
@@ -348,7 +343,6 @@ def csv_chunks(
 
 @contextmanager
 def csv_errors(path: Path, file_format: FileFormat = PLAIN) -> Iterator[None]:
-    """Turn what goes wrong in reading text into an error that quotes nothing."""
     try:
         yield
     except csv.Error as error:  # whose texts quote nothing
@@ -373,7 +367,6 @@ def no_csv(path: Path, file_format: FileFormat) -> str:
 def columns_of_rows(
     header: list[str], rows: list[list[str]], path: Path
 ) -> dict[str, Sequence[str]]:
-    """Turn records of text into columns; empty lines are skipped."""
     if set(map(len, rows)) - {0, len(header)}:
         row = next(r for r in rows if r and len(r) != len(header))
         raise DomainError(

@@ -122,7 +122,6 @@ def source_table(name: object, target: str, aliases: Sequence[str] = ()) -> Tabl
 
 
 def read_table(text: str, domain: Domain | None, file_format: FileFormat = PLAIN) -> Table:
-    """Read the columns that a checked name stands for."""
     if text in BUILT_IN:
         data = BUILT_IN[text].load()
         own = data.domain.required_target().name

@@ -124,14 +124,12 @@ def domain_of_columns(columns: Columns, target: str | None) -> Domain:
 
 
 def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> None:
-    """Refuse columns that are not those of the domain and its target."""
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
     check_columns(got, [*domain.names, domain.required_target().name], extra, where)
 
 
 def without_missing(domain: Domain, columns: Columns) -> Columns:
-    """Drop the records with a missing value that the domain has no code for."""
     attributes = [*domain.attributes, domain.required_target()]
     kept = np.ones(len(columns[attributes[0].name]), dtype=bool)
     for attribute in attributes:
@@ -141,7 +139,6 @@ def without_missing(domain: Domain, columns: Columns) -> Columns:
 
 
 def is_absent(values: Values) -> Bools:
-    """Mark None and NaN."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype != object:
@@ -177,7 +174,6 @@ def fetch_columns(name: str) -> tuple[dict[str, Values], str, str, str]:
 
 
 def openml_arguments(key: str) -> dict[str, object]:
-    """Read ``NAME``, ``NAME@VERSION`` or ``ID``."""
     name, _, version = key.partition("@")
     if not name:
         raise DomainError(f"'{PREFIX}{key}'; expected e.g. 'openml:mushroom' or 'openml:24'.")

@@ -97,7 +97,6 @@ def check_one_kind(name: str, **kinds: object) -> None:
 
 
 def checked_size(name: str, size: object) -> range:
-    """Return the categories 0 .. size-1."""
     if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= int(size) <= MAX_SIZE:
         raise DomainError(
             f"Attribute {name!r}: size={shown(size)}; expected a positive integer, at most "
@@ -140,7 +139,6 @@ def match_key(value: Scalar) -> tuple[str, Scalar]:
 
 
 def plain(name: str, value: object) -> Scalar:
-    """Return a category as a Python scalar."""
     scalar = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(scalar, str):
         if not is_plain_line(scalar):
@@ -220,7 +218,6 @@ def checked_date(name: str, edge: object) -> date:
 
 
 def checked_edge(name: str, edge: object) -> int | float:
-    """Return one edge as a Python number."""
     if isinstance(edge, bool) or not isinstance(edge, Real) or not abs(edge) <= LARGEST_EDGE:  # type: ignore[operator]
         raise DomainError(
             f"Attribute {name!r}: edge {shown(edge)}; expected a finite number that a float "

@@ -57,7 +57,6 @@ def type_name(dtype: object) -> str:
 
 
 def as_array_column(name: str, values: object) -> Column:
-    """Wrap a one-dimensional array or list."""
     array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
     fields = array.dtype.names or ()
     if len(fields) == 1:  # as a frame of one column
@@ -85,7 +84,6 @@ def one_dimensional(name: str, values: object) -> Values:
 
 
 def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
-    """Wrap a series of any frame library."""
     import narwhals as nw
 
     dtype = series.dtype
@@ -220,7 +218,6 @@ def checked_table(records: object, names: Sequence[str], extra: str | None = Non
 
 
 def names_of(table: Table) -> list[object] | None:
-    """Return the names of a table's columns; None for an array without names."""
     if isinstance(table, np.ndarray):
         named = table.dtype.names is not None and table.ndim == 1
         return list(table.dtype.names or ()) if named else None
@@ -283,7 +280,6 @@ def without_repeats(
 
 
 def as_any_column(name: str, values: object) -> Column:
-    """Wrap an array, a list or a series."""
     if isinstance(values, np.ndarray | list | tuple):
         return as_array_column(name, values)
     import narwhals as nw
@@ -316,7 +312,6 @@ def _as_series(values: Any) -> object:
 
 
 def check_shape(array: Values, names: Sequence[str]) -> None:
-    """Refuse an array that is not of shape (N, d)."""
     if array.ndim != 2:
         raise DomainError(
             f"Records are an array of {array.ndim} dimensions; expected two (records, attributes). "

@@ -326,7 +326,6 @@ class Domain:
         return cls(*load_domain(path))
 
     def __repr__(self) -> str:
-        """Write the attributes one a line."""
         return domain_text(self.attributes, self.target, self.size)
 
     def _repr_html_(self) -> str:
@@ -340,12 +339,10 @@ def sorted_classes(domain: Domain) -> tuple[Values, NDArray[np.intp]]:
 
 
 def is_position(key: object) -> TypeGuard[int]:
-    """Whether a key is an integer, and not a boolean."""
     return isinstance(key, int | np.integer) and not isinstance(key, bool)
 
 
 def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    """Return attributes as a tuple; refuse none or other objects."""
     if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
         raise DomainError(f"attributes={shown(attributes)}; expected a list of Attribute.")
     listed = tuple(attributes)
@@ -361,13 +358,11 @@ def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]
 
 
 def check_target(target: object) -> None:
-    """Refuse a target that is no attribute."""
     if target is not None and not isinstance(target, Attribute):
         raise DomainError(f"target={shown(target)}; expected an Attribute or None.")
 
 
 def check_distinct(attributes: Sequence[Attribute]) -> None:
-    """Refuse names that occur more than once."""
     counts = Counter(attribute.name for attribute in attributes)
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated:

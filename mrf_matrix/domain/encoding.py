@@ -388,14 +388,12 @@ def decode_records(
 
 
 def decode_labels(target: Attribute, codes: ArrayLike) -> Values:
-    """Return the class of every class code, shape (N,)."""
     column = plain_array("codes", codes).reshape(-1, 1)
     checked = checked_codes(column, [target.size], [target.name])
     return np.asarray(value_array(target.labels)[checked[:, 0]])
 
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> Values:
-    """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
     array = plain_array("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
         raise DomainError(
@@ -415,7 +413,6 @@ def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) 
 
 
 def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:
-    """Return what the codes of one attribute stand for, shape (N,)."""
     if numeric not in ("interval", "midpoint"):
         raise DomainError(f"numeric={numeric!r}; expected 'interval' or 'midpoint'.")
     if attribute.is_binned and numeric == "midpoint":

@@ -244,7 +244,6 @@ def _parts(schema: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _fields(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the fields of a Frictionless schema, each with marks of missing values."""
     fields = given.get("fields")
     marks = given.get("missingValues", [""])
     listed = fields if isinstance(fields, list) else []
@@ -277,7 +276,6 @@ def _columns(schema: object) -> dict[str, JsonObject | None]:
 
 
 def _mapping(data: object) -> Mapping[str, Any]:
-    """Return a mapping; an empty one in place of whatever else there is."""
     return data if isinstance(data, Mapping) else {}
 
 
@@ -308,7 +306,6 @@ def _each(
 
 
 def _of_field(field: Mapping[str, Any]) -> JsonObject | None:
-    """Return what a Frictionless field says of its values."""
     rules, kind = field.get("constraints", {}), str(field.get("type", "string"))
     marks = _marks(field)
     if kind == "boolean" and not _values_of(field):
@@ -324,7 +321,6 @@ def _of_field(field: Mapping[str, Any]) -> JsonObject | None:
 
 
 def _of_column(column: Mapping[str, Any]) -> JsonObject | None:
-    """Return what pandera's column says."""
     checks = _checks(column)
     within = checks.get("in_range") or {}
     low = checks.get("greater_than_or_equal_to", checks.get("greater_than"))

@@ -19,7 +19,6 @@ REMEDY = (
 def attributes_from_data(
     records: object, labels: object = None, max_bins: int = 8, max_categories: int = 64
 ) -> tuple[list[Attribute], Attribute | None]:
-    """Return attributes and target that fit given records, and warn; see `Domain.from_data`."""
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise DomainError(f"{option}={shown(value)}; expected a positive integer.")
@@ -36,7 +35,6 @@ def attributes_from_data(
 
 
 def column_names(records: object) -> list[str]:
-    """Return the column names of records; arrays get ``x0, x1, ...``."""
     if isinstance(records, dict):
         return list(records)
     if isinstance(records, np.ndarray):
@@ -62,7 +60,6 @@ def distinct_values(column: Column) -> list[object]:
 
 
 def has_missing(column: Column) -> bool:
-    """Whether a column has null, None or NaN entries."""
     if column.missing is not None and column.missing.any():
         return True
     if column.levels is not None:
@@ -110,5 +107,4 @@ def inner_edges(column: Column, distinct: list[object], max_bins: int) -> list[f
 
 
 def present_values(column: Column) -> Values:
-    """Return the entries that are not null."""
     return column.values if column.missing is None else column.values[~column.missing]

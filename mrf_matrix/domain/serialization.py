@@ -95,7 +95,6 @@ def domain_object(data: object, where: str) -> JsonObject:
 
 
 def attribute_from_dict(item: object, where: str) -> Attribute:
-    """Return the attribute that :func:`attribute_to_dict` wrote."""
     data = object_of(item, where, ("name",), {*ATTRIBUTE_KEYS, *SHORTHAND})
     for key in ("categories", "edges", "missing_values"):
         if data.get(key) is not None:
@@ -111,7 +110,6 @@ def attribute_from_dict(item: object, where: str) -> Attribute:
 
 
 def save_domain(data: JsonObject, path: "str | os.PathLike[str]") -> None:
-    """Write what :func:`domain_to_dict` gave as a JSON file, complete or not at all."""
     head = {key: data[key] for key in ("format", "schema_version")}
     attributes = list_of(data["attributes"], "attributes", MAX_ATTRIBUTES)
     listed = ",\n".join(f"    {json.dumps(item, ensure_ascii=False)}" for item in attributes)
@@ -136,7 +134,6 @@ def load_domain(path: "str | os.PathLike[str]") -> DomainParts:
 
 
 def domain_json(path: "str | os.PathLike[str]") -> object:
-    """Return the JSON of a domain file; raises as `load_domain`."""
     try:
         return parsed(content_of(path, MAX_BYTES))
     except UnreadableError as error:
@@ -267,7 +264,6 @@ def domain_html(attributes: Sequence[Attribute], target: Attribute | None, size:
 
 
 def attribute_row(attribute: Attribute, note: str = "") -> tuple[str, str, str]:
-    """Return an attribute's name, number of codes and first labels."""
     shown = [str(label) for label in attribute.labels[: 2 * SHOWN]]
     text = " · ".join(shown) + (" · ..." if attribute.size > len(shown) else "")
     return f"{attribute.name}{note}", str(attribute.size), text

@@ -140,7 +140,6 @@ class OwnCounts:
     n_cells: ClassVar[int] = 0  # the step knows its strategy
 
     def counts(self, data: CellCounts | LeafCounts) -> CellCounts | LeafCounts:
-        """Return them: **private**."""
         return data
 
 
@@ -188,7 +187,6 @@ def checked_answers(design: FederatedDesign, counts: CellCounts | LeafCounts) ->
 
 
 def noise_kind(design: FederatedDesign, noise: str) -> Noise:
-    """Return the kind of noise that a release and its charges carry."""
     if design.mechanism.budget.is_infinite:
         return "none"
     return "shares" if noise == "exact" else "research"
@@ -340,7 +338,6 @@ def session_of(
 
 
 def excess_session(session: Session, survivors: Sequence[int]) -> Session:
-    """Return the configuration of the second sum, among those whose vectors are in the first."""
     return Session(
         label=f"{session.label}, excess noise",
         members=tuple(survivors),

@@ -251,7 +251,6 @@ def _opened(
     record: DrawRecord,
     domain: PublicDomain | None,
 ) -> Federation:
-    """Run one session, both of its sums, and return what it gave."""
     keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]
     session = session_of(design, f"{payers.label} {uuid4().hex}", publics[:-1], publics[-1])
@@ -306,7 +305,6 @@ class _Payers:
     rests_on: Provenance
 
     def spending(self, session: Session | None = None) -> Spending:
-        """Return what everyone is charged."""
         made, kind = self.design.mechanism, noise_kind(self.design, self.noise)
         own = Spending(made.budget, made.neighboring, kind, self.label)
         return own if session is None else replace(own, identity=session.identity_of_charge)

@@ -211,7 +211,6 @@ def header_of(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 def bytes_of(array: Values) -> bytes:
-    """Return an array as a ``.npy`` file."""
     plain = np.ascontiguousarray(array)
     return header_of(plain.dtype.str, plain.shape) + plain.tobytes()
 

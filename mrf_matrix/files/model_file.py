@@ -139,7 +139,6 @@ def model_of(container: Container) -> Model:
 
 
 def _recorded(container: Container, data: JsonObject) -> Recorded:
-    """Return the transcript of a file, not yet believed."""
     n_answers = integer_of(data["n_answers"], "n_answers", most=MOST_ANSWERS)
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
     noise: Any = one_word("noise", data["noise"], NOISE_KINDS)
@@ -222,6 +221,5 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
 
 
 def doubt_of(model: Any) -> str | None:
-    """Return why nothing is claimed of a fitted model; None where something is."""
     report = model.privacy_report_
     return None if report.is_private else str(report.statement)

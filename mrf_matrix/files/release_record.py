@@ -137,7 +137,6 @@ def exact_sensitivity(matrix: Operator, norm: Norm) -> int:
 
 
 def _law(claims: Claims, factor: int) -> NoiseLaw:
-    """Return the law of the claimed scale, which must be at least the one that is needed."""
     needed = noise_for(claims.column_sum, factor, claims.budget)
     if claims.budget.is_infinite:
         if claims.noise_scale:

@@ -241,7 +241,6 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
 
 
 def _shared_pools(forests: Sequence[Forest]) -> tuple[NDArray[np.int32], list[int]]:
-    """Join the pools, equal pools once; return where each forest's pool starts."""
     starts: dict[bytes, int] = {}
     parts, shift, end = [], [], 0
     for forest in forests:

@@ -99,7 +99,6 @@ def _lines(forest: Nodes, root: int, leaves: Sequence[str]) -> Iterator[tuple[st
 
 
 def condition(forest: Nodes, node: int, branch: int) -> str:
-    """Say which labels of the node's attribute follow a branch."""
     attribute = forest.domain.attributes[forest.attribute[node]]
     start = int(forest.pattern[node])
     codes = np.flatnonzero(forest.branches[start : start + attribute.size] == branch)
@@ -319,7 +318,6 @@ def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:
 
 
 def _read_only(name: str, array: object) -> Ints:
-    """Return a read-only int32 copy of a one-dimensional integer array."""
     given = plain_array(name, array)
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise ForestError(

@@ -129,15 +129,12 @@ class Nodes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the five arrays."""
         return sum(int(getattr(self, name).nbytes) for name in ARRAYS)
 
     def _inner(self, level: Longs) -> Longs:
-        """Return the nodes of a level that split."""
         return level[self.n_children[level] > 0]
 
     def _children(self, inner: Longs) -> Longs:
-        """Return the children of inner nodes, in their order."""
         return concatenated_ranges(self.first_child[inner], self.n_children[inner])
 
 
@@ -250,7 +247,6 @@ class Router:
 
     @classmethod
     def build(cls, forest: Nodes) -> "Router":
-        """Pack the arrays of a validated forest."""
         attribute_bits = max(forest.domain.n_attributes - 1, 1).bit_length()
         window_bits = len(forest.branches).bit_length()
         if forest.n_nodes.bit_length() + window_bits + attribute_bits > 63:

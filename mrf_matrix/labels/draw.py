@@ -150,27 +150,22 @@ class Rounding:
 
     @classmethod
     def of(cls, weights: Numbers) -> "Rounding":
-        """Return the arithmetic of weights: quotients of integers, each rounded once."""
         n = len(weights)
         parts = np.fromiter((one / (1 << one.bit_length()) for one in weights), np.float64, n)
         powers = np.fromiter((one.bit_length() for one in weights), np.int64, n)
         return cls(Rounded(parts, powers))
 
     def labels(self, counts: Longs) -> Rounded:
-        """Return the weights of counts."""
         return Rounded(self.weights.parts[counts], self.weights.powers[counts])
 
     def either(self, worth: Rounded) -> Rounded:
-        """Return the sum, along the last axis."""
         top = worth.powers.max(axis=-1, keepdims=True)
         return Rounded(scaled(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
 
     def both(self, one: Rounded, other: Rounded) -> Rounded:
-        """Return the product."""
         return Rounded(one.parts * other.parts, one.powers + other.powers)
 
     def each(self, worth: Rounded) -> Sequence[Rounded]:
-        """Return the numbers one by one."""
         return [Rounded(*one) for one in zip(worth.parts, worth.powers, strict=True)]
 
 
@@ -225,15 +220,13 @@ class Arithmetic(Protocol[Worth]):
 class Options(Protocol):
     """What there is to choose from."""
 
-    def __call__(self, rules: Arithmetic[Worth], /) -> Sequence[Worth]:
-        """Return what each option is worth."""
+    def __call__(self, rules: Arithmetic[Worth], /) -> Sequence[Worth]: ...
 
 
 class Rules(Protocol):
     """How one of several is drawn."""
 
-    def draw(self, options: Options) -> int:
-        """Return the place of one."""
+    def draw(self, options: Options) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,19 +241,15 @@ class Exponential:
         object.__setattr__(self, "rounding", Rounding.of(self.weights))
 
     def labels(self, counts: Longs) -> Numbers:
-        """Return the weights of counts."""
         return np.asarray(self.weights[counts])
 
     def either(self, worth: Numbers) -> Numbers:
-        """Return the sum."""
         return np.asarray(worth.sum(axis=-1))
 
     def both(self, one: Numbers, other: Numbers) -> Numbers:
-        """Return the product."""
         return np.asarray(one * other)
 
     def each(self, worth: Numbers) -> Sequence[Numbers]:
-        """Return the numbers one by one."""
         return list(worth)
 
     def draw(self, options: Options) -> int:
@@ -301,23 +290,18 @@ class MostRight:
     """Without noise: the first of the trees that are right on the most records."""
 
     def labels(self, counts: Longs) -> Longs:
-        """Return the records that are right."""
         return counts
 
     def either(self, worth: Longs) -> Longs:
-        """Return the best."""
         return np.asarray(worth.max(axis=-1))
 
     def both(self, one: Longs, other: Longs) -> Longs:
-        """Return the records that are right on both sides."""
         return np.asarray(one + other)
 
     def each(self, worth: Longs) -> Sequence[Longs]:
-        """Return the records one by one."""
         return list(worth)
 
     def draw(self, options: Options) -> int:
-        """Return the first of the best."""
         return int(np.argmax(options(self)))
 
 
@@ -370,7 +354,6 @@ def _of_each_cut(
 
 
 def _of_each_label(cell: JointCounts, rules: Arithmetic[Worth]) -> Sequence[Worth]:
-    """Return what each label of a cell is worth."""
     return rules.each(rules.labels(cell.total))
 
 

@@ -53,7 +53,6 @@ class JointCounts(PrivateValue):
         return lower, JointCounts(single, self.above, self.order - 1)
 
     def at(self, place: int) -> "JointCounts":
-        """Return one of the nodes along the first axis."""
         return JointCounts(self.total[place], self.above[place], self.order)
 
 

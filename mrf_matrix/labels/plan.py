@@ -186,7 +186,6 @@ class LabelPlan(StepTable):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return self.domain.n_classes
 
     @property
@@ -216,7 +215,6 @@ class LabelPlan(StepTable):
 
     @property
     def spent(self) -> Budget:
-        """What is spent: the whole."""
         return self.budget
 
     @property
@@ -226,7 +224,6 @@ class LabelPlan(StepTable):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, and of labels."""
         return 1 << self.depth
 
     @property
@@ -254,7 +251,6 @@ class LabelPlan(StepTable):
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the plan's figures as plain values, ready for JSON."""
         return {
             "kind": "labels",
             "voting": "posterior",

@@ -138,7 +138,6 @@ LARGEST_RATE = 1e9  # beyond it the largest class is said
 
 
 def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:
-    """Return what a tree implies."""
     if tree.counts is None:
         return LabelPosterior(tree, _of_labels(plan, tree))
     sizes = np.maximum(tree.counts.sum(axis=1, dtype=np.float64), 1)

@@ -222,7 +222,6 @@ def budget_of(data: object) -> PureDP | ZCDP:
 
 
 def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
-    """Return the sum of budgets of one kind: what several measurements cost together."""
     total = budgets[0]
     for budget in budgets[1:]:
         total = total + budget  # type: ignore[operator]

@@ -158,7 +158,6 @@ LARGEST_CLAIMED = 10**200
 
 
 def checked_neighboring(neighboring: object) -> Neighboring:
-    """Return a known neighbouring relation, or refuse."""
     return one_word("neighboring", neighboring, NEIGHBORING)
 
 

@@ -407,7 +407,6 @@ def above(square: Fraction) -> Fraction:
 
 
 def checked_scale(scale: Fraction) -> Fraction:
-    """Return a positive scale that a double represents exactly, or refuse."""
     exact = Fraction(scale)
     if not SMALLEST_SCALE <= exact <= LARGEST_SCALE or Fraction(float(exact)) != exact:
         raise ValueError(

@@ -58,7 +58,6 @@ class Bits:
 
     @property
     def noise(self) -> Noise:
-        """The kind of noise that is drawn from it."""
         return "exact" if self.generator is None else "research"
 
     @property
@@ -67,7 +66,6 @@ class Bits:
         return "" if self.generator is None else REMARK
 
     def words(self, count: int) -> Words:
-        """Return uniform words."""
         raw = os.urandom(8 * count) if self.generator is None else self.generator.bytes(8 * count)
         return np.frombuffer(raw, dtype=np.uint64)
 
@@ -141,7 +139,6 @@ class Rate:
 
     @property
     def value(self) -> Fraction | float:
-        """The rate as an exact number."""
         return float("inf") if self.units is None else Fraction(self.units, 1 << self.shift)
 
 

@@ -69,7 +69,6 @@ def negative_binomial(
 
 
 def check_tabled(scale: Fraction, shape: Fraction) -> None:
-    """Refuse a law whose table is not made."""
     if not 0 < scale <= LARGEST_TABLED_SCALE:
         raise ValueError(
             f"scale={float(scale):.6g}: shares of discrete Laplace noise are drawn exactly up to a "

@@ -126,7 +126,6 @@ class Claim:
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
-        """The charges that it adds up."""
         return self.provenance.spendings
 
     @property
@@ -227,7 +226,6 @@ class Claim:
         return f"; taken as public: {', '.join(declared)}" if declared else ""
 
     def resting_on(self, *others: Provenance) -> "Claim":
-        """Return the claim of a value that rests on more."""
         found = self.provenance
         for one in others:
             found = found | one
@@ -256,7 +254,6 @@ def ledger_statement(private: Sequence[bool], spent: str) -> str:
 
 
 def provenance_to_dict(provenance: Provenance) -> JsonObject:
-    """Return a provenance as plain values, ready for JSON."""
     found: JsonObject = {name: sorted(getattr(provenance, name)) for name in ORIGINS}
     found["released"] = [
         {name: getattr(one, name) for name in SPENDING_KEYS} | {"budget": one.budget.to_dict()}

@@ -44,7 +44,6 @@ class Arrow:
     own: Array  # (k, w, w): A
 
     def solve(self, common: Array, own: Array) -> tuple[Array, Array]:
-        """Return the solution for right-hand sides of shapes (P,) and (k, w), in these shapes."""
         sides = np.concatenate([self.cross, own[:, :, None]], axis=2)
         solved = np.linalg.solve(self.own, sides)
         slopes, alone = solved[:, :, :-1], solved[:, :, -1]
@@ -53,7 +52,6 @@ class Arrow:
         return np.asarray(found), np.asarray(alone - slopes @ found)
 
     def inverse(self) -> "ArrowInverse":
-        """Return the inverse, in its parts."""
         own = np.linalg.inv(self.own)
         slopes = own @ self.cross
         left = self._left(slopes)
@@ -96,7 +94,6 @@ class ArrowInverse:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all of it is."""
         return all(np.isfinite(one).all() for one in (self.common, self.slopes, self.alone))
 
 
@@ -201,7 +198,6 @@ class BlockModel:
         return np.asarray(self.design[:, :-1] @ logs.T)
 
     def expected(self, fit: "BlockFit") -> Array:
-        """Return the expected counts, shape (n_B, k)."""
         logs = self.evidence(fit) + (self.design[:, :-1] @ fit.common)[:, None]
         logs += np.log(self.totals.values) + fit.class_terms[:, -1]
         return np.asarray(np.exp(np.clip(logs, -20.0, np.log(self.totals.values.sum()) + 1.0)))
@@ -267,7 +263,6 @@ def newton_step(model: BlockModel, fit: BlockFit, relevance: Array) -> BlockFit:
 
 
 def _arrow(information: Array, prior: Array) -> Arrow:
-    """Return the precision of common and own terms: each class's information is of both."""
     common = information[:, :-1, :-1].sum(axis=0) + np.eye(information.shape[1] - 1)
     return Arrow(common, information[:, :, :-1], information + prior)
 

@@ -181,12 +181,10 @@ def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterato
 
 
 def _weighed(term: Term, weight: float) -> Term:
-    """Return so much of a term."""
     return replace(term, log_odds=weight * term.log_odds, deviations=weight * term.deviations)
 
 
 def _together(one: Term, other: Term) -> Term:
-    """Return the sum of two terms of the same attributes; shares are those of the second."""
     deviations = np.hypot(one.deviations, other.deviations)
     return replace(other, log_odds=one.log_odds + other.log_odds, deviations=deviations)
 

@@ -138,8 +138,7 @@ class Table(Protocol):
         """For each code of each attribute, its row in the table."""
 
     @property
-    def numbers(self) -> Longs:
-        """The cell in each place of the table."""
+    def numbers(self) -> Longs: ...
 
     @property
     def shares(self) -> Array:
@@ -168,8 +167,7 @@ class Partition(Protocol):
         Each combination of codes is in one of them. Those that say the same may have one number.
         """
 
-    def cells(self, codes: AnyInts, /) -> Longs:
-        """Return the cell of each record."""
+    def cells(self, codes: AnyInts, /) -> Longs: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +250,6 @@ class ResidualEvidence:
         return np.stack([np.zeros(len(codes)), *scores] if self._is_of_two else scores, axis=1)
 
     def probabilities(self, codes: Codes) -> Array:
-        """Return class probabilities, shape (b, k)."""
         return self.posterior.probabilities(codes)
 
     def margin_widths(

@@ -188,7 +188,6 @@ def _band(
 
 
 def _shares(attributes: tuple[int, ...], spread: Mapping[int, Array], sizes: Array) -> Array:
-    """Return the shares of all combinations of codes."""
     total: Array = np.zeros(())
     for cell, size in enumerate(sizes):
         part: Array = np.asarray(size)

@@ -60,12 +60,10 @@ class MergedCells:
 
     @property
     def n_groups(self) -> int:
-        """Number of groups g."""
         return self.matrix.shape[1]
 
     @property
     def n_classes(self) -> int:
-        """Number of classes k."""
         return int(self.answers.shape[1])
 
 
@@ -184,7 +182,6 @@ def nearest_on_simplex(
 
 
 def _feasible(n_classes: int, class_totals: object, total: object) -> FeasibleTables:
-    """Return non-negative tables, with known sums where there are any."""
     if class_totals is None and total is None:
         return FeasibleTables()
     return FeasibleTables(*checked_totals(n_classes, class_totals, total))

@@ -53,7 +53,6 @@ class Pooled:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes k."""
         return int(self.answers.shape[1])
 
     @property
@@ -139,7 +138,6 @@ def claim_of(releases: Sequence[Release]) -> Claim:
 
 
 def checked_releases(releases: Release | Iterable[Release]) -> list[Release]:
-    """Return one or more releases over one domain as a list, or refuse."""
     given = [releases] if isinstance(releases, Release) else list(releases)
     if not given:
         raise ValueError("releases is empty: expected at least one Release, from measure(...).")

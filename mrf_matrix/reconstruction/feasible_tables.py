@@ -108,7 +108,6 @@ class FeasibleTables:
     shared: bool = False  # whether there is one sum for all columns together
 
     def project(self, table: Array, metric: Array) -> Array:
-        """Return the nearest table, where rows weigh ``metric`` (g,)."""
         if self.sums is None:
             return np.maximum(table, 0.0)
         if not self.shared:
@@ -319,7 +318,6 @@ def constrained_least_squares(
 
 
 def _normal_matrix(matrix: Operator, gram: Array | None) -> Callable[[Array], Array]:
-    """Return the action of ``AᵀA``."""
     if gram is None:
         return lambda x: matrix.rmatmat(matrix.matmat(x))
     return lambda x: np.asarray(gram @ x)

@@ -254,7 +254,6 @@ def shrink_nodes(
     sampling_variance: bool = False,
     noise_share: float = 1.0,
 ) -> ShrunkLeaves:
-    """Shrink the leaves of nodes that were answered already; see `shrink_leaves`."""
     classes = nodes.counts.shape[1]
     base = _checked_prior(prior, classes)
     _check_noise_share(noise_share)

@@ -41,12 +41,10 @@ class Step(Protocol):
         """What it measures or chooses, in words."""
 
     @property
-    def budget(self) -> Budget:
-        """Its share."""
+    def budget(self) -> Budget: ...
 
     @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
+    def neighboring(self) -> str: ...
 
 
 class TableStep(Step, Protocol):
@@ -56,8 +54,7 @@ class TableStep(Step, Protocol):
     def units(self) -> int:
         """Integer units in one record's weight."""
 
-    def mechanism(self, n_cells: int) -> Mechanism:
-        """Return what is measured over so many cells."""
+    def mechanism(self, n_cells: int) -> Mechanism: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +78,13 @@ class StrategyStep:
 
     @property
     def budget(self) -> Budget:
-        """Its share."""
         return self.known.budget
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.known.neighboring
 
     def mechanism(self, n_cells: int) -> Mechanism:
-        """Return the strategy's, whatever is asked."""
         return self.known
 
 
@@ -118,16 +112,13 @@ class Plan(Protocol):
     """What one fit will release, decided without data; plans of all kinds are read like this."""
 
     @property
-    def domain(self) -> Domain:
-        """The public domain."""
+    def domain(self) -> Domain: ...
 
     @property
-    def budget(self) -> Budget:
-        """The whole."""
+    def budget(self) -> Budget: ...
 
     @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
+    def neighboring(self) -> str: ...
 
     @property
     def n_records(self) -> int | None:
@@ -153,12 +144,10 @@ class PlanOfSteps:
 
     @property
     def budget(self) -> Budget:
-        """All shares together."""
         return total_budget([one.budget for one in self.steps])
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.steps[0].neighboring
 
 
@@ -206,7 +195,6 @@ def check_shares(plan: Plan) -> None:
 
 
 def is_plan(step: object) -> bool:
-    """Whether a step is a plan itself."""
     return hasattr(step, "steps")
 
 
@@ -245,31 +233,26 @@ class Table(Protocol):
     """A question that is measured: exact counts, of which one record moves one in a column."""
 
     @property
-    def kind(self) -> str:
-        """Of the steps at which it may be asked."""
+    def kind(self) -> str: ...
 
     @property
     def n_cells(self) -> int:
         """Cells, of which the step makes its strategy."""
 
     @property
-    def n_columns(self) -> int:
-        """Columns of the answers."""
+    def n_columns(self) -> int: ...
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """Attribute sizes of the counts."""
+    def sizes(self) -> tuple[int, ...]: ...
 
-    def counts(self, data: Any) -> CellCounts | LeafCounts:
-        """Return them: **private**."""
+    def counts(self, data: Any) -> CellCounts | LeafCounts: ...
 
 
 class Options(Protocol):
     """A question that is chosen from, by integer scores that one record moves by one at most."""
 
     @property
-    def kind(self) -> str:
-        """Of the steps at which it may be asked."""
+    def kind(self) -> str: ...
 
     def scores(self, data: Any) -> Any:
         """Return what is drawn by: **private**."""
@@ -305,7 +288,6 @@ class Cells:
     n_cells: ClassVar[int] = 0  # the step knows its strategy
 
     def counts(self, data: Data) -> CellCounts | LeafCounts:
-        """Return them: **private**."""
         return data.cells(self.features)
 
 
@@ -330,7 +312,6 @@ class KeptTable:
     n_cells: ClassVar[int] = 0  # the step knows its strategy
 
     def counts(self, data: Sequence[CellCounts | LeafCounts]) -> CellCounts | LeafCounts:
-        """Return them: **private**."""
         return data[self.number]
 
 
@@ -357,7 +338,6 @@ class FewOptions:
         return (chosen_place(gaps, self.options[:, None], Rate.below(step.choice_rate), bits),)
 
     def check(self, chosen: Places) -> None:
-        """Refuse what was no option."""
         if len(chosen) != 1 or chosen[0] >= len(self.options) or not self.options[chosen[0]]:
             raise FieldError(f"outcomes: {list(chosen)[:5]}: expected one of the options.")
 

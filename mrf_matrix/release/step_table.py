@@ -51,7 +51,6 @@ class AnnouncedStep:
 
     @classmethod
     def of(cls, step: Any) -> "AnnouncedStep":
-        """Return what a step of any kind says of itself."""
         sensitivity, rms = getattr(step, "sensitivity", None), getattr(step, "rms", None)
         is_choice = getattr(step, "is_choice", False)
         return cls(step.measured, step.budget, sensitivity, rms, is_choice)
@@ -61,7 +60,6 @@ class AnnouncedStep:
         return None if whole.is_infinite else float(self.budget.exact / whole.exact)
 
     def share_text(self, whole: Budget) -> str:
-        """Return its part of the whole in per cent; nothing without noise."""
         share = self.share(whole)
         return "" if share is None else f"{share:.2%}"
 
@@ -169,7 +167,6 @@ class StepTable(Tabular):
         return self._at_claim(*claim_at(self, amount, epsilon, delta, rho))
 
     def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> Self:
-        """Return the plan of another claim."""
         mine: Budget = self.budget  # type: ignore[attr-defined]
         given = as_budget(epsilon=epsilon, rho=rho)
         if delta:

@@ -44,22 +44,18 @@ MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 class Steps(Protocol):
     """What takes the steps of a plan: private records, or releases that were made before."""
 
-    def add(self, attributes: Sequence[int], effects: Array) -> None:
-        """Take note of a table's effects."""
+    def add(self, attributes: Sequence[int], effects: Array) -> None: ...
 
-    def totals(self, step: ResidualStep) -> Array:
-        """Return noisy class totals, shape (k,)."""
+    def totals(self, step: ResidualStep) -> Array: ...
 
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array:
-        """Return a noisy table in records, shape (n, columns)."""
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array: ...
 
     def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
         """Return by how much of a sum of effects to believe."""
 
     def choose(
         self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array
-    ) -> list[Attributes | None]:
-        """Return a candidate for each step, or None of them."""
+    ) -> list[Attributes | None]: ...
 
 
 def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:

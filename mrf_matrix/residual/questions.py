@@ -70,7 +70,6 @@ class ResidualRecords:
         self._scores += effects[self._cells(attributes)]
 
     def totals(self) -> CellCounts:
-        """Return the class totals."""
         nowhere = np.zeros((len(self._labels), 1), dtype=np.int64)
         return count_cells(nowhere, self._labels, (1,), self._n_classes)
 
@@ -187,16 +186,13 @@ class AskedSteps:
         self.effects = (*self.effects, (tuple(attributes), effects))
 
     def totals(self, step: ResidualStep) -> Array:
-        """Return noisy class totals, shape (k,)."""
         return np.asarray(self.table(step, ())[0])
 
     def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array:
-        """Return a noisy table in records, shape (n, columns)."""
         asked = Sums(self.plan, step, tuple(attributes), self.effects)
         return np.asarray(self.curator.measure(step, asked).values / step.units)
 
     def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
-        """Return by how much of a sum of effects to believe."""
         (place,) = self.curator.choose(step, Scale(self.plan, step, effects, self.effects))
         return float(SCALES[place])
 
@@ -228,7 +224,6 @@ class Sums:
 
     @property
     def kind(self) -> str:
-        """Of the step whose sums they are."""
         return self.step.kind
 
     @property
@@ -238,7 +233,6 @@ class Sums:
 
     @property
     def n_cells(self) -> int:
-        """Cells of the attributes."""
         return prod(self.plan.domain.sizes[i] for i in self.attributes)
 
     @property
@@ -248,7 +242,6 @@ class Sums:
         return (self.n_cells,) if alone else (self.n_cells, self.step.n_values)
 
     def counts(self, data: Any) -> CellCounts:
-        """Return them: **private**."""
         records = scored_records(self.plan, self.effects, data)
         if self.kind == "totals":
             return records.totals()
@@ -300,7 +293,6 @@ class Scale(FewOptions):
     options: Bools = field(default_factory=lambda: np.ones(len(SCALES), dtype=np.bool_))
 
     def scores(self, data: Any) -> Longs:
-        """Return them: **private**."""
         behind = penalties_of_scales(float(self.step.choice_rate))
         records = scored_records(self.plan, self.effects, data)
         return records.balances(self.sums, behind, self.step.budget.norm)
@@ -320,7 +312,6 @@ class Shown:
     effects: Effects
 
     def of(self, data: Any) -> Longs:
-        """Return the scores: **private**."""
         kept: tuple[Shown, Longs] | None = data.kept.get(Shown)
         if kept is None or kept[0] is not self:
             records = scored_records(self.plan, self.effects, data)
@@ -339,5 +330,4 @@ class Interaction(FewOptions):
     kind: ClassVar[str] = "choice"
 
     def scores(self, data: Any) -> Longs:
-        """Return them: **private**."""
         return self.shown.of(data)

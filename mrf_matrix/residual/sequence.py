@@ -94,7 +94,6 @@ class ResidualPlan(StepTable):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return self.domain.n_classes
 
     @property
@@ -109,7 +108,6 @@ class ResidualPlan(StepTable):
         return self.n_classes + sum(sizes) + visits + pairs
 
     def to_dict(self) -> dict[str, object]:
-        """Return the plan's figures as plain values, ready for JSON; errors are in records."""
         return {
             "kind": "additive",
             "voting": "posterior",
@@ -135,7 +133,6 @@ class ResidualPlan(StepTable):
 
     @property
     def spent(self) -> Budget:
-        """Sum of the steps' budgets, exact: the whole."""
         return reduce(add, (step.budget for step in self.steps))
 
     def _with_budget(self, budget: Budget, delta: float) -> "ResidualPlan":
@@ -312,7 +309,6 @@ def _pass(
 def _pairs(
     shares: _Shares, settings: ResidualSettings, tables: int, curvature: Fraction, share: Fraction
 ) -> PairSteps:
-    """Return the steps of the tables of pairs and triples."""
     names = [f"pairs and triples, table {number + 1}" for number in range(tables)]
     counted = share * settings.pair_counts
     return PairSteps(

@@ -120,7 +120,6 @@ GAUSSIAN = ResidualSettings(
 
 
 def settings_for(budget: Budget) -> ResidualSettings:
-    """Return the settings of a kind of budget."""
     return PURE if isinstance(budget, PureDP) else GAUSSIAN
 
 
@@ -177,7 +176,6 @@ def table_shares(sizes: Sequence[int], budget: Budget, signal: float) -> tuple[F
 
 
 def n_passes(settings: ResidualSettings, signal: float) -> int:
-    """Return the passes over the attributes."""
     if settings.passes is not None and signal < AMPLE_SIGNAL:
         return settings.passes
     return next((passes for below, passes in PASSES_BELOW if signal < below), MOST_PASSES)

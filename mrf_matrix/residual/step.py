@@ -54,7 +54,6 @@ class ResidualStep:
 
     @property
     def link(self) -> Link:
-        """What records add to residuals and curvatures."""
         return Link(self.n_classes, self.budget.norm)
 
     @property
@@ -78,7 +77,6 @@ class ResidualStep:
 
     @property
     def n_values(self) -> int:
-        """Integers that a record may add."""
         low, high = self.values or (1, 1)
         return high - low + 1
 

@@ -177,7 +177,6 @@ class PartialTable:
 def partial_table(
     part: object, number: int, domain: Domain, extra: str, file_format: FileFormat = PLAIN
 ) -> PartialTable:
-    """Count one partition, on a worker."""
     tally = CellTally(domain.sizes, domain.n_classes)
     try:
         for *columns, labels in code_blocks([part], domain, extra, None, file_format):
@@ -188,7 +187,6 @@ def partial_table(
 
 
 def _summed(parts: Sequence[PartialTable]) -> PartialTable:
-    """Sum tables into a new one, on a worker; the first error stands for all."""
     for part in parts:
         if part.error is not None:
             return part
@@ -196,7 +194,6 @@ def _summed(parts: Sequence[PartialTable]) -> PartialTable:
 
 
 def _tree(tables: "list[Delayed]") -> "Delayed":
-    """Return the delayed sum of delayed tables."""
     from dask import delayed
 
     add = delayed(_summed, pure=False)
@@ -206,7 +203,6 @@ def _tree(tables: "list[Delayed]") -> "Delayed":
 
 
 def _partitions(collection: object) -> list[object]:
-    """Return delayed batches, or paths."""
     if isinstance(collection, tuple) and len(collection) == 2 and _is_chunked(collection[0]):
         X, y = collection
         if hasattr(X, "rechunk") and hasattr(y, "chunks"):

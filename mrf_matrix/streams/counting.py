@@ -74,13 +74,11 @@ def _is_pair(batch: object) -> TypeGuard[tuple[object, object]]:
 
 
 def _is_column(values: object) -> bool:
-    """Whether values are classes of records: an array or series, not one of records."""
     named = getattr(getattr(values, "dtype", None), "names", None)
     return len(getattr(values, "shape", ())) == 1 and named is None
 
 
 def _is_single(batches: object) -> bool:
-    """Whether what was given is one batch itself."""
     if isinstance(batches, Mapping | np.ndarray) or _is_record_batch(batches):
         return True
     if _is_pair(batches):
@@ -118,7 +116,6 @@ def _total(batches: object) -> int | None:
 def _columns(
     batch: object, domain: Domain, extra: str, number: int, file_format: FileFormat
 ) -> Iterator[ReadColumns]:
-    """Yield the columns of a batch, block by block, that of the classes last."""
     target = domain.required_target()
     if _is_path(batch):
         yield from _split(file_columns(batch, domain, file_format))

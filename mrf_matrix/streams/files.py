@@ -71,7 +71,6 @@ class Source:
 
     @property
     def separator(self) -> str:
-        """What parts the fields."""
         return self.file_format.separator_of(self.path)
 
 
@@ -159,7 +158,6 @@ def lines_end_by_newlines(source: Source) -> bool:
 
 
 def _polars_records(source: Source) -> "LazyFrame":
-    """Return all columns as text."""
     import polars
 
     schema = dict.fromkeys(source.names, polars.String())
@@ -212,7 +210,6 @@ def _by_arrow(source: Source) -> Iterator[list[Column]]:
 
 
 def _by_polars(source: Source) -> Iterator[list[Column]]:
-    """Read by polars, all columns as text."""
     import polars
 
     decimal = source.file_format.decimal
@@ -311,7 +308,6 @@ def data_files(path: "str | PathLike[str]") -> list[Path]:
 
 
 def endings() -> str:
-    """Return the endings of the files that can be read, for messages."""
     return ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
 
 
@@ -361,7 +357,6 @@ def _parquet_parts(path: Path, names: list[str]) -> Iterator[object]:
 
 
 def _arrow_parts(path: Path, names: list[str]) -> "Iterator[Table]":
-    """Read by pyarrow; text comes as positions in a dictionary, and pages as they are needed."""
     import pyarrow
     from pyarrow import parquet
 

@@ -334,7 +334,6 @@ def share_noise(
     workload: object = None,
     remove_excess: bool = False,
 ) -> FederatedDesign:
-    """Return the design in which parties share a mechanism's noise; see `federate`."""
     if type(n_classes) is not int or n_classes < 1:
         raise ValueError(f"n_classes={n_classes!r}: expected a positive whole number.")
     if central.budget.is_infinite:

@@ -123,22 +123,18 @@ def _zeros(count: int) -> bytes:
 
 
 def random_bytes(seed: bytes, count: int) -> bytes:
-    """Return bytes of the key stream of a seed."""
     return stream(seed, -(-count // 8)).tobytes()[:count]
 
 
 def derive_key(secret: bytes, session: bytes, purpose: bytes) -> bytes:
-    """Return a key for one purpose in one session, by HKDF with SHA-256."""
     return HKDF(hashes.SHA256(), SEED_BYTES, salt=session, info=purpose).derive(secret)
 
 
 def private_key(secret: bytes) -> X25519PrivateKey:
-    """Return the X25519 private key of 32 secret bytes."""
     return X25519PrivateKey.from_private_bytes(secret)
 
 
 def public_key(secret: bytes) -> bytes:
-    """Return the X25519 public key of 32 secret bytes."""
     return private_key(secret).public_key().public_bytes_raw()
 
 
@@ -194,7 +190,6 @@ def box_key(private: X25519PrivateKey, public: bytes, session: bytes) -> bytes:
 
 
 def sealed_size(content: int) -> int:
-    """Return the bytes of a sealed content of so many bytes."""
     return content + TAG_BYTES
 
 
@@ -269,10 +264,8 @@ def message_bytes(parties: int, length: int) -> tuple[RoundBytes, ...]:
 
 
 def _by_party(count: int, each: int) -> int:
-    """Bytes of one part for each of some parties, with their numbers."""
     return WORD * (count + 2) + WORD * count + each * count
 
 
 def _envelope(name: str) -> int:
-    """Bytes of a message without its payload."""
     return 6 * WORD + len(PREFIX) + 32 + len(name) + 2 * WORD + SIGNATURE

@@ -78,7 +78,6 @@ class Message:
     signature: bytes = b""
 
     def __post_init__(self) -> None:
-        """Refuse fields of another type, which a stranger may have sent."""
         kinds = {"session": bytes, "round": str, "sender": int, "receiver": int}
         kinds |= {"payload": bytes, "signature": bytes}
         for name, kind in kinds.items():
@@ -103,7 +102,6 @@ class Message:
 
 
 def sign(message: Message, identity: "Ed25519PrivateKey") -> Message:
-    """Return a message with its sender's signature."""
     signature = identity.sign(message.signed)
     return Message(
         message.session, message.round, message.sender, message.receiver, message.payload, signature
@@ -162,7 +160,6 @@ def check_round(message: Message, session: bytes, now: str | None) -> None:
 
 
 def name_of(number: int) -> str:
-    """Return whom a number stands for."""
     return "the server" if number == SERVER else f"party {number}"
 
 
@@ -191,7 +188,6 @@ def unpack(data: bytes, count: int | None = None) -> list[bytes]:
 
 
 def pack_numbers(numbers: Sequence[int]) -> bytes:
-    """Return the numbers of parties as bytes."""
     return struct.pack(f"<{len(numbers)}q", *numbers)
 
 
@@ -206,7 +202,6 @@ def unpack_numbers(data: bytes) -> list[int]:
 
 
 def pack_by_party(content: Mapping[int, bytes]) -> bytes:
-    """Return one byte string a party as bytes."""
     numbers = sorted(content)
     return pack([pack_numbers(numbers), *(content[number] for number in numbers)])
 

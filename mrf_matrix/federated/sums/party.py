@@ -215,7 +215,6 @@ def _unmask(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
 
 
 def _check_enough(state: PartyState, members: list[int]) -> None:
-    """Refuse to go on among too few, or without oneself."""
     if state.number not in members:
         raise AlteredMessageError(f"party {state.number} is not among those who are left.")
     if len(members) < state.session.threshold:

@@ -160,7 +160,6 @@ def server_next(state: ServerState) -> tuple[ServerState, dict[int, Message]]:
 
 
 def check_enough(state: ServerState, left: Sequence[int]) -> None:
-    """Refuse to go on with fewer parties than the threshold."""
     if len(left) < state.session.threshold:
         raise BelowThresholdError(
             f"{len(left)} parties answered in round {state.now!r}: expected at least "

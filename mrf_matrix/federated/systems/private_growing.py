@@ -183,7 +183,6 @@ class PartyPlan:
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.steps[0].neighboring
 
 
@@ -196,7 +195,6 @@ class LeafSplits:
     kind: ClassVar[str] = SplitStep.kind
 
     def scores(self, data: Part) -> Part:
-        """Return what leaves are scored from: **private**."""
         return data
 
     def draw(self, scores: Part, step: SplitStep, bits: Bits) -> Places:
@@ -212,11 +210,9 @@ class LeafSplits:
         return choices_of(self.forest.domain.sizes, *levels[0])
 
     def check(self, chosen: Places) -> None:
-        """Refuse what could not have been chosen."""
         self.split(chosen, self.forest.provenance)
 
     def split(self, chosen: Places, provenance: Provenance) -> Forest:
-        """Return the forest with its leaves split."""
         domain, boxes = self.forest.domain, _leaf_boxes(self.forest)
         levels = chosen_levels(domain.sizes, boxes, self.growth.max_depth, chosen)
         attributes, patterns = zip(*levels, strict=True)
@@ -237,7 +233,6 @@ def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
 
 
 def _leaf_boxes(forest: Forest) -> Boxes:
-    """Return the codes that remain in each leaf of thresholds."""
     masks = leaf_masks(forest)
     low = np.stack([mask.argmax(axis=1) for mask in masks], axis=1).astype(np.int32)
     held = np.stack([mask.sum(axis=1) for mask in masks], axis=1).astype(np.int32)

@@ -135,7 +135,6 @@ def nominal_mask(domain: Domain, nominal: Sequence[str | int]) -> NDArray[np.boo
 
 
 def _patterns(domain: Domain, records: Records, splits: Splits, start: int) -> Ints:
-    """Return where each split's branch table starts: a threshold, or one code against the rest."""
     ordered = threshold_pattern(domain.sizes, splits.threshold)
     one_code = start - splits.threshold
     is_nominal = (splits.attribute >= 0) & records.nominal[splits.attribute]
@@ -264,7 +263,6 @@ def _sides(
 
 
 def _side_by_side(blocks: list[list[Level]]) -> list[Level]:
-    """Put blocks of trees next to each other, level by level."""
     first_tree = np.cumsum([0, *(len(block[0].tree) for block in blocks)])
     levels = []
     for depth in range(max(map(len, blocks))):
@@ -283,7 +281,6 @@ def _side_by_side(blocks: list[list[Level]]) -> list[Level]:
 
 
 def assemble(domain: Domain, records: Records, growth: Growth, levels: list[Level]) -> Grown:
-    """Make the forest, and carry counts to its leaves."""
     pool, start = code_pool(domain.sizes)
     forest = forest_from_levels(
         domain,
@@ -306,7 +303,6 @@ def assemble(domain: Domain, records: Records, growth: Growth, levels: list[Leve
 
 
 def bare_roots(domain: Domain, n_trees: int, source: str = "") -> Forest:
-    """Return trees of one leaf each, to be grown further."""
     leaf = np.full(n_trees, -1, dtype=np.int32)
     pool, _ = code_pool(domain.sizes)
     return forest_from_levels(

@@ -24,7 +24,6 @@ from mrf_matrix.base.checks import check_integer, shown
 
 
 def check_sharpness(name: str, value: object) -> float:
-    """Return a number from 0 to infinity, or refuse by name."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name}={shown(value)}: expected a number from 0 to float('inf').")
     if isnan(value) or value < 0:
@@ -62,7 +61,6 @@ class Impurity:
             )
 
     def terms(self, counts: NDArray[Any]) -> Array:
-        """Return f of each class count."""
         given = np.asarray(counts, dtype=np.float64)
         return given * given if self.criterion == "gini" else _x_log_x(given)
 
@@ -118,9 +116,7 @@ class Points(Protocol):
         """Whether structure and estimation points are disjoint."""
         ...
 
-    def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
-        """Return the structure and the estimation points of all trees."""
-        ...
+    def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn: ...
 
 
 @dataclass(frozen=True)
@@ -147,7 +143,6 @@ class Partition:
 
     @property
     def share(self) -> float:
-        """Probability of a structure point."""
         return self.rate / (1 + self.rate)
 
     def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
@@ -252,7 +247,6 @@ def random_subsets(count: Longs, n_attributes: int, generator: np.random.Generat
 
 
 def subset_size(count: int | Literal["sqrt"], n_attributes: int) -> int:
-    """Return how many attributes a node looks at."""
     size = int(sqrt(n_attributes)) if count == "sqrt" else int(count)
     return max(1, min(size, n_attributes))
 

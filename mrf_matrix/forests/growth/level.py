@@ -189,7 +189,6 @@ def _chunks(size: Longs) -> Iterator[tuple[slice, slice]]:
 def _split_chunk(
     records: Records, items: Items, growth: Growth, generator: np.random.Generator
 ) -> tuple[Longs, Longs]:
-    """Choose the attribute of every node, then its cut."""
     n = items.n_nodes
     subsets = growth.attributes.draw(n, records.n_attributes, generator)
     b1, b2 = growth.cut.sharpness(n, generator)

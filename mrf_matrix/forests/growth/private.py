@@ -111,12 +111,10 @@ class Boxes:
 
     @classmethod
     def whole(cls, sizes: tuple[int, ...], n: int) -> "Boxes":
-        """Return n copies of the whole domain."""
         high = np.tile(np.asarray(sizes, dtype=np.int32), (n, 1))
         return cls(np.zeros_like(high), high)
 
     def halves(self, rows: Longs, attribute: Longs, cut: Longs) -> "Boxes":
-        """Return both sides of the cuts of some boxes, side by side."""
         low, high = np.repeat(self.low[rows], 2, axis=0), np.repeat(self.high[rows], 2, axis=0)
         left = 2 * np.arange(len(rows))
         high[left, attribute] = cut
@@ -323,7 +321,6 @@ def _choose_level(
     growth: PrivateGrowth,
     bits: Bits,
 ) -> Longs:
-    """Choose the candidate of every node of a level, some nodes at a time."""
     n = len(boxes.low)
     width = len(candidates.cut) + max(domain.sizes) * domain.n_classes
     step = max(1, TABLE // width)
@@ -377,7 +374,6 @@ class GrowthSizes:
 
     @property
     def leaves(self) -> int:
-        """Leaves of all trees."""
         return self.n_trees * self.leaves_of_a_tree
 
     @property

@@ -41,13 +41,11 @@ class Items:
 
     @cached_property
     def counts(self) -> Longs:
-        """Items of every node and slot, shape (n_nodes, n_slots)."""
         counts = np.bincount(self.group, minlength=self.n_nodes * self.n_slots)
         return counts.reshape(self.n_nodes, self.n_slots)
 
     @cached_property
     def total(self) -> Longs:
-        """Structure points of every node."""
         return np.asarray(self.counts[:, : self.n_classes].sum(axis=1))
 
     @cached_property
@@ -143,7 +141,6 @@ class Records(PrivateValue):
         return self.columns.ravel()
 
     def column(self, attribute: int, record: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the codes of some records in one attribute."""
         return np.asarray(np.take(self.columns[attribute], record, mode="clip"))
 
     def chosen(self, attribute: Longs, items: Items) -> tuple[NDArray[np.int32], int]:
@@ -154,14 +151,12 @@ class Records(PrivateValue):
     def by_node(
         self, attribute: Longs, node: NDArray[Any], record: NDArray[Any]
     ) -> NDArray[np.int32]:
-        """Return records' codes in the attribute of each one's node."""
         place = (attribute * self.n_records)[node] + record
         return np.asarray(np.take(self._flat, place, mode="clip"))
 
     def goes_right(
         self, attribute: Longs, threshold: Longs, node: NDArray[Any], record: NDArray[Any]
     ) -> NDArray[np.bool_]:
-        """Return which records go to the second child of their node's split."""
         codes = self.by_node(attribute, node, record)
         limit = threshold[node]
         if not self.nominal.any():

@@ -248,7 +248,6 @@ class CodeCuts:
         return self
 
     def cuts(self) -> Cuts:
-        """Return all cuts; `low` and `high` are the code itself."""
         return Cuts(self.node, self.code, self.code, self.score)
 
 
@@ -312,7 +311,6 @@ class Search(PrivateValue):
     spanning: Longs | None = None
 
     def best_on(self, attribute: int) -> Array:
-        """Return each node's best score on one attribute."""
         size = self.records.sizes[attribute]
         if size < 2:
             return np.full(self.items.n_nodes, IMPOSSIBLE)
@@ -331,7 +329,6 @@ class Search(PrivateValue):
         return scores
 
     def cuts_on(self, codes: NDArray[Any], size: int, nominal: bool) -> Found | CodeCuts:
-        """Return all cuts on attributes of one kind, given each item's code."""
         find: Finder = find_code_cuts if nominal else find_cuts
         found = find(self.items, codes, size, self.least)
         if self.spanning is None:
@@ -349,7 +346,6 @@ class Search(PrivateValue):
                 yield *self.part(mask), kind
 
     def part(self, mask: Bools) -> tuple["Search", Longs]:
-        """Return the search over some nodes, renumbered, and these nodes' numbers."""
         numbers = np.flatnonzero(mask)
         if len(numbers) == len(mask):
             return self, numbers

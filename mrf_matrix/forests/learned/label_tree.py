@@ -47,7 +47,6 @@ class CellTable:
 
     @cached_property
     def even(self) -> Array:
-        """The part of all combinations of codes in each cell."""
         return np.bincount(self.numbers.ravel(), self.shares.ravel()).astype(np.float64)
 
     def cells(self, codes: AnyInts) -> Longs:
@@ -84,12 +83,10 @@ class LabelTree:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, one more than there are nodes."""
         return len(self.cuts) + 1
 
     @property
     def depth(self) -> int:
-        """Number of cuts that a record is asked for."""
         return self.n_cells.bit_length() - 1
 
     def cells(self, codes: AnyInts, of: Sequence[int] | None = None) -> Longs:
@@ -156,7 +153,6 @@ class LabelTree:
 
     @cached_property
     def even(self) -> Array:
-        """The part of all combinations of codes in each cell, shape (n_cells,)."""
         parts: list[tuple[float, dict[int, Bools]]] = [(1.0, {})]
         for level in range(self.depth):
             parts = [

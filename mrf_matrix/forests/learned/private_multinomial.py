@@ -116,7 +116,6 @@ class ChoiceBudget:
 
 
 def root_below(square: Fraction) -> Fraction:
-    """Return the square root, rounded down."""
     return Fraction(isqrt(floor(square * STEPS**2)), STEPS)
 
 

@@ -100,7 +100,6 @@ def forest_from_paths(
 def _checked(
     paths: NDArray[Any], tree_id: NDArray[Any] | None, domain: Domain
 ) -> tuple[Longs, Longs]:
-    """Return the paths sorted by tree, and dense tree numbers."""
     given = checked_codes(paths, domain.sizes, domain.names, least=-1, argument="paths")
     if not len(given):
         raise ValueError("paths is empty: expected at least one path.")
@@ -114,7 +113,6 @@ def _checked(
 
 
 def _split(left: Longs, group: Longs, n_groups: int) -> tuple[Ints, Longs]:
-    """Return each group's attribute (-1: a leaf) and the rows of the groups that split."""
     begin = np.searchsorted(group, np.arange(n_groups))
     members = np.bincount(group, minlength=n_groups)
     fixed = np.add.reduceat(left >= 0, begin, axis=0, dtype=np.int64)

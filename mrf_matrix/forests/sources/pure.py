@@ -149,7 +149,6 @@ class _Growth:
         self.n_open = np.ones(trees, dtype=np.int64)
 
     def grow(self, splits: str, generator: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-        """Return attribute, cut and first child of all nodes, each (trees, 2 leaves - 1)."""
         shape = (len(self.trees), 2 * self.leaves - 1)
         attribute = np.full(shape, -1, dtype=np.int32)
         cut = np.ones(shape, dtype=np.int32)
@@ -200,7 +199,6 @@ class _Growth:
 
 
 def _as_forest(domain: Domain, attribute: Ints, cut: Ints, child: Ints, source: str) -> Forest:
-    """Return the forest, its nodes numbered tree by tree."""
     n_trees, n_nodes = attribute.shape
     root = np.arange(n_trees, dtype=np.int64) * n_nodes
     pattern = np.where(attribute < 0, LEAF_PATTERN, threshold_pattern(domain.sizes, cut))

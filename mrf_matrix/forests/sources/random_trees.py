@@ -255,7 +255,6 @@ class Cut:
 
     @classmethod
     def of(cls, attribute: int, upper: Bools) -> "Cut":
-        """Return the cut of an attribute. `upper` (size,): whether each code lies above."""
         return cls(attribute, np.ascontiguousarray(upper, dtype=np.bool_).tobytes())
 
     @property

@@ -71,7 +71,6 @@ def summed_cells(codes: AnyInts, counts: Longs, sizes: tuple[int, ...]) -> tuple
 
 
 def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return attribute sizes as exact Python integers, or refuse."""
     values = tuple(sizes)
     bad = [s for s in values if isinstance(s, bool) or not isinstance(s, Integral) or s < 1]
     if not values or bad:
@@ -106,7 +105,6 @@ def checked_counts(counts: object, rows: int, expected: str) -> Longs:
 
 
 def checked_codes(codes: object, sizes: tuple[int, ...]) -> AnyInts:
-    """Return codes of shape (N, d) within the domain, or refuse."""
     array = _integers("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
         raise ValueError(
@@ -122,7 +120,6 @@ def checked_codes(codes: object, sizes: tuple[int, ...]) -> AnyInts:
 
 
 def checked_labels(labels: object, records: int, n_classes: int) -> Longs:
-    """Return class codes of shape (N,) as int64, or refuse."""
     array = _integers("labels", labels)
     if array.shape != (records,):
         raise ValueError("labels has the wrong shape: expected (N,), one for each record.")
@@ -135,35 +132,28 @@ class Named(Protocol):
     """An attribute, of which its name is known."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def name(self) -> str: ...
 
 
 class PublicDomain(Protocol):
     """What a release needs to know of the domain that it carries."""
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of codes of each attribute."""
+    def sizes(self) -> tuple[int, ...]: ...
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the attributes."""
+    def names(self) -> tuple[str, ...]: ...
 
     @property
-    def target(self) -> "Named | None":
-        """The classes, or None."""
+    def target(self) -> "Named | None": ...
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes, where there is a target."""
+    def n_classes(self) -> int: ...
 
     @property
-    def provenance(self) -> Provenance:
-        """Where it came from: declared, or read off records."""
+    def provenance(self) -> Provenance: ...
 
-    def to_dict(self) -> JsonObject:
-        """Return it as JSON-ready data."""
+    def to_dict(self) -> JsonObject: ...
 
 
 def counted_over(domain: PublicDomain | None, carried: Provenance) -> Provenance:

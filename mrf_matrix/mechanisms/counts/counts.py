@@ -112,7 +112,6 @@ class CellCounts(PrivateValue):
         return prod(self.sizes)
 
     def __add__(self, other: object) -> "CellCounts":
-        """Return the counts of both data sets together, see `merge_counts`."""
         return self.merged([other]) if isinstance(other, CellCounts) else NotImplemented
 
     def merged(self, others: Sequence["CellCounts"]) -> "CellCounts":
@@ -224,16 +223,13 @@ class ReadyCounts(PrivateValue):
 
     @classmethod
     def of(cls, counts: "Answering", matrix: Operator) -> "ReadyCounts":
-        """Return the answers of counts to an integer strategy."""
         return cls(matrix, counts.sizes, counts.provenance, counts.answers(matrix))
 
     @property
     def n_classes(self) -> int:
-        """Number of classes k, public."""
         return int(self.exact.shape[1])
 
     def answers(self, operator: Operator) -> Longs:
-        """Return the answers, of that strategy alone."""
         if operator is not self.matrix:
             raise ValueError("the answers are ready for another strategy: expected that one.")
         return self.exact
@@ -243,19 +239,15 @@ class Answering(Protocol):
     """Private counts that answer strategies exactly."""
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """Attribute sizes of the public domain."""
+    def sizes(self) -> tuple[int, ...]: ...
 
     @property
-    def provenance(self) -> Provenance:
-        """Where their cells came from."""
+    def provenance(self) -> Provenance: ...
 
-    def answers(self, operator: Operator) -> Longs:
-        """Return ``A D`` exactly."""
+    def answers(self, operator: Operator) -> Longs: ...
 
 
 def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None:
-    """Refuse counts over another domain than the first part's."""
     same = (first.sizes, first.n_classes) == (part.sizes, part.n_classes)
     if not same or first.domain != part.domain:
         raise ValueError(

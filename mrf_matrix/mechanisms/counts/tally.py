@@ -84,7 +84,6 @@ class LeafCounts(PrivateValue):
         return int(self.counts.shape[1])
 
     def __add__(self, other: object) -> "LeafCounts":
-        """Return the counts of both data sets together, in the leaves of one forest."""
         if not isinstance(other, LeafCounts):
             return NotImplemented
         if not _same_paths(self.paths, other.paths) or self.domain != other.domain:
@@ -201,12 +200,10 @@ def keys_of(columns: Columns, sizes: Sequence[int], dtype: type[Integer]) -> NDA
 
 
 def codes_of(keys: Longs, sizes: Sequence[int]) -> Codes:
-    """Return the codes that keys were made of, shape (m, len(sizes))."""
     return np.stack(np.unravel_index(keys, tuple(sizes)), axis=1).astype(np.int32)
 
 
 def no_counts(n_words: int) -> Keyed:
-    """Return the counts of no record."""
     return np.empty((n_words, 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
@@ -234,7 +231,6 @@ def counted_keys(keys: Longs, weights: Longs | None = None) -> Keyed:
 
 
 def merged_keys(parts: Sequence[Keyed]) -> Keyed:
-    """Return the sum of counts by key."""
     if len(parts) == 1:
         return parts[0]
     keys = np.concatenate([part[0] for part in parts], axis=1)
@@ -362,7 +358,6 @@ class CellTally(PrivateValue):
         return CellCounts(codes[new], table, self._sizes, domain)
 
     def _settle(self) -> None:
-        """Sort the waiting keys, and merge them with what was counted."""
         if self._pending:
             fresh = counted_keys(np.concatenate(self._pending, axis=1))
             self._pending = []

@@ -129,7 +129,6 @@ class Account:
         return replace(self, charges=charges)
 
     def plus(self, charge: Charge) -> "Account":
-        """Return the account with one more charge."""
         spent = self.spent
         sums: Amount | Standing
         if isinstance(spent, Standing):
@@ -163,7 +162,6 @@ class Terms:
 
     @property
     def opening(self) -> Account:
-        """The account before the first charge."""
         total = self.budget
         return Account(spent=opening(total)) if isinstance(total, ApproximateDP) else Account()
 
@@ -178,7 +176,6 @@ class Terms:
         return amount_in(type(cast("PureDP | ZCDP", self.budget)), budget)
 
     def fits(self, account: Account) -> bool:
-        """Tell whether an account is within the total."""
         if isinstance(account.spent, Standing):
             return account.spent.fits
         return account.spent <= cast("PureDP | ZCDP", self.budget).amount
@@ -275,7 +272,6 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
 
 
 def amount_text(amount: Amount, unit: type[PureDP] | type[ZCDP]) -> str:
-    """Write an amount with its unit, for people: ``epsilon=0.1``."""
     return f"{unit.parameter}={readable(amount)}"
 
 

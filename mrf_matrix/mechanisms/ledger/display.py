@@ -23,7 +23,6 @@ class Displayed(Tabular):
 
     @property
     def cells(self) -> Cells:
-        """One row a charge."""
         return HEADER, rows_of(self._store.read())
 
     def __repr__(self) -> str:
@@ -70,7 +69,6 @@ def statement(terms: Terms, account: Account) -> str:
 
 
 def rows_of(account: Account) -> list[tuple[str, ...]]:
-    """Return one row a charge, under `HEADER`."""
     return [_row(charge) for charge in account.charges]
 
 
@@ -96,7 +94,6 @@ def _words(charge: Charge) -> list[str]:
 
 
 def as_table(terms: Terms, account: Account) -> "Table | Text":
-    """Return the ledger as a rich table; an empty one as its statement."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

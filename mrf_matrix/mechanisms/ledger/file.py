@@ -42,14 +42,12 @@ class Store(Protocol):
     def check(self) -> None:
         """Refuse if no charge can be added here."""
 
-    def read(self) -> Account:
-        """Return the account as it stands."""
+    def read(self) -> Account: ...
 
     def locked(self) -> AbstractContextManager[Put]:
         """Let nobody else change the account in a block; give what puts another in its place."""
 
-    def update(self, write: Writer) -> Account:
-        """Change the account as it stands, with nobody in between; return it."""
+    def update(self, write: Writer) -> Account: ...
 
 
 class MemoryStore:
@@ -66,12 +64,10 @@ class MemoryStore:
             raise BudgetError(ELSEWHERE)
 
     def read(self) -> Account:
-        """Return the account as it stands."""
         return self._account
 
     @contextmanager
     def locked(self) -> Iterator[Put]:
-        """Let no other thread change the account in a block."""
         self.check()  # before the lock, which a fork may have copied while it was held
         with self._lock:
             yield self._put
@@ -80,7 +76,6 @@ class MemoryStore:
         self._account = account
 
     def update(self, write: Writer) -> Account:
-        """Change the account as it stands; return it."""
         with self.locked() as put:
             changed = write(self._account)
             put(changed)
@@ -95,19 +90,15 @@ class ReadOnlyStore:
         self.reason = reason
 
     def check(self) -> None:
-        """Refuse, and say where the ledger is."""
         raise BudgetError(self.reason)
 
     def read(self) -> Account:
-        """Return the account as it was when it was copied."""
         return self._account
 
     def locked(self) -> AbstractContextManager[Put]:
-        """Refuse, and say where the ledger is."""
         raise BudgetError(self.reason)
 
     def update(self, write: Writer) -> Account:
-        """Refuse, and say where the ledger is."""
         raise BudgetError(self.reason)
 
 
@@ -143,7 +134,6 @@ class LedgerError(ValueError):
 
 
 def record_of(terms: Terms, account: Account, identity: str) -> JsonObject:
-    """Return the record of an account under a total budget."""
     return _certain(terms, account, identity) | {
         "remaining": _amounts(terms.left(account)),
         "charges": [charge.to_dict() for charge in account.charges],
@@ -206,7 +196,6 @@ def _identity(data: object, where: str) -> str:
 
 
 def _versioned(record: object) -> JsonObject:
-    """Return a record of either version, by which its keys differ."""
     version = record.get("schema_version") if isinstance(record, dict) else None
     if isinstance(version, int) and version >= APPROXIMATE_VERSION:
         return versioned_of(record, "the record", FORMAT, APPROXIMATE_VERSION, (*KEYS, "filter"))
@@ -283,7 +272,6 @@ class FileStore:
         self.read()
 
     def read(self) -> Account:
-        """Return the account as the file has it now."""
         terms, account, identity = read_file(self.path)
         if identity != self.identity:
             raise LedgerError(
@@ -307,7 +295,6 @@ class FileStore:
 
     @contextmanager
     def locked(self) -> Iterator[Put]:
-        """Let no other thread or process change the file in a block."""
         with file_lock(self.path):
             yield self._put
 
@@ -316,7 +303,6 @@ class FileStore:
         self._last = account
 
     def update(self, write: Writer) -> Account:
-        """Change the account in the file; return it."""
         with self.locked() as put:
             changed = write(self.read())
             put(changed)
@@ -395,7 +381,6 @@ def write_file(path: Path, terms: Terms, account: Account, identity: str) -> Non
 
 
 def lock_of(path: Path) -> BinaryIO:
-    """Open the lock file of a ledger."""
     if not path.parent.is_dir():
         raise LedgerError(f"{path}: there is no folder {path.parent}. Expected one that exists.")
     try:

@@ -54,7 +54,6 @@ class OneLedger:
 
     @classmethod
     def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
-        """Return a ledger with a store of its own."""
         ledger = cls.__new__(cls)
         ledger._set(terms, store, token or uuid4().hex)
         return ledger

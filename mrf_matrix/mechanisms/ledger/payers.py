@@ -164,7 +164,6 @@ def refusing(
 def _charged(
     ledger: PrivacyLedger, account: Account, own: Spending, rests_on: Provenance
 ) -> Account:
-    """Return the account of a ledger after one more charge, or refuse."""
     for charge in charges_due(ledger._terms, account, own, rests_on):
         account = account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
     return account
@@ -173,7 +172,6 @@ def _charged(
 def _put_all(
     puts: Mapping[str, Put], before: Mapping[str, Account], after: Mapping[str, Account]
 ) -> None:
-    """Write all accounts, or leave all as they were."""
     written: list[str] = []
     try:
         for name, put in puts.items():

@@ -150,7 +150,6 @@ def _as_claim(terms: Terms, account: Account) -> str:
 
 
 def checked_what(what: object, name: str = "what") -> str:
-    """Return a description of what is paid for, or refuse."""
     if not isinstance(what, str):
         raise TypeError(f"{name}={what!r}: expected a text that says what the charge pays for.")
     if not what.strip() or len(what) > LONGEST_WHAT:
@@ -164,7 +163,6 @@ def checked_what(what: object, name: str = "what") -> str:
 
 
 def checked_words(words: Mapping[str, object]) -> dict[str, str]:
-    """Return what is told of a charge's purpose, data and model, or refuse."""
     strange = [word for word in words if word not in WORDS]
     if strange:
         raise ValueError(f"{strange[0]}: expected {', '.join(WORDS)}.")
@@ -206,13 +204,11 @@ _TOLD: ContextVar[tuple[dict[str, str], list[Charge]] | None] = ContextVar("told
 
 
 def words_told() -> Mapping[str, str]:
-    """Return what is said of every charge here."""
     told = _TOLD.get()
     return {} if told is None else told[0]
 
 
 def charged(charge: Charge) -> None:
-    """Tell of a charge."""
     told = _TOLD.get()
     if told is not None:
         told[1].append(charge)

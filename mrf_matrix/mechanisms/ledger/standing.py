@@ -172,7 +172,6 @@ class Amounts:
     rho: Fraction
 
     def to_dict(self) -> dict[str, str]:
-        """Return both as exact text."""
         return {"epsilon": str(self.epsilon), "rho": str(self.rho)}
 
 
@@ -228,7 +227,6 @@ class Standing:
         return Amounts(epsilon, of_rho)
 
     def plus(self, budget: PureDP | ZCDP) -> "Standing":
-        """Return where it stands with one more finite charge."""
         if isinstance(budget, PureDP):
             used = self.used + self.filter.cost(budget)
             return replace(self, pure=self.pure + budget.exact, used=used)

@@ -120,7 +120,6 @@ ROUNDED = 1e-4
 
 
 def checked_workload(workload: object) -> Operator:
-    """Return a workload as an operator whose rows are known, or refuse."""
     queries = as_operator(workload, "workload")
     if isinstance(queries, Gram):
         raise TypeError(
@@ -185,7 +184,6 @@ def _check_columns(workload: Operator, matrix: Operator) -> None:
 
 
 def _estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
-    """Return ``W A⁺ @ answers`` by a rule of the structure, from the cells, or without them."""
     result = matrix.estimate(workload, answers)
     if result is not None:
         return result

@@ -160,7 +160,6 @@ def drawn_release(
 
 
 def _generator(random_state: Seed) -> np.random.Generator:
-    """Return NumPy's generator for a seed, or refuse the seed by name."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:

@@ -160,12 +160,10 @@ class OfMechanism:
 
     @property
     def budget(self) -> PureDP | ZCDP:
-        """What is spent."""
         return self.mechanism.budget
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation that the budget refers to."""
         return self.mechanism.neighboring
 
     @property
@@ -295,7 +293,6 @@ def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
 
 
 def checked_budget(budget: object) -> PureDP | ZCDP:
-    """Return a budget, or refuse anything else."""
     if isinstance(budget, PureDP | ZCDP):
         return budget
     raise TypeError(

@@ -165,7 +165,6 @@ class MeasurementRecord:
 
 @cache
 def installed_version(distribution: str) -> str:
-    """Return the installed version of a distribution, or say that it is unknown."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -401,7 +400,6 @@ class Release(OfMechanism, RowDisplay):
 
 
 def checked_release(release: object) -> Release:
-    """Return a release, or refuse anything else."""
     if isinstance(release, Release):
         return release
     raise TypeError(

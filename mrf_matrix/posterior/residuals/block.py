@@ -133,7 +133,6 @@ class EffectBlock:
     def unseen(
         cls, attributes: Sequence[int], sizes: Sequence[int], components: tuple[Component, ...]
     ) -> "EffectBlock":
-        """Return a block without effects."""
         n = int(np.prod(sizes))
         return cls(tuple(attributes), tuple(sizes), components, np.zeros(n), np.zeros((n, n)))
 
