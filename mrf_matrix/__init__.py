@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from mrf_matrix.files.model_file import save_model as save_model
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release
+    from mrf_matrix.forests.conversion import from_sklearn as from_sklearn
     from mrf_matrix.forests.forest import Forest as Forest
-    from mrf_matrix.forests.sources.conversion import from_sklearn as from_sklearn
-    from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
+    from mrf_matrix.forests.random_trees import RandomTrees as RandomTrees
     from mrf_matrix.mechanisms.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts

@@ -19,7 +19,7 @@ from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
 from mrf_matrix.base.provenance import Provenance, Spending, join, new_identity
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.spending import Bill, Budget, noise_stream, paid
-from mrf_matrix.forests.sources.ensembles import query_keys
+from mrf_matrix.forests.ensembles import query_keys
 from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.kinds.model import report_of
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivateDataError, Release

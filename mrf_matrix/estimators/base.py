@@ -23,7 +23,7 @@ from mrf_matrix.estimators.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.given_data import GivenData, GivenRecords, validated_queries
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
 from mrf_matrix.files.model_file import save_model
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.counts import needs_records

@@ -13,7 +13,7 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain, will_be_read_off
 from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.cells import summed_cells
 from mrf_matrix.mechanisms.counts.counts import needs_records

@@ -25,8 +25,8 @@ from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.given_counts import CountedTables, GivenCounts, GivenStream, is_small
 from mrf_matrix.estimators.parameters import Records
 from mrf_matrix.forests import Forest
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.forests.forest import seen_columns
-from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records

@@ -25,7 +25,7 @@ from mrf_matrix.estimators.private_kinds import (
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, bytes_at_most
 from mrf_matrix.files.model_file import model_of
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.sources.ensembles import check_as_public, grown_publicly
+from mrf_matrix.forests.ensembles import check_as_public, grown_publicly
 from mrf_matrix.kinds.matrix import model_of_release
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP, Release
 from mrf_matrix.mechanisms.claim import claiming_budgets
@@ -212,7 +212,7 @@ def from_release(
     --------
     >>> from mrf_matrix import load_dataset
     >>> from mrf_matrix.estimators import MatrixForestClassifier
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> car = load_dataset("car")
     >>> model = MatrixForestClassifier(car.domain, strategy="identity", random_state=0)
     >>> release = model.fit(car.X, car.y).release_

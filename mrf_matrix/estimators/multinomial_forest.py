@@ -85,7 +85,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
     delta : float
         With ``epsilon``: (ε, δ)-DP is claimed, by the better of pure choices and those of the
         largest zCDP budget that implies it, whose squares add up over levels and trees; see
-        `mrf_matrix.forests.learned.private_multinomial.ChoiceBudget`.
+        `mrf_matrix.forests.private_multinomial.ChoiceBudget`.
     structure_score : {"normalized", "majority"}
         Score of private structure choices, see `PrivateMultinomialTrees`.
     label_score : {"share", "count"}

@@ -208,7 +208,7 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> domain = Domain.from_sizes([2, 3])
     >>> shallow, deep = (RandomTrees(2, depth).grow(domain, random_state=0) for depth in (1, 2))
     >>> concatenate([shallow, deep]).n_trees
@@ -270,7 +270,7 @@ def take_trees(forest: Forest, trees: NDArray[np.integer[Any]] | Sequence[int]) 
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> forest = RandomTrees(8, 1).grow(Domain.from_sizes([2, 3]), random_state=0)
     >>> take_trees(forest, [5, 0]).n_trees
     2
@@ -304,7 +304,7 @@ def graft(forest: Forest, subtrees: Forest) -> Forest:
     Raises ValueError if there are not as many trees as leaves, or the domains differ.
 
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> domain = Domain.from_sizes([2, 2])
     >>> first, second = (RandomTrees(n, 1, attributes=[i]) for n, i in ((1, 0), (2, 1)))
     >>> graft(first.grow(domain), second.grow(domain)).max_depth

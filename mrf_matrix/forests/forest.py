@@ -53,7 +53,7 @@ def export_text(
     Examples
     --------
     >>> from mrf_matrix.domain import Attribute, Domain
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> weather = Domain([Attribute("outlook", categories=["sunny", "overcast", "rainy"])])
     >>> print(export_text(RandomTrees(n_trees=1, max_depth=1).grow(weather)))
     tree 0
@@ -353,7 +353,7 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> forest = RandomTrees(1, 1).grow(Domain.from_sizes([2]))
     >>> check_structure_is_public(forest, "a plan without data")
     """

@@ -234,7 +234,7 @@ def leaf_masks(forest: Nodes) -> list[Bools]:
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> forest = RandomTrees(n_trees=1, max_depth=1, attributes=[0]).grow(
     ...     Domain.from_sizes([2, 3])
     ... )

@@ -21,8 +21,8 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.forest import export_text
-from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.forests.sources.random_trees import Cut, usable_attributes
+from mrf_matrix.forests.label_tree import LabelTree
+from mrf_matrix.forests.random_trees import Cut, usable_attributes
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.kinds.tables import (
     ADDITIVE,

@@ -26,8 +26,8 @@ from mrf_matrix.base.provenance import STRATEGY, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.assembly import checked_forest
+from mrf_matrix.forests.ensembles import Ensemble, distinct_queries, public_queries
 from mrf_matrix.forests.nodes import ARRAYS
-from mrf_matrix.forests.sources.ensembles import Ensemble, distinct_queries, public_queries
 from mrf_matrix.kinds.model import Fetch, Kind, Known, Model, Sizes, learn
 from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares

@@ -20,7 +20,7 @@ from mrf_matrix.base.fields import (
     object_of,
 )
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
+from mrf_matrix.forests.ensembles import Ensemble, public_queries
 from mrf_matrix.kinds.model import Kind, Known, Model, Sizes
 from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,

@@ -58,8 +58,8 @@ from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.kept import Choice, begun
 from mrf_matrix.base.provenance import chosen_here
 from mrf_matrix.base.workers import tell
-from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.forests.sources.random_trees import Cut
+from mrf_matrix.forests.label_tree import LabelTree
+from mrf_matrix.forests.random_trees import Cut
 from mrf_matrix.labels.joint_counts import JointCounts
 from mrf_matrix.labels.plan import DEEP
 from mrf_matrix.mechanisms.selection import Bits

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import betaincinv, log_softmax, softmax
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.posterior import CellShares, LabelPosterior

@@ -16,10 +16,10 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
+from mrf_matrix.posterior.class_states import SeveralPosterior
 from mrf_matrix.posterior.labelled import LabelPosterior, PooledPosterior, TablesPosterior
 from mrf_matrix.posterior.product import ProductPosterior
-from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
-from mrf_matrix.posterior.residuals.several import SeveralPosterior
+from mrf_matrix.posterior.residual_posterior import ResidualPosterior
 from strategies.operators import check_allocation
 
 AnyPosterior = (

@@ -27,9 +27,9 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import norm
 
 from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
+from mrf_matrix.posterior.class_states import SeveralPosterior
 from mrf_matrix.posterior.product import ProductPosterior, distinct_numbers
-from mrf_matrix.posterior.residuals.posterior import Codes, ResidualPosterior
-from mrf_matrix.posterior.residuals.several import SeveralPosterior
+from mrf_matrix.posterior.residual_posterior import Codes, ResidualPosterior
 
 TINY = np.finfo(np.float64).tiny
 

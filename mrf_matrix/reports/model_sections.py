@@ -11,7 +11,7 @@ from mrf_matrix.base.checks import readable
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import condition
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.posterior import (
     LabelPosterior,

@@ -365,7 +365,7 @@ def count_leaves(
     Examples
     --------
     >>> import numpy as np
-    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> from mrf_matrix.forests.random_trees import RandomTrees
     >>> domain = Domain.from_sizes([2], n_classes=2)
     >>> forest = RandomTrees(n_trees=1, max_depth=1).grow(domain)
     >>> count_leaves([np.array([[0, 0], [1, 0]]), np.array([[1, 1]])], forest).counts

@@ -15,7 +15,7 @@ from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import shown
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.domain.columns import Records
-from mrf_matrix.forests.sources.ensembles import attribute_positions
+from mrf_matrix.forests.ensembles import attribute_positions
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
 from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
 from mrf_matrix.posterior.whole_effects import Banded, effect_of

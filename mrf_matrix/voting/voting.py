@@ -35,7 +35,7 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.sources.ensembles import table_forest
+from mrf_matrix.forests.ensembles import table_forest
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import distinct_cells
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import label_plan, label_signal

@@ -14,8 +14,8 @@ from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, concatenate
 from mrf_matrix.forests.forest import RandomState
+from mrf_matrix.forests.grown_trees import GrownTrees
 from mrf_matrix.forests.growth.grow import bare_roots, grow_forest, grow_further
-from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 Part = tuple[NDArray[Any], NDArray[Any]]  # one party's records: codes (n, d) and class codes (n,)
 

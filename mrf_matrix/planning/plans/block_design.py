@@ -34,7 +34,7 @@ import numpy as np
 from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.forests.sources.ensembles import Block, balanced_blocks
+from mrf_matrix.forests.ensembles import Block, balanced_blocks
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from strategies.operators import fits
 

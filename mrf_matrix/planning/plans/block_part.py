@@ -13,7 +13,7 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import BlockTrees
-from mrf_matrix.forests.sources.ensembles import Block, Ensemble, attribute_positions
+from mrf_matrix.forests.ensembles import Block, Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.claim import claiming_budgets, squared_factor
 from mrf_matrix.planning.plans.block_design import (

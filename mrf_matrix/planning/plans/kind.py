@@ -34,7 +34,7 @@ from mrf_matrix.base.checks import one_word, shown
 from mrf_matrix.base.kinds import KINDS as WORDS
 from mrf_matrix.compilation import leaf_incidence, path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,

@@ -14,7 +14,7 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.workers import tell
 from mrf_matrix.error.noise_sums import NoiseTerm, answer_coefficients, combined, normal_flip
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy

@@ -20,7 +20,7 @@ from mrf_matrix.base.workers import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import (
+from mrf_matrix.forests.ensembles import (
     Ensemble,
     EnsembleDesign,
     Use,

@@ -16,7 +16,7 @@ from mrf_matrix.base.checks import public_records, shown, structure_generator, w
 from mrf_matrix.base.kinds import kind_asked_by
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.planning.plans.block_design import BlockChoice

@@ -11,7 +11,7 @@ import numpy as np
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.sources.ensembles import Block
+from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.mechanisms.claim import squared_factor

@@ -19,7 +19,7 @@ from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
 from mrf_matrix.planning.plans.block_part import only_blocks, tables_of
 from mrf_matrix.planning.plans.part import PlanPart

@@ -69,7 +69,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.posterior.residuals.block import Table
+from mrf_matrix.posterior.residual_blocks import Table
 
 UNITS = 1 << 10
 """Units in one: residuals and curvatures are rounded to multiples of ``1 / UNITS``."""

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.residuals.block import (
+from mrf_matrix.posterior.class_shares import CodeShares
+from mrf_matrix.posterior.residual_blocks import (
     LEAST_UNKNOWN,
     EffectBlock,
     Smoothness,
@@ -30,7 +31,6 @@ from mrf_matrix.posterior.residuals.block import (
     block_components,
     updated,
 )
-from mrf_matrix.posterior.residuals.class_shares import CodeShares
 
 LEAST_SHARE = 0.01  # no class is taken to be rarer
 

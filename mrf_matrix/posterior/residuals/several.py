@@ -28,15 +28,15 @@ import numpy as np
 from scipy.special import softmax
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.residuals.block import EffectBlock
-from mrf_matrix.posterior.residuals.class_shares import (
+from mrf_matrix.posterior.class_shares import (
     CodeShares,
     additive_shares,
     cell_curvatures,
     first_pass_shares,
     mapped_effects,
 )
-from mrf_matrix.posterior.residuals.posterior import (
+from mrf_matrix.posterior.residual_blocks import EffectBlock
+from mrf_matrix.posterior.residual_posterior import (
     Codes,
     Margins,
     ResidualPosterior,

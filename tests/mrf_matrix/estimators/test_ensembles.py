@@ -8,7 +8,7 @@ import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, Provenance, RandomTrees
 from mrf_matrix.forests import LearnedStructureError
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.voting import forest_votes, leaf_votes
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Attribute, Domain, PrivacyLeakWarning, PrivacyLedger, PrivateForestClassifier
 from mrf_matrix.estimators import LabelTreeClassifier, PooledForestClassifier
-from mrf_matrix.forests.learned import label_tree
+from mrf_matrix.forests import label_tree
 from mrf_matrix.kinds import labels as kind
 from mrf_matrix.labels.plan import CONCENTRATIONS, COUNTED_FROM, DEEP, FLAT, SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, softmax
 from scipy.stats import norm
 
-from mrf_matrix.forests.learned.label_tree import CellTable
+from mrf_matrix.forests.label_tree import CellTable
 from mrf_matrix.labels.plan import MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_DRAWN, counted_evidence
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise

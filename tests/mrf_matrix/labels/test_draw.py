@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.learned.label_tree import LabelTree
-from mrf_matrix.forests.sources.random_trees import public_cuts
+from mrf_matrix.forests.label_tree import LabelTree
+from mrf_matrix.forests.random_trees import public_cuts
 from mrf_matrix.labels import draw as module
 from mrf_matrix.labels import joint_counts as joint
 from mrf_matrix.labels.draw import (

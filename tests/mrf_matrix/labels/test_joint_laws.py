@@ -27,7 +27,7 @@ from scipy import stats
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators import PooledForestClassifier
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.labels.plan import Round, label_plan

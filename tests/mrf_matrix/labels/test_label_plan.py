@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.sources.random_trees import number_of_cuts
+from mrf_matrix.forests.random_trees import number_of_cuts
 from mrf_matrix.labels.plan import (
     BELOW,
     DEEP,

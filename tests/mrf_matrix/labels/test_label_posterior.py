@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from mrf_matrix import Domain
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.plan import CONCENTRATIONS, label_plan
 from mrf_matrix.labels.posterior import counted_evidence, label_evidence, label_posterior

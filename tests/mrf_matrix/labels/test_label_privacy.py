@@ -26,7 +26,7 @@ from every_tree import (
     with_marks,
 )
 
-from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.labels.draw import Exponential, _of_each_cut, weights
 from mrf_matrix.labels.joint_counts import joint_counts
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS

@@ -18,8 +18,8 @@ from mrf_matrix.forests import (
     height_probabilities,
     height_tail_bounds,
 )
+from mrf_matrix.forests.cell_laws import BIAU
 from mrf_matrix.forests.partition import leaf_masks
-from mrf_matrix.forests.theory.heights import BIAU
 from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
 
 LAW = "No release: laws of trees that see no record."

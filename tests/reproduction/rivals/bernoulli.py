@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.forests.grown_trees import GrownTrees
 from mrf_matrix.forests.growth.growth import (
     Growth,
     Impurity,
@@ -15,7 +16,6 @@ from mrf_matrix.forests.growth.growth import (
     random_subsets,
     subset_size,
 )
-from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 
 @dataclass(frozen=True)

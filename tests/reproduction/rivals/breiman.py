@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mrf_matrix.base.checks import shown
+from mrf_matrix.forests.grown_trees import BreimanTrees
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
     AllAttributes,
@@ -18,7 +19,6 @@ from mrf_matrix.forests.growth.growth import (
     Softmax,
     Stopping,
 )
-from mrf_matrix.forests.learned.grown_trees import BreimanTrees
 
 Variant = Literal["", "SE", "M"]
 

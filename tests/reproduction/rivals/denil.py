@@ -6,6 +6,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.checks import shown
+from mrf_matrix.forests.grown_trees import GrownTrees
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
     AttributeRule,
@@ -16,7 +17,6 @@ from mrf_matrix.forests.growth.growth import (
     Stopping,
     random_subsets,
 )
-from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from mrf_matrix.forests.growth.private import (
     attribute_scores,
     candidate_scores,
 )
-from mrf_matrix.forests.learned.private_multinomial import ChoiceBudget
+from mrf_matrix.forests.private_multinomial import ChoiceBudget
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.selection import Bits, probabilities
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.forests.learned import label_tree
-from mrf_matrix.forests.learned.label_tree import CellTable, LabelTree
-from mrf_matrix.forests.sources.random_trees import (
+from mrf_matrix.forests import label_tree
+from mrf_matrix.forests.label_tree import CellTable, LabelTree
+from mrf_matrix.forests.random_trees import (
     MOST_CODES,
     MOST_OF_ONE,
     Cut,

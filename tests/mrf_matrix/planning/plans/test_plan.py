@@ -16,7 +16,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.forests import LearnedStructureError, MultinomialTrees
-from mrf_matrix.forests.sources.ensembles import distinct_queries
+from mrf_matrix.forests.ensembles import distinct_queries
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, PlanPart, plan
 from strategies import MemoryCapError, memory_cap

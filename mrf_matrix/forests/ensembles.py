@@ -32,7 +32,7 @@ from mrf_matrix.forests.forest import (
     seen_columns,
 )
 from mrf_matrix.forests.nodes import ARRAYS, checked_codes
-from mrf_matrix.forests.sources.random_trees import RandomTrees
+from mrf_matrix.forests.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]
 PURPOSE = {"plan": "a plan without data", "release": "what claims privacy"}

@@ -12,7 +12,7 @@ from mrf_matrix.base.provenance import NOTHING, Provenance, join
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, subset_patterns
 from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.sources.random_trees import Cut
+from mrf_matrix.forests.random_trees import Cut
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import LEAF_PATTERN, branch_pool, check_growth, threshold_pattern
 from mrf_matrix.forests.forest import Forest, RandomState
-from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
+from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable
 
 BLOCK = 1 << 22  # entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB
 

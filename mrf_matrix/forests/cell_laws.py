@@ -1,9 +1,9 @@
-"""How deep a pure tree puts a record: the exact law, and Lemma 2 of Gao, Xu and Zhou (2020).
+r"""How deep trees put a record, and how they cut and narrow its cell: exact laws and bounds.
 
 While a pure tree has i leaves, the one that holds a given record is split next with probability
 1/i, whatever happened before. So the height of the record's leaf in a tree of k leaves is a sum of
 independent indicators ``X_1 + ... + X_{k-1}``, ``X_i ~ Bernoulli(1/i)``, for uniform and midpoint
-splits alike, and for every record.
+splits alike, and for every record (Gao, Xu and Zhou, 2020, have a bound of it: Lemma 2).
 """
 
 import math
@@ -198,3 +198,94 @@ def _log_gamma_ratio(k: float, w: NDArray[Any]) -> NDArray[Any]:
     main = (k + w - 0.5) * log1p(w / k) + w * np.log(k) - w
     correction = (1 / (k + w) - 1 / k) / 12 - (1 / (k + w) ** 3 - 1 / k**3) / 360
     return np.asarray(main + correction)
+
+
+def attribute_probability_bounds(n_attributes: int, b1: float) -> tuple[float, float]:
+    r"""Return how rarely, and how often, a multinomial tree can choose an attribute.
+
+    .. math:: \frac{1}{1 + (D-1) e^{B_1}} \le \Pr[v \in A] \le \frac{e^{B_1}}{e^{B_1} + D - 1}
+
+    Both are reached: where one attribute alone has the largest impurity decrease, and where all but
+    it have (Bai, Yao, Li and Xia, 2022, Lemma 3).
+
+    Parameters
+    ----------
+    n_attributes : int
+        Candidate attributes D of the node.
+    b1 : float
+        :math:`B_1`, at least 0.
+
+    Examples
+    --------
+    >>> attribute_probability_bounds(4, 0.0)
+    (0.25, 0.25)
+    """
+    check_integer("n_attributes", n_attributes, 1)
+    check_number("b1", b1)
+    others, odds = n_attributes - 1, math.exp(-b1)
+    return odds / (odds + others), 1 / (1 + others * odds)
+
+
+def central_cut_probability(n_parts: int, b2: float) -> float:
+    r"""Bound the probability that a cut is in none of the two outer parts of an attribute.
+
+    .. math:: \frac{N - 2}{N} e^{-2 B_2}
+
+    Parameters
+    ----------
+    n_parts : int
+        Equal parts N of the attribute's interval, at least 3.
+    b2 : float
+        :math:`B_2`, at least 0.
+
+    Notes
+    -----
+    Lemma 4 of the same paper. Its proof takes the candidate cuts as spread evenly over the
+    interval: on data whose values crowd at an end it need not hold, and the density assumption of
+    the theorem is what brings it back.
+
+    Examples
+    --------
+    >>> central_cut_probability(4, 0.0)
+    0.5
+    """
+    check_integer("n_parts", n_parts, 3)
+    check_number("b2", b2)
+    return (n_parts - 2) / n_parts * math.exp(-2 * b2)
+
+
+def expected_side_bound(
+    depth: int, n_attributes: int, b1: float, b2: float, n_parts: int = 4
+) -> float:
+    r"""Bound the expected side of a record's cell after so many splits (the same proof, C.3).
+
+    .. math:: \Bigl(1 - \frac{P_1 P_2}{N}\Bigr)^m
+
+    Parameters
+    ----------
+    depth : int
+        Splits m above the cell.
+    n_attributes, b1
+        As `attribute_probability_bounds`, whose lower bound is :math:`P_1`.
+    b2, n_parts
+        As `central_cut_probability`, which is :math:`P_2`. Four parts, the default, make the bound
+        least: :math:`(N - 2) / N^2` is largest there.
+
+    Examples
+    --------
+    >>> round(expected_side_bound(100, 2, 0.0, 0.0), 4)
+    0.0016
+    """
+    check_integer("depth", depth, 0)
+    rarest, _ = attribute_probability_bounds(n_attributes, b1)
+    return (1 - rarest * central_cut_probability(n_parts, b2) / n_parts) ** depth
+
+
+def check_number(name: str, value: float, most: float = math.inf) -> None:
+    """Refuse a number that is not finite, negative or above `most`.
+
+    Raises ValueError naming the parameter.
+    """
+    if not 0 <= value <= most or math.isinf(value):
+        kind = "a finite number of at least 0" if math.isinf(most) else f"a number in [0, {most:g}]"
+        raise ValueError(f"{name}={value!r}: expected {kind}.")

@@ -34,8 +34,8 @@ from mrf_matrix.forests.growth.growth import (
     Stopping,
 )
 from mrf_matrix.forests.nodes import checked_codes, checked_labels
-from mrf_matrix.forests.sources.pure import midpoint
-from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
+from mrf_matrix.forests.pure_trees import midpoint
+from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable
 
 
 @dataclass(frozen=True)

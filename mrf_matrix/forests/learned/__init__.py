@@ -1,1 +1,0 @@
-"""Forests whose structure is learnt from records."""

@@ -1,1 +1,0 @@
-"""Bounds, heights and diameters of random trees."""
