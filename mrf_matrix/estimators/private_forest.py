@@ -81,8 +81,8 @@ class PrivateForestClassifier(FitsByPlan):
         Of the forest that labels.
     screened_ : tuple of int or None
         Attributes that were chosen, where they were enough; None where all are used.
-    posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior, PooledPosterior or
-        LabelPosterior: what the forest's releases imply.
+    posterior_ : ProductPosterior, ResidualPosterior, PooledPosterior or LabelPosterior
+        What the forest's releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
 

@@ -171,7 +171,7 @@ class ResidualForestClassifier(FitsByPlan):
         By how much of the sum of the first pass's effects was believed, as a choice says.
     choices_ : tuple of (tuple of int or None)
         Pairs and triples that were chosen, None where none of them was.
-    posterior_ : ResidualPosterior, or SeveralPosterior of several classes
+    posterior_ : ResidualPosterior
         What the releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every release.

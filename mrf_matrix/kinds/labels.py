@@ -369,11 +369,10 @@ class Pool(Kind):
     def numbers(self, posterior: PooledPosterior) -> Iterator[Array]:
         """Yield the arrays that must be finite."""
         yield from LABELS.numbers(posterior.tree)
-        tables = posterior.tables
-        if isinstance(tables, ProductPosterior):
-            yield from TABLES.numbers(tables)
+        if isinstance(posterior.tables, ProductPosterior):
+            yield from TABLES.numbers(posterior.tables)
         else:
-            yield from ADDITIVE.numbers(tables.posterior)
+            yield from ADDITIVE.numbers(posterior.tables)
 
     def structure(self, plan: PooledPlan) -> JsonObject:
         """Return both parts."""

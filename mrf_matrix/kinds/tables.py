@@ -8,9 +8,8 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from mrf_matrix.base.arrays import AnyInts, Array, Codes
+from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs
 from mrf_matrix.base.fields import FieldError, JsonObject, integer_of, list_of, whole_numbers
 from mrf_matrix.base.provenance import Chosen, Provenance
 from mrf_matrix.base.workers import tell
@@ -26,7 +25,6 @@ from mrf_matrix.posterior import (
     PooledPosterior,
     ProductPosterior,
     ResidualPosterior,
-    SeveralPosterior,
     product_posterior,
 )
 from mrf_matrix.release.curator import Curator
@@ -206,6 +204,13 @@ def check_two_classes(n_classes: int) -> None:
         raise ValueError("the domain names one class: expected two, for a margin.")
 
 
+def leading_two(votes: Array) -> tuple[Longs, Longs]:
+    """Return the first and the second class of each row; ties go to the first, as in predict."""
+    # sort the classes backwards, then the votes
+    order = votes.shape[1] - 1 - np.argsort(votes[:, ::-1], axis=1, kind="stable")
+    return order[:, -1], order[:, -2]
+
+
 def odds_margins(posterior: HasOdds | PooledPosterior, codes: Codes, level: float) -> Margins:
     """Return leading classes, margins in log odds, and widths under the model.
 
@@ -217,12 +222,10 @@ def odds_margins(posterior: HasOdds | PooledPosterior, codes: Codes, level: floa
     """
     shares = posterior.probabilities(codes)
     check_two_classes(shares.shape[1])
-    # Ties go to the first class, as in predict: sort the classes backwards, then the shares.
-    order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
-    first, second = order[:, -1], order[:, -2]
-    odds = np.take_along_axis(posterior.log_odds(codes), order[:, -2:], axis=1)
+    first, second = leading_two(shares)
+    odds, rows = posterior.log_odds(codes), np.arange(len(codes))
     below, above = posterior.margin_widths(codes, first, second, level)
-    ahead = odds[:, 1] - odds[:, 0]
+    ahead = odds[rows, first] - odds[rows, second]
     behind = np.maximum(-ahead, 0.0)
     return first, np.maximum(ahead, 0.0), below + behind, above + behind
 
@@ -238,8 +241,6 @@ COMPOSITION = (
     "and what a record adds to it, follow from releases and choices before it"
 )
 
-AnyPosterior = ResidualPosterior | SeveralPosterior
-
 
 @dataclass(frozen=True)
 class Additive(Kind):
@@ -249,23 +250,29 @@ class Additive(Kind):
     structure_keys: ClassVar[frozenset[str]] = frozenset({"orders", "even_records"})
     models_noise: ClassVar[bool] = True
 
-    def learn(self, plan: ResidualPlan, curator: Curator) -> AnyPosterior:
+    def learn(self, plan: ResidualPlan, curator: Curator) -> ResidualPosterior:
         """Take every step; a later one asks for what earlier ones leave unexplained."""
         return learned(plan, AskedSteps(plan, curator))
 
-    def probabilities(self, posterior: AnyPosterior, codes: Codes, sizes: Sizes) -> Array:
+    def probabilities(self, posterior: ResidualPosterior, codes: Codes, sizes: Sizes) -> Array:
         """Return class probabilities, those of the posterior means of all effects, (b, k)."""
         return posterior.probabilities(codes)
 
-    def log_odds(self, posterior: AnyPosterior, codes: Codes, sizes: Sizes) -> Array:
+    def log_odds(self, posterior: ResidualPosterior, codes: Codes, sizes: Sizes) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
-        return posterior.log_odds(codes)
+        if posterior.n_classes == 2:
+            return posterior.columns[0].means(codes)
+        return super().log_odds(posterior, codes, sizes)
 
-    def margins(self, posterior: AnyPosterior, codes: Codes, level: float) -> Margins:
+    def margins(self, posterior: ResidualPosterior, codes: Codes, level: float) -> Margins:
         """Return leading classes, margins in log odds, and widths under the model."""
-        first, ahead, variances = posterior.leading(codes)
-        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(variances)
-        return first, ahead, widths, widths
+        if posterior.n_classes == 1:
+            nothing = np.zeros(len(codes))
+            return nothing.astype(np.int64), np.full(len(codes), np.inf), nothing, nothing
+        first, second = leading_two(self.votes(posterior, codes, ()))
+        odds, rows = posterior.log_odds(codes), np.arange(len(codes))
+        ahead = np.maximum(odds[rows, first] - odds[rows, second], 0.0)  # shares may tie
+        return first, ahead, *posterior.margin_widths(codes, first, second, level)
 
     def public(self, plan: ResidualPlan) -> tuple[str, ...]:
         """Return what the claim takes for public."""
@@ -276,7 +283,7 @@ class Additive(Kind):
         units = max(step.units for step in plan.steps)
         return (COMPOSITION, f"sums of residuals are in units of 1/{units} record", MODEL)
 
-    def numbers(self, posterior: AnyPosterior) -> Iterator[Array]:
+    def numbers(self, posterior: ResidualPosterior) -> Iterator[Array]:
         """Yield the arrays that must be finite."""
         for column in posterior.columns:
             yield np.array([column.base, column.shift])

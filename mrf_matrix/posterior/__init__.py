@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.class_shares import residual_units as residual_units
     from mrf_matrix.posterior.class_states import SCALES as SCALES
     from mrf_matrix.posterior.class_states import ClassStates as ClassStates
-    from mrf_matrix.posterior.class_states import SeveralPosterior as SeveralPosterior
     from mrf_matrix.posterior.class_states import SumOfEffects as SumOfEffects
     from mrf_matrix.posterior.class_states import beside_totals as beside_totals
     from mrf_matrix.posterior.class_states import penalties_of_scales as penalties_of_scales
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.residual_posterior import Pooling as Pooling
     from mrf_matrix.posterior.residual_posterior import ResidualPosterior as ResidualPosterior
     from mrf_matrix.posterior.residual_posterior import ResidualState as ResidualState
+    from mrf_matrix.posterior.residual_posterior import Score as Score
     from mrf_matrix.posterior.residual_posterior import estimated_total as estimated_total
     from mrf_matrix.posterior.residual_posterior import intercept as intercept
     from mrf_matrix.posterior.residual_posterior import intercepts as intercepts

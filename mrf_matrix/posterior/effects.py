@@ -16,15 +16,12 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-from mrf_matrix.posterior.class_states import SeveralPosterior
-from mrf_matrix.posterior.labelled import LabelPosterior, PooledPosterior, TablesPosterior
+from mrf_matrix.posterior.labelled import LabelPosterior, PooledPosterior
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residual_posterior import ResidualPosterior
 from strategies.operators import check_allocation
 
-AnyPosterior = (
-    ProductPosterior | ResidualPosterior | SeveralPosterior | LabelPosterior | PooledPosterior
-)
+AnyPosterior = ProductPosterior | ResidualPosterior | LabelPosterior | PooledPosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +108,9 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
     if isinstance(posterior, LabelPosterior):
         return 0.0
     if isinstance(posterior, PooledPosterior):
-        shares, tables = posterior.tables.log_shares, _of_tables(posterior)
+        shares = posterior.tables.log_shares
         ahead = float(shares[one] - shares[other])
-        return ahead + posterior.weights[1] * (constant(tables, one, other) - ahead)
+        return ahead + posterior.weights[1] * (constant(posterior.tables, one, other) - ahead)
     return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
 
 
@@ -168,15 +165,9 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
     yield from (of_tree, *rest)
 
 
-def _of_tables(posterior: PooledPosterior) -> TablesPosterior:
-    """Return what the tables of a pool imply by themselves."""
-    tables = posterior.tables
-    return tables if isinstance(tables, ProductPosterior) else tables.posterior
-
-
 def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
     """Yield the terms of a pool's tables as they count."""
-    for term in terms(_of_tables(posterior), one, other):
+    for term in terms(posterior.tables, one, other):
         yield _weighed(term, posterior.weights[1])
 
 
@@ -189,9 +180,7 @@ def _together(one: Term, other: Term) -> Term:
     return replace(other, log_odds=one.log_odds + other.log_odds, deviations=deviations)
 
 
-def _of_residuals(
-    posterior: ResidualPosterior | SeveralPosterior, one: int, other: int
-) -> Iterator[Term]:
+def _of_residuals(posterior: ResidualPosterior, one: int, other: int) -> Iterator[Term]:
     signed = posterior.between(one, other)
     for place, block in enumerate(posterior.blocks):
         parts = [(sign, column.blocks[place]) for sign, column in signed]

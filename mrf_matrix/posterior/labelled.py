@@ -3,10 +3,6 @@ r"""What labels of cells imply, with class counts where released too, and their 
 Of each cell there are weighted draws of its class shares. A cell that released its label alone says
 the same as every other one of that label; noisy counts tell each by itself.
 
-*What a residual forest says of every class, as a pool asks for it.* Of two classes its log odds are
-those of the second, of several there is a score for each. Here both are log probabilities up to a
-constant, beside the class shares that its first release tells.
-
 .. math::
 
     \log p(c \mid x) = \log \pi_c + v \log \frac{p_\text{tree}(c \mid x)}{\pi_c}
@@ -23,13 +19,11 @@ from math import prod
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, softmax
-from scipy.stats import norm
+from scipy.special import softmax
 
 from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
-from mrf_matrix.posterior.class_states import SeveralPosterior
 from mrf_matrix.posterior.product import ProductPosterior, distinct_numbers
-from mrf_matrix.posterior.residual_posterior import Codes, ResidualPosterior
+from mrf_matrix.posterior.residual_posterior import ResidualPosterior
 
 TINY = np.finfo(np.float64).tiny
 
@@ -222,61 +216,11 @@ class LabelPosterior:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualEvidence:
-    """Log probabilities of all classes by tables of residuals.
-
-    Attributes
-    ----------
-    posterior : ResidualPosterior or SeveralPosterior
-        What the releases imply.
-    """
-
-    posterior: ResidualPosterior | SeveralPosterior
-
-    @property
-    def _is_of_two(self) -> bool:
-        return isinstance(self.posterior, ResidualPosterior)
-
-    @property
-    def log_shares(self) -> Array:
-        """Logarithms of the released class shares, (k,)."""
-        bases = [one.base for one in self.posterior.columns]
-        return np.asarray(log_softmax([0.0, *bases] if self._is_of_two else bases))
-
-    def log_odds(self, codes: Codes) -> Array:
-        """Return log probabilities up to a constant of each record, shape (b, k)."""
-        scores = [one.log_odds(codes) for one in self.posterior.columns]
-        return np.stack([np.zeros(len(codes)), *scores] if self._is_of_two else scores, axis=1)
-
-    def probabilities(self, codes: Codes) -> Array:
-        return self.posterior.probabilities(codes)
-
-    def margin_widths(
-        self, codes: Codes, first: Codes, second: Codes, level: float
-    ) -> tuple[Array, Array]:
-        """Return how far the log odds between two classes may be below their mean, and above.
-
-        Both are the same, (b,): normal quantiles at `level`, as if tables were apart.
-        """
-        variances = np.stack([one.variances(codes) for one in self.posterior.columns], axis=1)
-        rows = np.arange(len(codes))
-        if self._is_of_two:
-            found = variances[:, 0]
-        else:
-            found = variances[rows, first] + variances[rows, second]
-        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(found)
-        return widths, widths
-
-    def __repr__(self) -> str:
-        return f"ResidualEvidence({len(self.posterior.columns[0].blocks)} tables)"
-
-
 WEIGHTS_BESIDE_TABLES, WEIGHTS_BESIDE_RESIDUALS = (0.7, 0.7), (0.5, 0.9)
 """Weights of the tree and of the tables: with .6 or .8 of both, and with .7 of both beside
 residuals, pools were no better on public sets."""
 
-TablesPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior
+TablesPosterior = ProductPosterior | ResidualPosterior
 """What tables imply by themselves."""
 
 
@@ -287,22 +231,21 @@ class PooledPosterior:
     Attributes
     ----------
     tree : LabelPosterior
-    tables : ProductPosterior or ResidualEvidence
+    tables : ProductPosterior or ResidualPosterior
         Of blocks measured at once, or of residuals.
     weights : tuple of float
         What the tree and the tables count, v and w.
     """
 
     tree: LabelPosterior
-    tables: ProductPosterior | ResidualEvidence
+    tables: TablesPosterior
     weights: tuple[float, float] = WEIGHTS_BESIDE_TABLES
 
     @classmethod
     def of(cls, tree: LabelPosterior, tables: TablesPosterior) -> "PooledPosterior":
         """Return a tree and tables as one posterior, with the weights of their kind."""
-        if isinstance(tables, ProductPosterior):
-            return cls(tree, tables, WEIGHTS_BESIDE_TABLES)
-        return cls(tree, ResidualEvidence(tables), WEIGHTS_BESIDE_RESIDUALS)
+        is_product = isinstance(tables, ProductPosterior)
+        return cls(tree, tables, WEIGHTS_BESIDE_TABLES if is_product else WEIGHTS_BESIDE_RESIDUALS)
 
     @property
     def n_classes(self) -> int:

@@ -17,10 +17,8 @@ from mrf_matrix.posterior import (
     LabelPosterior,
     PooledPosterior,
     ResidualPosterior,
-    SeveralPosterior,
 )
 from mrf_matrix.posterior.effects import Term, terms
-from mrf_matrix.posterior.labelled import ResidualEvidence
 from mrf_matrix.posterior.whole_effects import Banded, effect_of
 from mrf_matrix.reports.guarantee import Facts
 from mrf_matrix.reports.page import Section, bars, budget_bar, effect_strip
@@ -273,9 +271,9 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
     """
     posterior = getattr(model, "posterior_", None)
     beside: tuple[str, ...] = ()
-    if isinstance(posterior, PooledPosterior) and isinstance(posterior.tables, ResidualEvidence):
-        posterior, beside = posterior.tables.posterior, (BESIDE,)
-    if not isinstance(posterior, ResidualPosterior | SeveralPosterior):
+    if isinstance(posterior, PooledPosterior) and isinstance(posterior.tables, ResidualPosterior):
+        posterior, beside = posterior.tables, (BESIDE,)
+    if not isinstance(posterior, ResidualPosterior):
         return None
     found = list(_compared(posterior, domain))
     if not found:
@@ -295,9 +293,7 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
     return Section(AGREEMENT_TITLE, words, tuple(one.row for one in shown), HEADER)
 
 
-def _compared(
-    posterior: ResidualPosterior | SeveralPosterior, domain: Domain
-) -> Iterator[Compared]:
+def _compared(posterior: ResidualPosterior, domain: Domain) -> Iterator[Compared]:
     """Return every code of every attribute that was looked at again, for each class's column."""
     labels = domain.classes if len(posterior.columns) > 1 else domain.classes[-1:]
     shares = [one.code_shares for one in posterior.columns]

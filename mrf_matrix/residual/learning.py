@@ -15,7 +15,6 @@ from mrf_matrix.posterior import (
     Pooling,
     ResidualPosterior,
     ResidualState,
-    SeveralPosterior,
     SumOfEffects,
     beside_totals,
     counted_shares,
@@ -58,7 +57,7 @@ class Steps(Protocol):
     ) -> list[Attributes | None]: ...
 
 
-def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:
+def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior:
     """Take every step of a plan; return what its releases imply."""
     state = _started(plan, releases)
     told = plan.signal * state.evenness >= SHARES_SIGNAL

@@ -11,7 +11,6 @@ from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.planning.private.forest_plan import PooledPlan
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
-from mrf_matrix.posterior.labelled import ResidualEvidence
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
 from mrf_matrix.residual import ResidualPlan, learning
@@ -68,8 +67,7 @@ def test_every_step_of_both_parts_adds_up_and_the_ledger_pays_once(changes):
 
 def test_what_is_beside_the_tree_is_the_residual_forest_of_its_share():
     model = research(epsilon=6).fit(X, Y)
-    assert isinstance(model.posterior_.tables, ResidualEvidence)
-    assert isinstance(model.posterior_.tables.posterior, ResidualPosterior)
+    assert isinstance(model.posterior_.tables, ResidualPosterior)
     share = {"domain": DOMAIN, "epsilon": model.plan_.tree.budget.exact, "n_records": N}
     share |= {"noise": "research", "noise_state": 0, "random_state": 0}
     tree = LabelTreeClassifier(**share).fit(X, Y).tree_

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from mrf_matrix.forests.label_tree import CellTable, LabelTree
 from mrf_matrix.forests.random_trees import Cut
+from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.labels.posterior import label_evidence
 from mrf_matrix.posterior import (
     BlockTable,
@@ -18,13 +19,13 @@ from mrf_matrix.posterior import (
     LabelPosterior,
     PooledPosterior,
     ResidualPosterior,
-    SeveralPosterior,
+    Score,
     product_posterior,
 )
 from mrf_matrix.posterior import whole_effects as averages
 from mrf_matrix.posterior.effects import constant, contributions, terms
-from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_RESIDUALS, ResidualEvidence
-from mrf_matrix.posterior.residuals.block import EffectBlock
+from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_RESIDUALS
+from mrf_matrix.posterior.residual_blocks import EffectBlock
 from mrf_matrix.posterior.whole_effects import averaged
 from strategies.operators import MemoryCapError, memory_cap
 
@@ -245,13 +246,11 @@ def column_of(seed):
         fans = tuple(SIZES[i] for i in attributes)
         blocks.append(EffectBlock(attributes, fans, (), rng.normal(size=n), root @ root.T))
     margins = tuple(rng.dirichlet(np.ones(n)) for n in SIZES)
-    return ResidualPosterior(rng.normal(), rng.normal(), tuple(blocks), margins)
+    return Score(rng.normal(), rng.normal(), tuple(blocks), margins)
 
 
 def residuals_of(k):
-    if k == 2:
-        return column_of(0)
-    return SeveralPosterior(tuple(column_of(seed) for seed in range(k)))
+    return ResidualPosterior(tuple(column_of(seed) for seed in range(1 if k == 2 else k)), k)
 
 
 def tree_beside(k, attributes=(0, 1)):
@@ -297,20 +296,22 @@ def test_probabilities_are_the_pool_of_tree_and_residuals(k):
 
 
 @pytest.mark.parametrize("k", PAIRS)
-def test_evidence_says_what_the_residual_forest_says(k):
+def test_a_residual_forest_says_one_thing_by_shares_odds_and_margins(k):
     tables = residuals_of(k)
-    evidence = ResidualEvidence(tables)
-    assert_allclose(np.exp(evidence.log_shares), shares_of(k))
-    shares = np.exp(evidence.log_odds(CODES))
+    assert_allclose(np.exp(tables.log_shares), shares_of(k))
+    shares = np.exp(tables.log_odds(CODES))
     assert_allclose(
         shares / shares.sum(axis=1, keepdims=True), tables.probabilities(CODES), rtol=1e-10
     )
-    first, ahead, variances = tables.leading(CODES)
-    logs = np.sort(evidence.log_odds(CODES), axis=1)
+    first, ahead, *widths = ADDITIVE.margins(tables, CODES, 0.9)
+    logs = np.sort(tables.log_odds(CODES), axis=1)
     assert_allclose(ahead, logs[:, -1] - logs[:, -2])
-    second = np.argsort(evidence.log_odds(CODES), axis=1)[:, -2]
+    second = np.argsort(tables.log_odds(CODES), axis=1)[:, -2]
+    asked = (0,) if k == 2 else (first, second)
+    every = np.stack([column.variances(CODES) for column in tables.columns])
+    variances = sum(every[one, np.arange(len(CODES))] for one in asked)
     for pair in ((first, second), (second, first)):
-        for side in evidence.margin_widths(CODES, *pair, 0.9):
+        for side in (*tables.margin_widths(CODES, *pair, 0.9), *widths):
             assert_allclose(side, norm.ppf(0.95) * np.sqrt(variances))
 
 

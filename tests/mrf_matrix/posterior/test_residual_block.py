@@ -18,19 +18,19 @@ from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.posterior import (
     SCALES,
     ClassStates,
-    ResidualPosterior,
+    Score,
     Smoothness,
     SumOfEffects,
 )
-from mrf_matrix.posterior.residuals.block import (
+from mrf_matrix.posterior.class_shares import additive_shares
+from mrf_matrix.posterior.residual_blocks import (
     EffectBlock,
     Table,
     attribute_kernel,
     block_components,
     updated,
 )
-from mrf_matrix.posterior.residuals.class_shares import additive_shares
-from mrf_matrix.posterior.residuals.posterior import purify
+from mrf_matrix.posterior.residual_posterior import purify
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import (
     residual_budget,
@@ -168,14 +168,14 @@ def posterior_of(seed, orders):
         root = rng.normal(size=(prod(fans), prod(fans)))
         blocks.append(EffectBlock(attributes, fans, (), rng.normal(size=len(root)), root @ root.T))
     margins = tuple(rng.dirichlet(np.ones(size)) for size in SIZES)
-    return ResidualPosterior(rng.normal(), rng.normal(), tuple(blocks), margins)
+    return Score(rng.normal(), rng.normal(), tuple(blocks), margins)
 
 
 @pytest.mark.parametrize("orders", [(1,), (1, 2), (1, 2, 3)])
 def test_log_odds_are_identical_and_margins_are_handed_over(orders):
     before = posterior_of(0, orders)
     after = purify(before)
-    assert_allclose(after.log_odds(CODES), before.log_odds(CODES), rtol=1e-12, atol=1e-12)
+    assert_allclose(after.means(CODES), before.means(CODES), rtol=1e-12, atol=1e-12)
     for block in after.blocks:
         if len(block.attributes) > 1:
             table = block.mean.reshape(block.sizes)
@@ -287,7 +287,7 @@ def test_records_have_the_scores_that_are_predicted(budget, k):
     records = EncodedRecords(domain, codes, labels)
     asked = AskedSteps(first, Live(alone, records, nullcontext, "research", generator))
     posterior = learned(first, asked)
-    expected = np.column_stack([one.log_odds(codes) for one in posterior.columns])
+    expected = np.column_stack([one.means(codes) for one in posterior.columns])
     assert_allclose(scored_records(first, asked.effects, records)._scores, expected)
     assert np.abs(expected - expected.mean(axis=0)).max() > 0.01
 

@@ -364,10 +364,11 @@ def test_a_share_that_differs_is_named():
     """The control: the model's share of one code is taken to be a tenth too small."""
     X, y = records(40_000)
     model = fitted_to(X, y, 1)
-    wrong, *others = model.posterior_.code_shares
+    (column,) = model.posterior_.columns
+    wrong, *others = column.code_shares
     lacking = wrong.lacking + 0.1 * (np.arange(6) == 5)
     shares = (replace(wrong, lacking=lacking), *others)
-    odd = replace(model.posterior_, code_shares=shares)
+    odd = replace(model.posterior_, columns=(replace(column, code_shares=shares),))
     model.model_ = replace(model.model_, posterior=odd)
     found = agreement_section(model, model.domain_)
     assert "1 of 13 shares differ by more than noise" in str(found)
@@ -392,7 +393,7 @@ def test_tables_beside_a_tree_are_compared_by_themselves():
     pool = PooledForestClassifier(domain, epsilon=2, beside="additive", **noise).fit(X, y)
     found = agreement_section(pool, pool.domain_)
     assert BESIDE in found.words
-    alone = replace(pool.model_, posterior=pool.posterior_.tables.posterior)
+    alone = replace(pool.model_, posterior=pool.posterior_.tables)
     assert found.rows == agreement_section(ReleasedClassifier(alone), pool.domain_).rows
 
 

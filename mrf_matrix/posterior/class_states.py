@@ -35,71 +35,13 @@ from mrf_matrix.posterior.class_shares import (
     first_pass_shares,
     mapped_effects,
 )
-from mrf_matrix.posterior.residual_blocks import EffectBlock
 from mrf_matrix.posterior.residual_posterior import (
-    Codes,
-    Margins,
     ResidualPosterior,
     ResidualState,
 )
 
 LEAST_CURVATURE, PART_OF_TOTALS = 0.01, 0.2
 """Smallest mean curvature of a record, or this part of the one at the class totals if less."""
-
-LEAST = np.finfo(np.float64).tiny
-
-
-@dataclass(frozen=True, eq=False)
-class SeveralPosterior:
-    """Scores of several classes, each a sum of tables over the same attributes.
-
-    Attributes
-    ----------
-    columns : tuple of ResidualPosterior
-        One a class: its score in place of log odds.
-    """
-
-    columns: tuple[ResidualPosterior, ...]
-
-    @property
-    def blocks(self) -> tuple[EffectBlock, ...]:
-        """Tables with effects, of the first class."""
-        return self.columns[0].blocks
-
-    @property
-    def margins(self) -> tuple[Array, ...]:
-        """Released shares of each attribute's codes."""
-        return self.columns[0].margins
-
-    def between(self, one: int, other: int) -> tuple[tuple[float, ResidualPosterior], ...]:
-        """Return the signed columns that the log odds of one class against another sum."""
-        return (1.0, self.columns[one]), (-1.0, self.columns[other])
-
-    def probabilities(self, codes: Codes) -> Array:
-        """Return class probabilities, shape (b, k)."""
-        return np.asarray(softmax(self._scores(codes), axis=1))
-
-    def _scores(self, codes: Codes) -> Array:
-        return np.stack([one.log_odds(codes) for one in self.columns], axis=1)
-
-    def log_odds(self, codes: Codes) -> Array:
-        """Return the log odds of each class against all others, shape (b, k)."""
-        shares = self.probabilities(codes)
-        return np.asarray(np.log(np.maximum(shares, LEAST)) - np.log(np.maximum(1 - shares, LEAST)))
-
-    def leading(self, codes: Codes) -> Margins:
-        """Return the likeliest classes, by how much they lead the next, and its variance."""
-        shares = self.probabilities(codes)
-        # ties go to the first class, as in predict: sort the classes backwards
-        if shares.shape[1] == 1:
-            return np.zeros(len(codes), np.int64), np.full(len(codes), np.inf), np.zeros(len(codes))
-        order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
-        first, second = order[:, -1], order[:, -2]
-        scores = self._scores(codes)
-        variances = np.stack([one.variances(codes) for one in self.columns], axis=1)
-        rows = np.arange(len(first))
-        ahead = np.maximum(scores[rows, first] - scores[rows, second], 0.0)  # shares may tie
-        return first, ahead, variances[rows, first] + variances[rows, second]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,11 +177,11 @@ class ClassStates:
         return replace(self, columns=tuple(columns))
 
     @property
-    def posterior(self) -> ResidualPosterior | SeveralPosterior:
+    def posterior(self) -> ResidualPosterior:
         """What predictions need."""
-        found = tuple(one.posterior for one in self.columns)
+        found = tuple(one.score for one in self.columns)
         is_of_two = len(found) == 1 and self.parts.any()  # the only class has no curvature
-        return found[0] if is_of_two else SeveralPosterior(found)
+        return ResidualPosterior(found, 2 if is_of_two else len(found))
 
 
 USUAL_SCALE = 0.6

@@ -2,7 +2,8 @@ r"""What the releases of a residual forest imply: log odds as a sum of tables.
 
 .. math:: F(x) = f_0 + \sum_B g_B(x_B)
 
-with a normal posterior for every table. Probabilities are those of its mean: residuals are taken
+with a normal posterior for every table: the log odds of two classes, or a score of each of several,
+whose softmax are the probabilities. Probabilities are those of its mean: residuals are taken
 from them, so they agree with what the tables said. Averaged over the posterior they would not.
 
 Tables of several attributes hold nothing which single attributes could. The means of a pair's
@@ -18,7 +19,8 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, log_softmax, softmax
+from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.class_shares import CodeShares
@@ -101,7 +103,6 @@ def margin(counts: Array, variance: float, n_records: float) -> Array:
 
 
 Codes = NDArray[np.integer]
-Margins = tuple[NDArray[np.int64], Array, Array]
 
 
 def block_cells(block: EffectBlock, codes: Codes) -> NDArray[np.int64]:
@@ -111,13 +112,13 @@ def block_cells(block: EffectBlock, codes: Codes) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualPosterior:
-    """Log odds of class 1 as a sum of tables.
+class Score:
+    """A sum of tables: the log odds of class 1 of two, or the score of one of several.
 
     Attributes
     ----------
     base : float
-        Log odds of the class totals.
+        That of the class totals.
     shift : float
         What tables of residuals added to the intercept.
     blocks : tuple of EffectBlock
@@ -142,54 +143,103 @@ class ResidualPosterior:
         return found
 
     def variances(self, codes: Codes) -> Array:
-        """Return the posterior variance of the log odds, shape (b,), as if tables were apart."""
+        """Return the posterior variance, shape (b,), as if tables were apart."""
         found = np.zeros(len(codes))
         for block in self.blocks:
             found += np.diagonal(block.covariance)[block_cells(block, codes)]
         return found
 
-    def log_odds(self, codes: Codes) -> Array:
-        """Return the posterior mean of the log odds of class 1, shape (b,)."""
+    def means(self, codes: Codes) -> Array:
+        """Return the posterior mean, shape (b,)."""
         return np.asarray(self.base + self.effects(codes))
 
-    def probabilities(self, codes: Codes) -> Array:
-        """Return the probabilities of classes 0 and 1, shape (b, 2)."""
-        odds = self.log_odds(codes)
-        return np.column_stack([expit(-odds), expit(odds)])
 
-    def leading(self, codes: Codes) -> Margins:
-        """Return the likelier classes, by how much they lead, and its variance, (b,) each."""
-        odds = self.log_odds(codes)
-        return (odds > 0).astype(np.int64), np.abs(odds), self.variances(codes)
+@dataclass(frozen=True, eq=False)
+class ResidualPosterior:
+    """What tables of residuals imply of every class.
+
+    Attributes
+    ----------
+    columns : tuple of Score
+        Of two classes the log odds of the second; else a score a class, all over the same tables.
+    n_classes : int
+    """
+
+    columns: tuple[Score, ...]
+    n_classes: int
 
     @property
-    def columns(self) -> tuple["ResidualPosterior", ...]:
-        """Itself: class 0 needs no score of its own."""
-        return (self,)
+    def blocks(self) -> tuple[EffectBlock, ...]:
+        """Tables with effects, of the first column."""
+        return self.columns[0].blocks
 
-    def between(self, one: int, other: int) -> tuple[tuple[float, "ResidualPosterior"], ...]:
-        """Return the signed columns that the log odds of one class against the other sum."""
-        return ((1.0 if one > other else -1.0, self),)
+    @property
+    def margins(self) -> tuple[Array, ...]:
+        """Released shares of each attribute's codes."""
+        return self.columns[0].margins
+
+    def between(self, one: int, other: int) -> tuple[tuple[float, Score], ...]:
+        """Return the signed columns that the log odds of one class against another sum."""
+        if self.n_classes == 2:
+            return ((1.0 if one > other else -1.0, self.columns[0]),)
+        return (1.0, self.columns[one]), (-1.0, self.columns[other])
+
+    @property
+    def log_shares(self) -> Array:
+        """Logarithms of the released class shares, (k,)."""
+        bases = [one.base for one in self.columns]
+        return np.asarray(log_softmax([0.0, *bases] if self.n_classes == 2 else bases))
+
+    def log_odds(self, codes: Codes) -> Array:
+        """Return log probabilities up to a constant of each record, shape (b, k)."""
+        scores = [one.means(codes) for one in self.columns]
+        return np.stack([np.zeros(len(codes)), *scores] if self.n_classes == 2 else scores, axis=1)
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+        odds = self.log_odds(codes)
+        if self.n_classes == 2:
+            return np.column_stack([expit(-odds[:, 1]), expit(odds[:, 1])])
+        return np.asarray(softmax(odds, axis=1))
+
+    def margin_widths(
+        self, codes: Codes, first: Codes, second: Codes, level: float
+    ) -> tuple[Array, Array]:
+        """Return how far the log odds between two classes may be below their mean, and above.
+
+        Both are the same, (b,): normal quantiles at `level`, as if tables were apart.
+        """
+        variances = np.stack([one.variances(codes) for one in self.columns], axis=1)
+        rows = np.arange(len(codes))
+        if self.n_classes == 2:
+            found = variances[:, 0]
+        else:
+            found = variances[rows, first] + variances[rows, second]
+        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(found)
+        return widths, widths
+
+    def __repr__(self) -> str:
+        return f"ResidualPosterior({len(self.blocks)} tables, {self.n_classes} classes)"
 
 
-def purify(posterior: ResidualPosterior) -> ResidualPosterior:
-    """Return the same log odds, with no mean left over any attribute in tables of several.
+def purify(score: Score) -> Score:
+    """Return the same sums, with no mean left over any attribute in tables of several.
 
     There are tables of all attributes of such a table. Variances move as if tables were apart.
     """
-    blocks, shift = list(posterior.blocks), posterior.shift
+    blocks, shift = list(score.blocks), score.shift
     singles = {b.attributes[0]: at for at, b in enumerate(blocks) if len(b.attributes) == 1}
-    for place, block in enumerate(posterior.blocks):
+    for place, block in enumerate(score.blocks):
         if len(block.attributes) == 1:
             continue
-        margins = [posterior.margins[i] for i in block.attributes]
+        margins = [score.margins[i] for i in block.attributes]
         mean, parts, rest = _projections(margins)
         shift += float(mean @ block.mean)
         for i, part in zip(block.attributes, parts, strict=True):
             blocks[singles[i]] = _with_part(blocks[singles[i]], part, block)
         nothing = replace(block, mean=0 * block.mean, covariance=0 * block.covariance)
         blocks[place] = _with_part(nothing, rest, block)
-    return replace(posterior, blocks=tuple(blocks), shift=shift)
+    return replace(score, blocks=tuple(blocks), shift=shift)
 
 
 def _projections(margins: Sequence[Array]) -> tuple[Array, list[Array], Array]:
@@ -359,10 +409,10 @@ class ResidualState:
         return state, update.step
 
     @property
-    def posterior(self) -> ResidualPosterior:
+    def score(self) -> Score:
         """What predictions need."""
         seen = tuple(block for block in self.blocks if block.n_visits)
-        found = ResidualPosterior(self.base, self.shift, seen, self.margins, self._looked_at)
+        found = Score(self.base, self.shift, seen, self.margins, self._looked_at)
         return purify(found)
 
     @property
