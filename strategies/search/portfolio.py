@@ -190,7 +190,7 @@ class Portfolio:
                 continue
             if not self.affords(family, left):
                 continue
-            left = max(0.0, left - max(work, family.least(self.problem)))
+            left = max(0.0, left - family.least(self.problem))
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
             if step + 1 < len(steps) and self.is_optimal():
@@ -200,13 +200,13 @@ class Portfolio:
     def affords(self, family: Family, left: float) -> bool:
         """Tell whether what is left covers a family's shortest search, and note where it does not.
 
+        Left is what shortest searches before did not need: most end long before their share does.
         The first family always runs, unless the workload's own rows may be measured; so does the
-        family that the rule of products stands on. A closed form takes no share of the work, so
-        that searches before it leave it the whole limit.
+        family that the rule of products stands on.
         """
         price = family.least(self.problem)
         first = not (self.found or self.serves_itself)
-        if first or family.name == RULED or price <= (left if family.share else self.limit):
+        if first or family.name == RULED or price <= left:
             return True
         note = f"takes about {price:.2g} s at least, more than is left of the limit"
         self.candidates.append(Candidate(family.name, float("inf"), 0.0, note))

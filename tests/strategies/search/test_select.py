@@ -178,11 +178,10 @@ def test_what_is_left_decides_whether_a_family_starts() -> None:
     assert [one.note for one in run(dear, again, time_limit=2.0).candidates] == ["", ""]
 
 
-def test_a_closed_form_is_left_the_whole_limit() -> None:
-    """It takes no share, and once was left out where the others' shares were all of the work."""
-    closed = family_that(lambda problem, search: Identity(2), "closed", share=0.0)
+def test_searches_leave_what_they_do_not_need() -> None:
+    """A share is an allowance: a family was once left out where others' shares were all of it."""
     for price, notes in [(0.9, 0), (1.1, 1)]:
-        priced = replace(closed, least=lambda problem, price=price: price)
+        priced = family_that(lambda problem, search: Identity(2), least=lambda _, s=price: s)
         found = run(GOOD, priced, time_limit=1.0)
         assert sum("more than is left" in one.note for one in found.candidates) == notes
 
