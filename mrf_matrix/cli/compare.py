@@ -136,7 +136,6 @@ def command(
 
 
 def show(study: Comparison, metric: str) -> None:
-    """Print the tables and say which figures are private, research or noise-free."""
     screen = console()
     screen.print(strategy_table(study), "", score_table(study, metric), "")
     for line in notes(study):
@@ -228,7 +227,6 @@ def strategy_table(study: Comparison) -> Table:
 
 
 def score_table(study: Comparison, metric: str = "accuracy") -> Table:
-    """List a figure's mean for every method at every ε, with its standard error."""
     settings = study.settings
     unit = " in %" if metric in PERCENT else ""
     promise = f"; (ε, δ = {settings['delta']:g})-DP" if settings["delta"] else ""

@@ -26,6 +26,7 @@ from mrf_matrix.cli.options import (
 from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescued
 from mrf_matrix.cli.screen import console, note, note_ignored
 from mrf_matrix.datasets import load_dataset
+from mrf_matrix.study.private_evaluation import evaluation_budget
 
 
 @click.command(name="evaluate")
@@ -67,8 +68,6 @@ def command(
     histogram of predicted probabilities by class is released with exact noise; every figure and
     interval follows from it. There is no default budget: figures without noise show the records.
     """
-    from mrf_matrix.study.private_evaluation import evaluation_budget
-
     terms = ("epsilon", "delta", "rho", "neighboring")
     budget = evaluation_budget(**{name: settings[name] for name in terms})
     if output is not None:
@@ -100,7 +99,6 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Print an evaluation, and see it off."""
     if as_json:
         click.echo(record)
     else:

@@ -35,6 +35,8 @@ from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.forest_classifier import text_attributes
+from mrf_matrix.planning.plans.plan_of import check_cells
 
 OF_TREES = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
 """Options that tables of blocks have no use for."""
@@ -115,7 +117,6 @@ def simulate(
 def show(
     report: dict[str, Any], names: list[str], by: str, output: Path | None, *, as_json: bool
 ) -> None:
-    """Print what is public of a run."""
     if as_json:
         click.echo(json.dumps(report | {"parties": names}, indent=2))
         return
@@ -131,7 +132,6 @@ def show(
 
 
 def place_of(records: "Dataset", by: str) -> int:
-    """Return the number of the attribute that tells parties apart."""
     names = records.domain.names
     if by not in names:
         raise click.ClickException(f"--by {by}: expected an attribute, one of {names}.")
@@ -139,7 +139,6 @@ def place_of(records: "Dataset", by: str) -> int:
 
 
 def split_by(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts], list[str]]":
-    """Return each party's counts, and the parties' names: the attribute's categories."""
     domain, place = records.domain, place_of(records, by)
     codes, labels = domain.encode(records.X), domain.encode_target(records.y)
     parts = [
@@ -150,9 +149,6 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts],
 
 
 def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "planning.FederatedPlan":
-    """Return the plan of the options."""
-    from mrf_matrix.planning.plans.plan_of import check_cells
-
     asked = {name: value for name, value in settings.items() if name != "vanish"}
     if asked["kind"] != "matrix":
         refuse_given(OF_TREES, f"--kind {asked['kind']}")
@@ -165,7 +161,6 @@ def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "plann
 
 
 def network_of(parties: int, settings: dict[str, Any]) -> "federated.Network":
-    """Return the network in which so many parties vanish before they send their vector."""
     if not 0 <= settings["vanish"] <= parties:
         raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")
     generator = np.random.default_rng(settings["random_state"])
@@ -174,7 +169,6 @@ def network_of(parties: int, settings: dict[str, Any]) -> "federated.Network":
 
 
 def report_of(made: "planning.FederatedPlan", found: "federated.Federation") -> dict[str, Any]:
-    """Return what is public of a run: no count, and nothing of one party."""
     (design,) = made.designs
     said = made.budget.claim(made.delta)
     return {
@@ -222,8 +216,6 @@ def forests(
     Trees grown by all parties in turn, each party's own trees side by side, and one forest of all
     records, on the same stratified 80:20 splits.
     """
-    from mrf_matrix.estimators.forest_classifier import text_attributes
-
     if by is not None:
         refuse_given(("clients", "chunks"), "--by, whose categories are the parties")
     records = load_dataset(

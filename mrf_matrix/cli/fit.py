@@ -172,7 +172,6 @@ def command(
 
 
 def name_model(ledger: "mrf_matrix.PrivacyLedger", number: int, place: Path) -> None:
-    """Let a charge say the hash of the model's file."""
     try:
         ledger.describe(number, model=hash_of(place))
     except (OSError, ValueError) as error:  # the model is paid for, and there
@@ -187,7 +186,6 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Print what a fit made and spent, and where it is."""
     if as_json:
         written = {
             "model": str(output),
@@ -248,7 +246,6 @@ def check_is_public(domain: "Domain | None", output: Path) -> None:
 
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":
-    """Return the domain of a file, with the target named on the command line."""
     if file is None:
         if target is not None:
             raise click.ClickException(

@@ -83,7 +83,6 @@ NEW = click.Path(dir_okay=False, path_type=Path)
 
 
 def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list[float]:
-    """Parse numbers separated by commas."""
     try:
         return [float(number_text(piece)) for piece in value.split(",")]
     except ValueError as error:
@@ -93,7 +92,6 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
 
 
 def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    """Parse words separated by commas, each once."""
     if value is None:
         return None
     words = [word.strip() for word in value.split(",") if word.strip()]
@@ -123,13 +121,11 @@ def exact_number(
 
 
 def was_given(name: str) -> bool:
-    """Tell whether an option was given, not left at its default."""
     source = click.get_current_context().get_parameter_source(name)
     return source not in (None, click.core.ParameterSource.DEFAULT)
 
 
 def refuse_given(strange: Sequence[str], of: str) -> None:
-    """Refuse options that were given though something has no use for them."""
     given = [name for name in strange if was_given(name)]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
@@ -150,7 +146,6 @@ def together(*options: Decorator) -> Decorator:
 def budget_options(
     epsilon: str = "Pure-DP budget [default: 1].", rho: str = "zCDP budget, instead of --epsilon."
 ) -> Decorator:
-    """Add --epsilon and --rho, neither with a default: the library has one where none is given."""
     return together(
         click.option("--epsilon", callback=exact_number, help=epsilon),
         click.option("--rho", callback=exact_number, help=rho),
@@ -158,7 +153,6 @@ def budget_options(
 
 
 def delta_option() -> Decorator:
-    """Add --delta, beside --epsilon."""
     return click.option(
         "--delta",
         type=float,
@@ -234,12 +228,10 @@ def ledger_option(help: str) -> Decorator:
 
 
 def overwrite_option(what: str) -> Decorator:
-    """Add --overwrite, of what a command writes."""
     return click.option("--overwrite", is_flag=True, help=f"Replace {what} that is there already.")
 
 
 def n_blocks_option() -> Decorator:
-    """Add --n-blocks of tables."""
     least = click.IntRange(min=1)
     return click.option("--n-blocks", type=least, help="Blocks of tables. [default: chosen]")
 
@@ -284,7 +276,6 @@ def random_state_option(help: str = "Seed of the public structure.") -> Decorato
 
 
 def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:
-    """Add --time-limit of the search for a strategy."""
     return click.option("--time-limit", default=seconds, show_default=True, help=help)
 
 
@@ -326,7 +317,6 @@ OPTIONS = tuple(dict.fromkeys(name for one in KINDS.values() for name in one.opt
 def kind_option(
     auto: str = KINDS["auto"].about, words: Sequence[str] = TYPED, default: str = "auto"
 ) -> Decorator:
-    """Add --kind; `auto`: what that word means here."""
     told = " ".join(f"{word}: {auto if word == 'auto' else KINDS[word].about}." for word in words)
     asks = " An option of one kind only asks for that kind." * (default == "auto")
     return click.option(
@@ -369,7 +359,6 @@ def checked_kind(named: str, among: Sequence[str] = OPTIONS) -> str:
 
 
 def classifier(settings: Mapping[str, Any], ledger: object = None) -> Any:
-    """Return the classifier of the options, without a domain yet."""
     import mrf_matrix.estimators as estimators
 
     kind = KINDS[settings["kind"]]
@@ -381,7 +370,6 @@ def classifier(settings: Mapping[str, Any], ledger: object = None) -> Any:
 
 
 def check_is_model(kind: str) -> None:
-    """Refuse a kind of which no file holds a model."""
     if KINDS[kind].answers_queries:
         raise click.ClickException(
             f"--kind {kind}: it answers queries from the records, which no model file holds. "
@@ -414,7 +402,6 @@ def budget_before(
 def records_of(
     data: str, domain: "Domain", file_format: "FileFormat"
 ) -> tuple[dict[str, Any], Any]:
-    """Return the columns and the classes of all records of a file, or of a folder of them."""
     import numpy as np
 
     files = streams.data_files(Path(data))

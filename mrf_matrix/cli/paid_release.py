@@ -110,7 +110,6 @@ class Rescue:
 
     @property
     def charged(self) -> str:
-        """Which ledger was charged."""
         return "" if self.ledger_file is None else f" and charged to {self.ledger_file}"
 
     def elsewhere(self, write: Write, like: Path) -> Path | None:
@@ -215,7 +214,6 @@ def _lost_and_found(rescue: Rescue, record: "DrawRecord", error: BaseException) 
 
 
 def _reason(error: BaseException) -> str:
-    """Return what is said of an error: no value of any record."""
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, KeyboardInterrupt):
@@ -244,7 +242,6 @@ def write_new(write: Write, output: Path) -> None:
 
 
 def folders(output: Path, ledger_file: Path | None) -> list[Callable[[], Path]]:
-    """Return where something may be kept, in turn; to find one may fail."""
     beside = [output.parent] if ledger_file is None else [output.parent, ledger_file.parent]
     return [
         *(lambda folder=folder: folder for folder in beside),

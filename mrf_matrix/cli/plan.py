@@ -66,7 +66,6 @@ def numbers(
 def shares(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> str | list[float] | None:
-    """Parse a rule, or shares separated by commas."""
     if value is None or value in SHARE_RULES:
         return value
     return comma_floats(ctx, param, value)
@@ -173,7 +172,6 @@ def show_plan(
     as_json: bool,
     drawn: bool,
 ) -> Verdict:
-    """Plan, print, and write the record and pictures; return what noise leaves."""
     asked = {name: one for name, one in settings.items() if name not in ("alpha", "beside")}
     made = cast(Plan, plan(schema, **asked))
     figures = {"domain": label, **made.to_dict(bound=True)}
@@ -191,7 +189,6 @@ def show_plan(
 
 
 def pictures(made: Plan) -> dict[str, Any]:
-    """Return error against ε, leaves, strategies and sensitivity, by their file names."""
     wanted: dict[str, Any] = {"error.png": plotting.ErrorCurveDisplay}
     if all(part.strategy is not None for part in made.parts):
         wanted["strategies.png"] = plotting.StrategyBoundDisplay
@@ -211,7 +208,6 @@ EVEN = (
 def show_steps(
     schema: Domain, label: str, settings: Mapping[str, Any], file: Path, *, as_json: bool
 ) -> Verdict:
-    """Plan the forest, print, and write the record; return what noise leaves."""
     is_auto = settings["kind"] == "auto"
     advise(schema.coarser() if is_auto else schema, settings["n_records"])
     made = classifier(settings).set_params(domain=schema).plan()
@@ -255,7 +251,6 @@ def kind_table(figures: Mapping[str, Any]) -> Table:
 
 
 def share_table(figures: Mapping[str, Any]) -> Table:
-    """List every step with its share of the budget."""
     title = f"Steps and their shares of {figures['claim']}"
     made = table(title, "step", "share", "sensitivity", "rms", words=1)
     steps = figures["steps"]
@@ -288,7 +283,6 @@ AIMS = {
 
 
 def plan_table(figures: Mapping[str, Any]) -> Table:
-    """List a plan's figures, one a line."""
     made = table(f"Plan for {figures['domain']}, before any data", "figure", "value", words=2)
     for name, value in _lines(figures):
         made.add_row(name, value)
@@ -357,7 +351,6 @@ def memory_text(figures: Mapping[str, Any]) -> str:
 
 
 def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List what a plan says of the parties who share its noise; nothing of one party."""
     if not parties:
         return []
     fewest, sums = parties["parties"] - parties["dropouts"], len(parties["rounds"])
@@ -378,7 +371,6 @@ def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def size_table(figures: Mapping[str, Any]) -> Table:
-    """List the largest arrays to come."""
     made = table("Largest arrays of the release", "array", "shape", "bytes", words=2)
     for size in figures["arrays"][:5]:
         made.add_row(size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")

@@ -37,6 +37,7 @@ from mrf_matrix.datasets.files import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import Outside, check_repeats
+from mrf_matrix.study.calibration import ProbabilityGrid
 
 
 @click.command(name="predict")
@@ -145,9 +146,6 @@ def command(
 
 
 def check_threshold(threshold: float | None, n_classes: int, abstain: float | None) -> None:
-    """Refuse what `mrf-matrix evaluate` refuses as a threshold, and one beside --abstain."""
-    from mrf_matrix.study.calibration import ProbabilityGrid
-
     if threshold is None:
         return
     ProbabilityGrid.of(n_classes, 2, threshold)
@@ -194,13 +192,11 @@ def write_columns(columns: Mapping[str, Sequence[object]], output: Path | None) 
 
 
 def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
-    """Return labels, empty where the model abstains."""
     labels = forest.predict_or_abstain(records, level)
     return ["" if label is None else label for label in labels.tolist()]
 
 
 def columns_of(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
-    """Return the columns of a file, or the records of a data set known by name."""
     if not is_data_file(data):
         return load_dataset(data, domain).X
     found = read_file(data, replace(domain, target=None), file_format)

@@ -77,7 +77,6 @@ def command(
 
 
 def show(page: "reports.ReportPage", html: Path | None) -> None:
-    """Write a page to a file, or print its text."""
     if html is None:
         console().print(str(page), soft_wrap=True)
         return
@@ -89,7 +88,6 @@ def show(page: "reports.ReportPage", html: Path | None) -> None:
 
 
 def evaluation_of(file: Path) -> dict[str, object]:
-    """Return the record of an evaluation; `model_report` checks what it shows of it."""
     content = content_of(file, LONGEST)
     try:
         found = parsed(content)

@@ -47,7 +47,6 @@ VOLUME, NO_COLOR = "mrf_matrix.volume", "mrf_matrix.no_color"
 
 
 def said(option: str) -> Any:
-    """Return what a command was told of `VOLUME` or `NO_COLOR`; None outside of commands."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(option)
 
@@ -217,7 +216,6 @@ def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json
 
 
 def draw(pictures: Pictures, folder: Path) -> list[Path]:
-    """Draw pictures into the folder; without matplotlib, say so."""
     try:
         drawn = pictures()
     except ImportError as missing:

@@ -39,7 +39,6 @@ SHOWN = 12  # designs of a search that a table shows
 def comma_values(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> list[int | str] | None:
-    """Parse values separated by commas: numbers where they are numbers."""
     if value is None:
         return None
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
@@ -152,7 +151,6 @@ def command(
 
 
 def pictures(found: Tuning) -> dict[str, Any]:
-    """Return the Pareto front, by its file name."""
     several = len(found.trials) > 1  # one design is no picture
     return {"designs.png": plotting.ParetoDisplay.from_tuning(found)} if several else {}
 
@@ -182,7 +180,6 @@ def fit_line(found: Tuning, domain: str) -> str | None:
 
 
 def search_table(tuning: Tuning, label: str) -> Table:
-    """List the best designs of a search."""
     rows = tuning.rows()
     names, same = _columns([trial.design for trial in tuning.trials])
     made = table(
@@ -204,7 +201,6 @@ def search_table(tuning: Tuning, label: str) -> Table:
 
 
 def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:
-    """Return the parameters that designs differ in, and in words those that they share."""
     values: dict[str, list[str]] = {}
     for design in designs:
         for name, value in design.items():

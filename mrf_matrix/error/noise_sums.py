@@ -101,17 +101,14 @@ class NoiseTerm:
 
     @property
     def variance(self) -> float:
-        """Variance of the weighted sum."""
         return float(self.law.variance * (self.repeats @ self.weights**2))
 
     @property
     def fourth_cumulant(self) -> float:
-        """Fourth cumulant of the weighted sum."""
         return float(self.law.fourth_cumulant * (self.repeats @ self.weights**4))
 
     @property
     def reach(self) -> float:
-        """Scale of the heaviest draw."""
         return float(self.weights.max(initial=0.0) * self.law.scale)
 
     def log_transform(self, frequencies: Array) -> Array:
@@ -151,7 +148,6 @@ class NoiseSum:
 
     @property
     def heaviest(self) -> float:
-        """Largest coefficient."""
         return float(max(term.weights.max(initial=0.0) for term in self.terms))
 
     def flip_probability(self, margin: float, rivals: int = 1) -> float:
@@ -185,7 +181,6 @@ class NoiseSum:
         return np.array([_flip_between(mass, one, rivals) for one in steps])
 
     def _lattice(self, unit: float, half: float) -> Array:
-        """Return the exact probabilities of the lattice's points, centred."""
         points = max(64, 1 << int(np.ceil(np.log2(2 * half / unit + 16))))
         return self._mass(self.terms, points, unit, 0.0)
 

@@ -93,11 +93,9 @@ class AnsweredEnsemble:
     release: Release  # the noisy measurement
 
     def vote_variances(self, codes: Codes) -> Array:
-        """Return the expected squared error of every query's votes, per class, (b,)."""
         return replace(self.part, workload=self._votes_asked(codes)).row_variances
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
-        """Return the weighted noise draws of every query's votes, if they can be afforded."""
         if self.part.strategy is None:  # every query was measured itself
             one = np.array([1 / float(self.release.scale)])
             return [NoiseTerm.of(one, self.release.law)] * len(codes)
@@ -124,7 +122,6 @@ class Batch:
 
     @cached_property
     def votes(self) -> Array:
-        """Noisy votes of the batch's distinct queries, (b, k), classes in the domain's order."""
         return self.plan.answers(self.releases)
 
     def half_widths(self, codes: Codes, level: float) -> Array:
@@ -262,7 +259,6 @@ class Answers:
         return [key.tobytes() for key in query_keys(self.forests.ensembles, codes)]
 
     def _answered(self, codes: Codes) -> Iterator[tuple[Batch, Bools, Longs]]:
-        """Yield batches that queries were answered in: which queries, and their rows there."""
         places = np.array([self._places[key] for key in self._keys(codes)]).reshape(-1, 2)
         for number in np.unique(places[:, 0]).tolist():
             mine = places[:, 0] == number

@@ -99,7 +99,6 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def _model(self) -> Model:
-        """What was released, and what follows from it."""
         check_is_fitted(self, self._learned)
         if "model_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} released nothing: it claims nothing.")
@@ -239,7 +238,6 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self._encoded(X, self.domain_)
 
     def _encoded(self, X: Records, domain: Domain) -> Codes:
-        """Return the codes of records over the domain that a fit learned of."""
         if hasattr(self, "_is_read_off_"):
             X = validated_queries(self, X)
         checked_table(X, domain.names)  # its refusal advises what predict takes
@@ -254,7 +252,6 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return found
 
     def _votes(self, X: Records) -> Array:
-        """Return the votes of every record, shape (b, k), in the order of `classes_`."""
         raise TypeError(f"{type(self).__name__} has no votes: use one of its subclasses.")
 
     def predict(self, X: Records, *, outside: Outside = "refuse") -> Values:
@@ -303,12 +300,10 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return np.log(shares, out=np.full_like(shares, -np.inf), where=shares > 0)
 
     def _design(self) -> EnsembleDesign:
-        """Return the design of the ensembles, from the parameters of these names."""
         held = vars(self)
         return EnsembleDesign(**{one.name: held[one.name] for one in fields(EnsembleDesign)})
 
     def _measuring(self, budget: Budget) -> Measuring:
-        """Return how a plan of this budget is measured, from the parameters of these names."""
         held, names = vars(self), (one.name for one in fields(Measuring))
         given = {name: held[name] for name in names if name in held}
         told = {

@@ -54,7 +54,6 @@ class ValueCoding:
 
 
 def code_values(X: Values, y: Values, names: Sequence[str] | None) -> ValueCoding:
-    """Return the coding of a table of numbers and texts, and of its classes."""
     names = list(names) if names is not None else [f"x{i}" for i in range(X.shape[1])]
     attributes: list[Attribute] = []
     centres: list[Array | None] = []
@@ -103,7 +102,6 @@ def as_numbers(column: Values) -> Array | None:
 
 
 def ready_to_encode(coding: ValueCoding, X: Values) -> dict[str, Values]:
-    """Return the columns by name, texts as texts and numbers as floats."""
     return {
         name: X[:, i].astype(str).astype(object)
         if coding.centres[i] is None
@@ -278,7 +276,6 @@ class TreesClassifier(BaseForestClassifier):
         return np.asarray(right.mean(axis=0))
 
     def _leaves(self, X: Records) -> Longs | Codes:
-        """Return the leaf that each record reaches in each tree, (b, n_trees)."""
         return self.forest_.apply(self._codes(X))
 
     def _votes(self, X: Records) -> Array:
@@ -286,7 +283,6 @@ class TreesClassifier(BaseForestClassifier):
         return forest_votes(self.forest_, self._codes(X), self._leaf_votes())
 
     def _leaf_votes(self) -> Array:
-        """Return what each leaf adds to the votes of a record, shape (o, k)."""
         if hasattr(self, "leaf_labels_"):
             return np.eye(len(self.classes_))[self.leaf_labels_]
         return leaf_votes(self.leaf_values_, self._voting_)
@@ -386,7 +382,6 @@ def source_of(estimator: object, source: type[Trees], **others: object) -> Trees
 
 
 def grown_from(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown:
-    """Return the trees that a source grows from what it asks for."""
     asked = signature(source.grow).parameters
     return source.grow(**{name: value for name, value in given.items() if name in asked})
 

@@ -34,7 +34,6 @@ class CountedTables(PrivateValue):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes k."""
         return next(iter(self.counted.values())).n_classes
 
     def cells(self, features: Features) -> CellCounts | LeafCounts:
@@ -54,7 +53,6 @@ class CountedTables(PrivateValue):
         raise needs_records("disjoint data")
 
     def over(self, given: Domain, coarser: Domain) -> Self:
-        """Return the same tables of cells over a coarser domain than the given one."""
         counted = {
             features: _coarser_counts(_cells_of(counts), given, coarser, features)
             for features, counts in self.counted.items()
@@ -78,7 +76,6 @@ def _cells_of(counts: CellCounts | LeafCounts) -> CellCounts:
 def _coarser_counts(
     counts: CellCounts, given: Domain, coarser: Domain, features: Features
 ) -> CellCounts:
-    """Return the counts of some attributes over a coarser domain."""
     fine, few = ([one.attributes[i] for i in features] for one in (given, coarser))
     sizes = tuple(one.size for one in few)
     cells = summed_cells(coarser_codes(fine, few, counts.codes), counts.counts, sizes)
@@ -134,11 +131,9 @@ class GivenCounts(PrivateValue):
         return replace(self, domain=coarser, counts=replace(counts, domain=coarser))
 
     def check_records(self, what: str) -> None:
-        """Refuse."""
         raise needs_records(what)
 
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
-        """Return the counts."""
         whole = tuple(range(self.domain.n_attributes))
         return CountedTables({whole: self.counts}, whole)
 
@@ -155,7 +150,6 @@ class GivenStream(PrivateValue):
 
     @property
     def provenance(self) -> Provenance:
-        """That of the domain."""
         return self.domain.provenance
 
     @classmethod
@@ -168,21 +162,17 @@ class GivenStream(PrivateValue):
         progress: Progress | None,
         file_format: FileFormat,
     ) -> Self:
-        """Take the estimator's domain for batches."""
         known = _domain_for_batches(domain)
         estimator.n_features_in_ = known.n_attributes
         return cls(known, batches, extra, progress, checked_format(file_format))
 
     def over(self, coarser: Domain) -> Self:
-        """Return the same batches over a coarser domain."""
         return replace(self, domain=coarser)
 
     def check_records(self, what: str) -> None:
-        """Refuse: a stream is counted as it passes."""
         raise needs_records(what)
 
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
-        """Read all batches once, and count what is asked for."""
         whole = tuple(range(self.domain.n_attributes))
         read: dict[str, Any] = {
             "extra": self.extra,

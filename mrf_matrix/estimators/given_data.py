@@ -77,7 +77,6 @@ class EncodedRecords(PrivateValue):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes k."""
         return self.domain.n_classes
 
     def cells(self, features: Features) -> CellCounts:
@@ -123,25 +122,21 @@ class GivenRecords(PrivateValue):
 
     @property
     def provenance(self) -> Provenance:
-        """That of the domain."""
         return self.domain.provenance
 
     @classmethod
     def of(
         cls, estimator: BaseEstimator, domain: DomainOrPath, X: Records, y: ArrayLike | None
     ) -> Self:
-        """Resolve a domain for records."""
         return cls(*resolve_domain(estimator, domain, X, y))
 
     def over(self, coarser: Domain) -> Self:
-        """Return the same records over a coarser domain."""
         return replace(self, domain=coarser)
 
     def check_records(self, what: str) -> None:
         """Accept: here they are."""
 
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> EncodedRecords:
-        """Encode the records."""
         return EncodedRecords(self.domain, *encode(self.domain, self.X, self.y))
 
 
@@ -247,12 +242,10 @@ class HeldData(PrivateValue):
         )
 
     def check_records(self, what: str) -> None:
-        """Refuse what needs every record by itself, where there are counts alone."""
         if isinstance(self.source, CountedTables):
             raise needs_records(what)
 
     def tables(self, asked: object, leaves: Forest | None = None) -> EncodedRecords | CountedTables:
-        """Return what tables are taken from."""
         return self.source
 
 
@@ -276,7 +269,6 @@ def held(data: PrivateData, *, records: bool) -> HeldData:
 
 
 def _written_out(data: GivenCounts) -> EncodedRecords:
-    """Return a record for each that was counted."""
     assert isinstance(data.counts, CellCounts)
     rows, labels = np.nonzero(data.counts.counts)
     times = data.counts.counts[rows, labels]
@@ -287,7 +279,6 @@ def _written_out(data: GivenCounts) -> EncodedRecords:
 
 
 def _read(data: GivenStream) -> EncodedRecords:
-    """Read all batches once."""
     blocks = list(
         code_blocks(data.batches, data.domain, data.extra, data.progress, data.file_format)
     )

@@ -243,7 +243,6 @@ class FederatedForestClassifier(LearnedForestClassifier):
         return party.astype(np.int64), len(names)
 
     def _grown(self, parts: list[Part], generator: np.random.Generator) -> tuple[Forest, Array]:
-        """Return the forest and its leaves' class probabilities, by mode."""
         trees = self._source(self._nominal_attributes())
         centres = self._coding_.centres if self._coding_ else None
         if self.mode == "collaborative":

@@ -77,7 +77,6 @@ def described(cls: type) -> str:
 
 
 def _split(cls: type) -> tuple[str, dict[str, str]]:
-    """Return a docstring's text before its sections, and the sections by title."""
     text, *rest = SECTION.split(cleandoc(vars(cls).get("__doc__") or ""))
     return text, dict(zip(rest[::2], rest[1::2], strict=True))
 

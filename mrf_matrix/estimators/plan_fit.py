@@ -152,7 +152,6 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
     def _curator(
         self, given: Any, plan: Any, bill: Bill, pay: Pay, before: Transcript | None = None
     ) -> Live:
-        """Return the curator of private data, on the terms of a bill."""
         data, (stream, choosing) = self._asked(given, plan), self._streams(bill)
         return Live(
             plan, data, pay, bill.noise, stream,
@@ -262,7 +261,6 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         return self
 
     def _plan_of_parties(self, plan: Any) -> Any:
-        """Return the plan that is learned of, from one that parties took."""
         return plan
 
 

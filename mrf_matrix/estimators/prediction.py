@@ -81,11 +81,9 @@ class PrivatePredictionClassifier(
         raise TypeError(f"{type(self).__name__} asks nothing: use one of its subclasses.")
 
     def _note(self, kind: Kind) -> str:
-        """Say what the claim hangs on."""
         return "the queries are public; the fitted object holds the private records"
 
     def _terms(self) -> Measuring:
-        """Return how each batch is measured, at its share of the budget."""
         shares = self._budget.split(whole_number("n_batches", self.n_batches))
         measuring = self._measuring(shares[0])
         measuring.check()
@@ -116,7 +114,6 @@ class PrivatePredictionClassifier(
         return self
 
     def _forests(self, kind: Kind, domain: Domain) -> tuple[PublicForests, np.random.Generator]:
-        """Grow the public forests; return them with the structure's generator."""
         structure = structure_generator(self.random_state)
         return PublicForests.grow(
             kind, domain, self._design(), structure,
@@ -155,7 +152,6 @@ class PrivatePredictionClassifier(
         return self._plan(self._forests(kind, domain)[0], measuring, domain.encode(X))
 
     def _next_plan(self, fitted: Answers, codes: Codes) -> Plan:
-        """Plan the next batch, of new queries, without spending."""
         search = {name: getattr(self, name) for name in SEARCH}
         measuring = replace(fitted.measuring, **search)
         return self._plan(fitted.forests, measuring, codes, len(fitted.charges))

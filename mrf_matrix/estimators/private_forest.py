@@ -172,7 +172,6 @@ class PrivateForestClassifier(FitsByPlan):
 
     @property
     def _last(self) -> Any:
-        """The steps after which nothing was planned anew."""
         steps: PrivateSteps = self._model.plan
         return steps.followed if isinstance(steps.followed, PrivateSteps) else steps
 

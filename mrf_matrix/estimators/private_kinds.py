@@ -113,7 +113,6 @@ class PosteriorForestClassifier(FitsByPlan):
         return blocks_budget(claim, self.domain, choice, self.n_records, self.neighboring)
 
     def _plan(self, domain: Domain) -> Plan:
-        """Return what a fit over a domain would measure."""
         return tables_plan(
             domain,
             self._budget,

@@ -101,11 +101,9 @@ class Bill:
 
     @property
     def provenance(self) -> Provenance:
-        """That of all that is released."""
         return self.rests_on | Provenance.of_spending(self.spending)
 
     def resting_on(self, *others: Provenance) -> "Bill":
-        """Return the bill of a release that rests on more."""
         return replace(self, rests_on=join([self.rests_on, *others]))
 
     def check(self) -> None:

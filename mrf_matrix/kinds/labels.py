@@ -86,7 +86,6 @@ class Labels(Kind):
     models_noise: ClassVar[bool] = True
 
     def learn(self, plan: LabelPlan, curator: Curator) -> LabelPosterior:
-        """Draw a tree in its rounds, count its cells, and say what labels and counts imply."""
         tree = None
         for one in plan.rounds:
             asked = Trees(plan, one, tree)
@@ -110,17 +109,14 @@ class Labels(Kind):
         return posterior.labels[cells], margins[cells], below[cells], above[cells]
 
     def public(self, plan: LabelPlan) -> tuple[str, ...]:
-        """Return what the claim takes for public."""
         return PUBLIC
 
     def notes(self, plan: LabelPlan) -> tuple[str, ...]:
-        """Return how the tree is drawn, and what probabilities are."""
         said = "labels" if plan.counts is None else "labels and counts"
         rounds = (TWO_ROUNDS,) if len(plan.rounds) > 1 else ()
         return (ONE_CHOICE, *rounds, PROBABILITIES.format(said=said))
 
     def numbers(self, posterior: LabelPosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield np.array([one.probabilities for one in posterior.evidence])
 
     def structure(self, plan: LabelPlan) -> JsonObject:
@@ -128,7 +124,6 @@ class Labels(Kind):
         return {"cuts": [[one.attribute, np.flatnonzero(one.upper).tolist()] for one in plan.cuts]}
 
     def plan_from(self, known: Known, structure: JsonObject) -> LabelPlan:
-        """Return the plan of cuts."""
         domain = known.domain
         if (reason := why_no_labels(domain)) is not None:
             raise FieldError(reason)
@@ -175,7 +170,6 @@ class Trees:
 
     @property
     def kind(self) -> str:
-        """Of the draw."""
         return self.round.step.kind
 
     @property
@@ -185,7 +179,6 @@ class Trees:
 
     @cached_property
     def cuts(self) -> tuple[Cut, ...]:
-        """Those that nodes of the round may have."""
         return self.plan.cuts_of(self.round)
 
     def scores(self, data: Data) -> tuple[AnyInts, Longs, JointCounts | None]:
@@ -241,7 +234,6 @@ class Trees:
         return Exponential(weights(Fraction(step.choice_rate), most), bits)
 
     def tree(self, chosen: Places) -> LabelTree:
-        """Return the tree so far that was chosen."""
         n_nodes, n_cells = (1 << self.round.depth) - 1, 1 << self.round.depth
         grown = []
         for start in range(0, len(chosen), self._length):
@@ -253,7 +245,6 @@ class Trees:
 
     @property
     def _length(self) -> int:
-        """Numbers told below each cell."""
         return (1 << self.round.depth) * (1 + self.is_last) - 1
 
     def check(self, chosen: Places) -> None:
@@ -287,21 +278,17 @@ class TreeCells:
 
     @property
     def n_cells(self) -> int:
-        """Cells of the tree."""
         return self.tree.n_cells
 
     @property
     def n_columns(self) -> int:
-        """A column a class."""
         return self.plan.n_classes
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Of the counts."""
         return (self.n_cells,)
 
     def counts(self, data: Data) -> CellCounts:
-        """Return them: **private**."""
         codes, counts = counted(self.plan, data)
         own = self.tree.cells(codes, self.plan.attributes)
         found = np.zeros((self.n_cells, self.n_columns), dtype=np.int64)
@@ -337,27 +324,23 @@ class Pool(Kind):
     models_noise: ClassVar[bool] = True
 
     def learn(self, plan: PooledPlan, curator: Curator) -> PooledPosterior:
-        """Learn both, one after the other, and pool what they imply."""
         tree = LABELS.learn(plan.tree, curator.part(plan.tree))
         beside: Any = beside_of(plan)
         tables = beside.learn(plan.tables, curator.part(plan.tables))
         return PooledPosterior.of(tree, tables)
 
     def margins(self, posterior: PooledPosterior, codes: Codes, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and widths under both models."""
         if isinstance(posterior.tables, ProductPosterior):
             tables = RememberingPosterior.of(posterior.tables)
             posterior = replace(posterior, tables=tables)
         return odds_margins(posterior, codes, level)
 
     def public(self, plan: PooledPlan) -> tuple[str, ...]:
-        """Return what either takes for public."""
         of_tables = beside_of(plan).public(plan.tables)
         renamed = (OF_TABLES if one == STRUCTURE else one for one in of_tables)
         return tuple(dict.fromkeys((*LABELS.public(plan.tree), *renamed)))
 
     def notes(self, plan: PooledPlan) -> tuple[str, ...]:
-        """Return those of both."""
         both = (*LABELS.notes(plan.tree), *beside_of(plan).notes(plan.tables))
         return tuple(dict.fromkeys(both))
 
@@ -367,7 +350,6 @@ class Pool(Kind):
         return found
 
     def numbers(self, posterior: PooledPosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield from LABELS.numbers(posterior.tree)
         if isinstance(posterior.tables, ProductPosterior):
             yield from TABLES.numbers(posterior.tables)
@@ -375,7 +357,6 @@ class Pool(Kind):
             yield from ADDITIVE.numbers(posterior.tables)
 
     def structure(self, plan: PooledPlan) -> JsonObject:
-        """Return both parts."""
         beside = beside_of(plan)
         return {
             "tree": LABELS.to_dict(plan.tree),
@@ -384,7 +365,6 @@ class Pool(Kind):
         }
 
     def plan_from(self, known: Known, structure: JsonObject) -> PooledPlan:
-        """Return the plan of both parts, which share the budget as they must."""
         beside = BESIDE[one_word("beside", structure["beside"], tuple(BESIDE))]
         tree = LABELS.plan_of(part_of(structure, "tree"), known.domain)
         tables = beside.plan_of(part_of(structure, "tables"), known.domain)
@@ -405,5 +385,4 @@ BESIDE: dict[str, Any] = {TABLES.name: TABLES, ADDITIVE.name: ADDITIVE}
 
 
 def beside_of(plan: PooledPlan) -> Any:
-    """Return the kind of the tables."""
     return ADDITIVE if isinstance(plan.tables, ResidualPlan) else TABLES

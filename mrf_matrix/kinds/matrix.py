@@ -106,17 +106,14 @@ class OwnLeaves:
 
     @property
     def sizes(self) -> Sizes:
-        """One attribute: the leaf."""
         return (self.ensemble.forest.n_leaves,)
 
     def counts(self, data: Any) -> CellCounts:
-        """Return them: **private**."""
         counts: CellCounts = data.disjoint_leaves(self.ensemble, self.coins)
         return counts
 
 
 def ensemble_of(part: PlanPart, release: Release) -> ReleasedEnsemble:
-    """Return what a release leaves of a part."""
     return ReleasedEnsemble(
         part.ensemble.features, part.forest, part.answers(release), release,
         part.strategy, leaves_measured=part.strategy is None,
@@ -133,11 +130,9 @@ class MatrixPosterior:
 
     @property
     def rule(self) -> tuple[NoiseAwareVoting, Shrinkage]:
-        """Voting and shrinkage."""
         return self.voting, self.shrinkage
 
     def votes(self, codes: Codes) -> Array:
-        """Return the votes of every record, (b, k)."""
         parts = [(one.features, one.leaves) for one in self.ensembles]
         return ensemble_votes(parts, codes, self.voting, self.shrinkage)
 
@@ -156,7 +151,6 @@ class Matrix(Kind):
     )
 
     def learn(self, plan: Plan, curator: Curator) -> MatrixPosterior:
-        """Measure every ensemble, and answer its leaves."""
         releases = curator.measure_all(questions(plan, curator.noise))
         pairs = zip(plan.parts, releases, strict=True)
         found = tuple(ensemble_of(part, release) for part, release in pairs)
@@ -164,15 +158,12 @@ class Matrix(Kind):
         return MatrixPosterior(found, voting, getattr(plan, "shrinkage", "none"))
 
     def probabilities(self, posterior: MatrixPosterior, codes: Codes, sizes: Sizes) -> Array:
-        """Return class probabilities, or shares of the votes, (b, k)."""
         return posterior.probabilities(codes)
 
     def votes(self, posterior: MatrixPosterior, codes: Codes, sizes: Sizes) -> Array:
-        """Return the votes of all trees."""
         return posterior.votes(codes)
 
     def margins(self, posterior: MatrixPosterior, codes: Codes, level: float) -> Margins:
-        """Return leading classes, margins in votes, and widths of their known law."""
         if posterior.rule != ("weight", "none"):
             voting, shrinkage = posterior.rule
             raise ValueError(
@@ -186,7 +177,6 @@ class Matrix(Kind):
         )
 
     def voted_by(self, model: Model, voting: str | None, shrinkage: str | None) -> Model:
-        """Return a model whose leaves are used in another way."""
         plan, known = model.plan, model.posterior
         rule = one_word("voting", voting or known.voting, NOISE_AWARE_VOTINGS)
         shrunk = one_word("shrinkage", shrinkage or known.shrinkage, SHRINKAGES)
@@ -201,11 +191,9 @@ class Matrix(Kind):
         return tuple(one for one in PUBLIC if not (paid and one == STRUCTURE))
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
-        """Return what structures cost, and where trees are less deep than was asked for."""
         return structure_notes([part.ensemble for part in plan.parts])
 
     def rms_per_leaf(self, plan: Plan) -> float:
-        """Return the expected error of a leaf value."""
         total = sum(part.total_square for part in plan.parts)
         return root_mean(total, sum(part.forest.n_leaves for part in plan.parts))
 
@@ -214,7 +202,6 @@ class Matrix(Kind):
         return replace(plan, coins=()) if isinstance(plan, MatrixPlan) else plan
 
     def numbers(self, posterior: MatrixPosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield from (one.leaf_values for one in posterior.ensembles)
 
     def structure(self, plan: MatrixPlan) -> JsonObject:
@@ -241,7 +228,6 @@ class Matrix(Kind):
         return found
 
     def plan_from(self, known: Known, structure: JsonObject) -> MatrixPlan:
-        """Return the plan of forests and their strategies."""
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its forests.")
         kind = kind_of("matrix", structure["allocation"], structure["voting"])
@@ -399,7 +385,6 @@ def _described(number: int, part: PlanPart, chosen: bool) -> JsonObject:
 
 
 def _ensemble_from(where: str, data: JsonObject, domain: Domain, fetch: Fetch) -> Ensemble:
-    """Return the ensemble of a file."""
     last = domain.n_attributes - 1
     features = whole_numbers(data["features"], f"{where}: features", most=last)
     if not features or len(set(features)) < len(features):
@@ -418,7 +403,6 @@ def _ensemble_from(where: str, data: JsonObject, domain: Domain, fetch: Fetch) -
 
 
 def _with_method(part: PlanPart, method: object) -> PlanPart:
-    """Return a part whose strategy has its family's name again."""
     if part.strategy is None:
         return part
     name = line_of_text(method, "method", 100)

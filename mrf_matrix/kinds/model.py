@@ -185,7 +185,6 @@ class Known:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What most functions that plan take by name."""
         return {
             "n_records": self.n_records,
             "neighboring": self.neighboring,
@@ -194,7 +193,6 @@ class Known:
 
 
 def known_of(data: JsonObject, domain: Domain) -> Known:
-    """Return the common fields of a plan in a file."""
     return Known(
         domain,
         budget_of(data["budget"]),
@@ -227,13 +225,11 @@ class Model:
 
     @property
     def domain(self) -> Domain:
-        """The public domain that codes are of."""
         domain: Domain = self.plan.domain
         return domain
 
     @property
     def classes(self) -> Values:
-        """The public classes, sorted."""
         return self._sorting[0]
 
     @cached_property
@@ -246,7 +242,6 @@ class Model:
 
     @cached_property
     def report(self) -> PrivacyReport:
-        """What is claimed, with every step."""
         kind, plan = self.kind, self.plan
         report = report_of(
             plan, self.transcript, expected_rms_per_leaf=kind.rms_per_leaf(plan),
@@ -302,7 +297,6 @@ def report_of(plan: Plan, transcript: Transcript, **said: Any) -> PrivacyReport:
 
 
 def _taken(plan: Plan, left: list[Outcome]) -> Iterator[tuple[Any, Outcome]]:
-    """Yield steps with their outcomes, those of parts in their place."""
     for step in plan.steps:
         if not left:
             return

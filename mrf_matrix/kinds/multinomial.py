@@ -56,7 +56,6 @@ class Structures:
         return data.codes, data.labels
 
     def draw(self, scores: tuple[Codes, Codes], step: GrowthStep, bits: Bits) -> Places:
-        """Grow the trees, and return the candidate of each node that is split."""
         draw = begun()
         forest = self.trees.grow(self.domain, *scores, bits=bits).forest
         draw.outcome = forest
@@ -81,7 +80,6 @@ class LabelledStructures(Structures):
     label_score: str = "share"
 
     def draw(self, scores: tuple[Codes, Codes], step: GrowthStep, bits: Bits) -> Places:
-        """Grow the trees, and choose the label of each leaf after them."""
         draw = begun()
         grown = self.trees.grow(self.domain, *scores, bits=bits)
         draw.outcome = grown.forest
@@ -90,7 +88,6 @@ class LabelledStructures(Structures):
         return (*self.trees.choices_of(grown.forest), *labels.tolist())
 
     def check(self, chosen: Places) -> None:
-        """Refuse what could not have been drawn."""
         self.labelled(chosen, self.domain.provenance, "none")
 
     def labelled(self, chosen: Places, provenance: Provenance, noise: str) -> tuple[Forest, Longs]:
@@ -124,17 +121,14 @@ class MultinomialPlan(StepTable):
 
     @property
     def budget(self) -> Budget:
-        """The whole."""
         return self.trees.rates.budget
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.trees.neighboring
 
     @cached_property
     def steps(self) -> tuple[GrowthStep]:
-        """All choices together."""
         return (GrowthStep(f"{words_of(self.trees)}, and labels of their leaves", self.trees),)
 
     def _with_budget(self, budget: Budget, delta: float) -> "MultinomialPlan":
@@ -159,7 +153,6 @@ class LabelledForest:
     leaf_votes: Array
 
     def probabilities(self, codes: Codes) -> Array:
-        """Return each class's share of the votes, (b, k)."""
         return vote_shares(forest_votes(self.forest, codes, self.leaf_votes))
 
 
@@ -172,11 +165,9 @@ class Multinomial(Kind):
 
     @property
     def estimator(self) -> str:
-        """The class that releases it anew."""
         return "MultinomialForestClassifier"
 
     def learn(self, plan: MultinomialPlan, curator: Curator) -> LabelledForest:
-        """Choose all at once."""
         (step,) = plan.steps
         asked = LabelledStructures(plan.trees, plan.domain, plan.label_score)
         chosen = curator.choose(step, asked)
@@ -184,7 +175,6 @@ class Multinomial(Kind):
         return LabelledForest(forest, labels, np.eye(plan.domain.n_classes)[labels])
 
     def public(self, plan: MultinomialPlan) -> tuple[str, ...]:
-        """Return what the claim takes for public."""
         return PUBLIC
 
     def notes(self, plan: MultinomialPlan) -> tuple[str, ...]:
@@ -196,15 +186,12 @@ class Multinomial(Kind):
         )
 
     def numbers(self, posterior: LabelledForest) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield posterior.leaf_votes
 
     def structure(self, plan: MultinomialPlan) -> JsonObject:
-        """Return how trees grow, and how leaves are labelled."""
         return trees_to_dict(plan.trees) | {"label_score": plan.label_score}
 
     def plan_from(self, known: Known, structure: JsonObject) -> MultinomialPlan:
-        """Return the plan of trees."""
         trees = trees_from(structure, known.domain, known.budget, known.neighboring)
         score = one_word("label_score", structure["label_score"], LABEL_SCORES)
         return MultinomialPlan(known.domain, trees, score, known.delta, known.n_records)
@@ -238,7 +225,6 @@ def check_growth_memory(trees: PrivateMultinomialTrees, domain: Domain) -> None:
 
 
 def trees_to_dict(trees: PrivateMultinomialTrees) -> JsonObject:
-    """Return how trees grow, but for their budget, as plain values."""
     return {key: getattr(trees, key) for key in sorted(TREE_KEYS)}
 
 

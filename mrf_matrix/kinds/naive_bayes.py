@@ -74,7 +74,6 @@ class NaiveBayesPosterior:
     floor: float
 
     def log_posteriors(self, codes: Codes) -> Array:
-        """Return log posteriors, less a constant, (b, k)."""
         logs = naive_bayes_leaf_logs(self.forest, self.leaf_values, self.alpha, self.floor)
         absent = np.isneginf(logs).any(axis=0)  # 0 * -inf is no number in a matrix product
         votes = forest_votes(self.forest, codes, np.where(absent, 0.0, logs))
@@ -93,7 +92,6 @@ class NaiveBayes(Kind):
     structure_keys: ClassVar[frozenset[str]] = frozenset({"alpha"})
 
     def learn(self, plan: NaiveBayesPlan, curator: Curator) -> NaiveBayesPosterior:
-        """Measure, and take the counts as they are."""
         (part,), domain, (step,) = plan.parts, plan.domain, plan.steps
         asked = Cells(part.ensemble.features, domain.sizes, domain.n_classes)
         release = curator.measure(step, asked)
@@ -101,7 +99,6 @@ class NaiveBayes(Kind):
         return NaiveBayesPosterior(part.forest, part.answers(release), plan.alpha, floor)
 
     def probabilities(self, posterior: NaiveBayesPosterior, codes: Codes, sizes: Sizes) -> Array:
-        """Return class probabilities, shape (b, k)."""
         return posterior.probabilities(codes)
 
     def log_odds(self, posterior: NaiveBayesPosterior, codes: Codes, sizes: Sizes) -> Array:
@@ -116,20 +113,16 @@ class NaiveBayes(Kind):
         return np.asarray(normed - log_shares(-np.expm1(np.minimum(normed, 0.0))))
 
     def public(self, plan: NaiveBayesPlan) -> tuple[str, ...]:
-        """Return what the claim takes for public."""
         return PUBLIC
 
     def notes(self, plan: NaiveBayesPlan) -> tuple[str, ...]:
-        """Return nothing more."""
         return ()
 
     def rms_per_leaf(self, plan: NaiveBayesPlan) -> float:
-        """Return the expected error of a leaf value."""
         (part,) = plan.parts
         return sqrt(part.total_square / part.forest.n_leaves)
 
     def numbers(self, posterior: NaiveBayesPosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield posterior.leaf_values
 
     def structure(self, plan: NaiveBayesPlan) -> JsonObject:
@@ -137,7 +130,6 @@ class NaiveBayes(Kind):
         return {"alpha": plan.alpha}
 
     def plan_from(self, known: Known, structure: JsonObject) -> NaiveBayesPlan:
-        """Return the plan of one-way marginals."""
         alpha = number_of(structure["alpha"], "alpha", least=LEAST_ALPHA, most=LARGEST_ALPHA)
         return naive_bayes_plan(known.domain, known.budget, **known.words, alpha=alpha)
 
@@ -154,7 +146,6 @@ def naive_bayes_plan(
     delta: float = 0.0,
     alpha: float = 1.0,
 ) -> NaiveBayesPlan:
-    """Return the plan of one-way marginals in equal shares, without data."""
     part = single_attributes(domain, budget, neighboring)
     return smoothed(
         plan_of_part(kind_of("naive_bayes"), domain, part, n_records, delta=delta), alpha

@@ -88,13 +88,11 @@ class PrivateSteps:
 
     @property
     def choices(self) -> tuple[ResidualStep, ...]:
-        """Every choice before the forest, or before what is planned anew."""
         first = () if self.balance is None else (self.balance,)
         return (*first, *(() if self.screening is None else self.screening.steps))
 
     @cached_property
     def steps(self) -> tuple[Any, ...]:
-        """Choices, and the forest or the share for it."""
         if self.forest is not None:
             return (*self.choices, self.forest)
         return (
@@ -139,7 +137,6 @@ class Private(Kind):
     models_noise: ClassVar[bool] = True
 
     def learn(self, plan: PrivateSteps, curator: Curator) -> Any:
-        """Make the choices, and learn the forest that they pick."""
         if plan.forest is not None:
             return kind_of_plan(plan.forest).learn(plan.forest, curator.part(plan.forest))
         level = kept = None
@@ -161,22 +158,18 @@ class Private(Kind):
         return kind_of_plan(part.plan).learn(part.plan, part)
 
     def probabilities(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
-        """Return class probabilities, shape (b, k)."""
         found: Array = kind_of_posterior(posterior).probabilities(posterior, codes, sizes)
         return found
 
     def log_odds(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
-        """Return those of the forest."""
         found: Array = kind_of_posterior(posterior).log_odds(posterior, codes, sizes)
         return found
 
     def margins(self, posterior: Any, codes: Codes, level: float) -> Margins:
-        """Return those of the forest."""
         found: Margins = kind_of_posterior(posterior).margins(posterior, codes, level)
         return found
 
     def public(self, plan: PrivateSteps) -> tuple[str, ...]:
-        """Return what the choices and the forest take for public."""
         forest = plan.settled_forest
         of_forest = () if forest is None else kind_of_plan(forest).public(forest)
         if not plan.all_choices:
@@ -184,7 +177,6 @@ class Private(Kind):
         return (*(one for one in of_forest if one != STRUCTURE), SHARES)
 
     def notes(self, plan: PrivateSteps) -> tuple[str, ...]:
-        """Return why this kind, what screening came to, and the forest's own."""
         last = plan.followed if isinstance(plan.followed, PrivateSteps) else plan
         why = last.why or plan.why
         reason = () if why is None else (why.reason,)
@@ -200,7 +192,6 @@ class Private(Kind):
         return found
 
     def settled(self, plan: PrivateSteps, transcript: Transcript) -> PrivateSteps:
-        """Return the plan with what was announced after its choices."""
         announced: list[Any] = [
             one.plan for one in transcript.outcomes if isinstance(one, Announced)
         ]
@@ -214,7 +205,6 @@ class Private(Kind):
         return replace(plan, followed=followed, kept=kept)
 
     def numbers(self, posterior: Any) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield from kind_of_posterior(posterior).numbers(posterior)
 
     def structure(self, plan: PrivateSteps) -> JsonObject:
@@ -233,7 +223,6 @@ class Private(Kind):
         }
 
     def plan_from(self, known: Known, structure: JsonObject) -> PrivateSteps:
-        """Return the steps of choices, and of the forest where none comes before it."""
         if sum(structure[one] is not None for one in self.structure_keys) != 1:
             raise FieldError("plan: expected one of balance, screening and forest.")
         forest, relation = None, known.neighboring
@@ -251,7 +240,6 @@ class Private(Kind):
         )
 
     def announced_to_dict(self, plan: Plan) -> JsonObject:
-        """Return a plan that was announced, with the word for its kind."""
         kind = kind_of_plan(plan)
         return {"kind": kind.name, "plan": kind.to_dict(plan)}
 
@@ -286,13 +274,11 @@ BY_NAME: dict[str, Any] = {one.name: one for one in (PRIVATE, TABLES, ADDITIVE, 
 
 
 def kind_of_plan(plan: Any) -> Any:
-    """Return the kind of a plan."""
     by_type = {PrivateSteps: PRIVATE, LabelPlan: LABELS, PooledPlan: POOL, ResidualPlan: ADDITIVE}
     return by_type.get(type(plan), TABLES)
 
 
 def kind_of_posterior(posterior: Any) -> Any:
-    """Return the kind that implies a posterior."""
     by_type = {LabelPosterior: LABELS, PooledPosterior: POOL, ProductPosterior: TABLES}
     return by_type.get(type(posterior), ADDITIVE)
 

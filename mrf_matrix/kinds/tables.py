@@ -52,7 +52,6 @@ class Tables(Kind):
     models_noise: ClassVar[bool] = True
 
     def learn(self, plan: Plan, curator: Curator) -> ProductPosterior:
-        """Measure, and fit what the tables imply."""
         part, domain, (step,) = only_blocks(plan.parts), plan.domain, plan.steps
         asked = Cells(part.ensemble.features, domain.sizes, domain.n_classes)
         release = curator.measure(step, asked)
@@ -61,7 +60,6 @@ class Tables(Kind):
         return product_posterior(tables, domain.ordered, totals)
 
     def margins(self, posterior: ProductPosterior, codes: Codes, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and widths under the model."""
         return odds_margins(RememberingPosterior.of(posterior), codes, level)
 
     def public(self, plan: Plan) -> tuple[str, ...]:
@@ -75,27 +73,23 @@ class Tables(Kind):
         return (MODEL,) if choice is None else (why_blocks(choice, plan.n_records), MODEL)
 
     def rms_per_leaf(self, plan: Plan) -> float:
-        """Return the expected error of a leaf value."""
         part = only_blocks(plan.parts)
         made = part.mechanism
         return sqrt(made.law.variance) / (part.weights[0] * float(made.rounded.scale))
 
     def numbers(self, posterior: ProductPosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield posterior.totals.values
         yield from (fit.class_terms for fit in posterior.fits)
         yield from (one.logs for one in posterior.interactions)
         yield np.array([0.0 if fit.covariance.is_finite else np.nan for fit in posterior.fits])
 
     def structure(self, plan: Plan) -> JsonObject:
-        """Return blocks and weights."""
         part = only_blocks(plan.parts)
         return {"blocks": [list(one) for one in part.blocks], "weights": list(part.weights)}
 
     def plan_from(
         self, known: Known, structure: JsonObject, chosen: Provenance | None = None
     ) -> Plan:
-        """Return the plan of blocks; `chosen`: what they rest on, where choices picked them."""
         blocks = _blocks_of(structure["blocks"], known.domain)
         part = weighted_blocks(
             known.domain,
@@ -113,7 +107,6 @@ TABLES = Tables()
 
 
 def why_blocks(choice: BlockChoice, n_records: int | None) -> str:
-    """Return how the blocks were chosen, in words."""
     if choice.blocks is not None:
         return BLOCKS_GIVEN
     if choice.n_blocks != "auto":
@@ -169,7 +162,6 @@ class RememberingPosterior(ProductPosterior):
 
     @classmethod
     def of(cls, posterior: ProductPosterior) -> Self:
-        """Return a posterior that remembers one batch."""
         return cls(**{field.name: getattr(posterior, field.name) for field in fields(posterior)})
 
     @cached_property
@@ -199,7 +191,6 @@ class RememberingPosterior(ProductPosterior):
 
 
 def check_two_classes(n_classes: int) -> None:
-    """Refuse margins of one class."""
     if n_classes < 2:
         raise ValueError("the domain names one class: expected two, for a margin.")
 
@@ -251,21 +242,17 @@ class Additive(Kind):
     models_noise: ClassVar[bool] = True
 
     def learn(self, plan: ResidualPlan, curator: Curator) -> ResidualPosterior:
-        """Take every step; a later one asks for what earlier ones leave unexplained."""
         return learned(plan, AskedSteps(plan, curator))
 
     def probabilities(self, posterior: ResidualPosterior, codes: Codes, sizes: Sizes) -> Array:
-        """Return class probabilities, those of the posterior means of all effects, (b, k)."""
         return posterior.probabilities(codes)
 
     def log_odds(self, posterior: ResidualPosterior, codes: Codes, sizes: Sizes) -> Array:
-        """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
         if posterior.n_classes == 2:
             return posterior.columns[0].means(codes)
         return super().log_odds(posterior, codes, sizes)
 
     def margins(self, posterior: ResidualPosterior, codes: Codes, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and widths under the model."""
         if posterior.n_classes == 1:
             nothing = np.zeros(len(codes))
             return nothing.astype(np.int64), np.full(len(codes), np.inf), nothing, nothing
@@ -275,16 +262,13 @@ class Additive(Kind):
         return first, ahead, *posterior.margin_widths(codes, first, second, level)
 
     def public(self, plan: ResidualPlan) -> tuple[str, ...]:
-        """Return what the claim takes for public."""
         return PUBLIC_IN_TURN
 
     def notes(self, plan: ResidualPlan) -> tuple[str, ...]:
-        """Return how it composes, and what is no claim."""
         units = max(step.units for step in plan.steps)
         return (COMPOSITION, f"sums of residuals are in units of 1/{units} record", MODEL)
 
     def numbers(self, posterior: ResidualPosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         for column in posterior.columns:
             yield np.array([column.base, column.shift])
             for block in column.blocks:
@@ -296,7 +280,6 @@ class Additive(Kind):
         return {"orders": [list(one.order) for one in plan.passes], "even_records": even}
 
     def plan_from(self, known: Known, structure: JsonObject) -> ResidualPlan:
-        """Return the plan of orders."""
         even = records_of(structure["even_records"], "even_records")
         seed = np.random.default_rng(0)  # of orders, which are replaced
         plan = residual_plan(known.domain, known.budget, seed, **known.words, even_records=even)

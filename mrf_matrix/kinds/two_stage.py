@@ -75,11 +75,9 @@ class TwoStagePosterior:
     voting: Voting
 
     def votes(self, codes: Codes) -> Array:
-        """Return the votes of every record, (b, k)."""
         return forest_votes(self.forest, codes, leaf_votes(self.leaf_values, self.voting))
 
     def probabilities(self, codes: Codes) -> Array:
-        """Return each class's share of the votes, (b, k)."""
         return vote_shares(self.votes(codes))
 
 
@@ -93,7 +91,6 @@ class TwoStage(Kind):
     }  # fmt: skip
 
     def learn(self, plan: TwoStagePlan, curator: Curator) -> TwoStagePosterior:
-        """Choose the structure, measure its leaves, and answer them from the release."""
         grown, left = plan.steps
         asked = Structures(plan.trees, plan.domain)
         chosen = curator.choose(grown, asked)
@@ -112,11 +109,9 @@ class TwoStage(Kind):
         return TwoStagePosterior(forest, leaves.answers(release), plan.voting)
 
     def votes(self, posterior: TwoStagePosterior, codes: Codes, sizes: Sizes) -> Array:
-        """Return the votes of all trees."""
         return posterior.votes(codes)
 
     def voted_by(self, model: Model, voting: str | None, shrinkage: str | None) -> Model:
-        """Return a model whose trees vote in another way."""
         if shrinkage not in (None, "none"):
             raise ValueError(f"shrinkage={shrinkage!r}: expected none of a two-stage forest.")
         known: Voting = model.posterior.voting
@@ -128,7 +123,6 @@ class TwoStage(Kind):
         )
 
     def public(self, plan: TwoStagePlan) -> tuple[str, ...]:
-        """Return what the claim takes for public."""
         return PUBLIC
 
     def notes(self, plan: TwoStagePlan) -> tuple[str, ...]:
@@ -136,13 +130,11 @@ class TwoStage(Kind):
         return (TOGETHER[plan.parts], *composition_of(plan.trees))
 
     def settled(self, plan: TwoStagePlan, transcript: Transcript) -> TwoStagePlan:
-        """Return the plan with that of the leaves."""
         (leaves,) = (one.plan for one in transcript.outcomes if isinstance(one, Announced))
         followed: Any = leaves
         return replace(plan, followed=followed)
 
     def numbers(self, posterior: TwoStagePosterior) -> Iterator[Array]:
-        """Yield the arrays that must be finite."""
         yield posterior.leaf_values
 
     def structure(self, plan: TwoStagePlan) -> JsonObject:
@@ -157,7 +149,6 @@ class TwoStage(Kind):
         }
 
     def arrays(self, plan: TwoStagePlan) -> dict[str, Values]:
-        """Return those of the strategy."""
         return dict(encode(strategy_of(plan).matrix, PREFIX)[1])
 
     def announced_to_dict(self, plan: Any) -> JsonObject:
@@ -165,7 +156,6 @@ class TwoStage(Kind):
         return {}
 
     def plan_from(self, known: Known, structure: JsonObject) -> TwoStagePlan:
-        """Return the plan of a structure, with a strategy for its leaves."""
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its strategy.")
         matrix, _ = decode(structure["strategy"], known.fetch, PREFIX)
@@ -211,7 +201,6 @@ def plan_of_leaves(plan: TwoStagePlan, forest: Forest) -> Plan:
 
 
 def strategy_of(plan: TwoStagePlan | Plan | None) -> Strategy:
-    """Return the strategy of the leaves, once they are planned."""
     leaves = plan.followed if isinstance(plan, TwoStagePlan) else plan
     if leaves is None or leaves.strategy is None:
         raise FieldError("the leaves are not planned: expected a fit that was finished.")

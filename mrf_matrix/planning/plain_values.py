@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies import Strategy
+from strategies.operator_files import encode
 from strategies.operators import Operator, as_operator
 
 Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | None  # what JSON can hold
@@ -39,7 +40,6 @@ def plain(value: object) -> Plain:
 
 
 def plain_figures(figures: Mapping[str, object]) -> dict[str, Any]:
-    """Return figures by name as plain JSON."""
     return {name: plain(one) for name, one in figures.items()}
 
 
@@ -65,8 +65,6 @@ def _named(value: object) -> str:
     if isinstance(value, Strategy):
         return f"strategy by {value.method!r}, {_digest(value.norm, _named(value.matrix))}"
     if isinstance(value, Operator):
-        from strategies.operator_files import encode  # nine files, for names of designs alone
-
         tree, arrays = encode(value)
         return f"{value!r}, {_digest(json.dumps(tree), *arrays.values())}"
     if (code := getattr(value, "__code__", None)) is not None:

@@ -196,7 +196,6 @@ def _largest_of_blocks(matrix: Array) -> Array:
 
 
 def _row_words(matrix: Operator) -> list[str]:
-    """Return the rows in words where they are few and somebody said them."""
     words = matrix.row_words() if matrix.shape[0] <= MOST_WORDS else []
     return words if all(words) else []
 
@@ -248,7 +247,6 @@ def _of_strategy(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
 
 
 def _of_plan(plan: Plan, ensemble: int) -> Drawn:
-    """Return the workload, the strategy in its own units and its pseudo-inverse."""
     if not 0 <= ensemble < len(plan.parts):
         raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
     part = plan.parts[ensemble]

@@ -68,7 +68,6 @@ class EffectDisplay(Display):
         return cls(effect(estimator, attributes, classes=classes, level=level)).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw a curve with its band, or a map."""
         shown = self.effect if len(self.effect.names) > 1 else clearest(self.effect)
         for axis, labels in zip("xy", shown.labels, strict=False):
             places = np.unique(np.linspace(0, len(labels) - 1, MOST_TICKS).round()).astype(int)
@@ -266,7 +265,6 @@ class ReliabilityDisplay(Display):
         return cls(curves).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw one curve for each classifier, beside those that the axes hold already."""
         from matplotlib.collections import PathCollection
 
         before = sum(line.get_gid() == CURVE for line in ax.lines)
@@ -331,7 +329,6 @@ class AccuracyDisplay(Display):
         return cls(comparison, metric).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw every method: those that spend as curves, best first, the others as lines."""
         study = self.comparison
         best_first = study.ranking(self.metric)
         looks = [*zip(COLOURS, MARKERS, strict=True)]

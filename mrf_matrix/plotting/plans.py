@@ -67,7 +67,6 @@ class BudgetDisplay(Display):
         return float(total.exact), f"{letter} of {float(total.exact):g}"
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw the largest charges, the others as one part, and what is left."""
         whole, unit = self._whole
         account = self.ledger.account
         amounts = [float(share) * whole for share in self.ledger.shares]
@@ -123,7 +122,6 @@ class CellSensitivityDisplay(Display):
         return cls(plan).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw each ensemble's column norms in descending order, beside the sensitivity."""
         top = 0.0
         for number, (part, colour) in enumerate(
             zip(self.plan.parts, _colours(len(self.plan.parts)), strict=True), start=1
@@ -216,7 +214,6 @@ class LeafErrorDisplay(Display):
         return cls(plan, tree, ensemble).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw the root-mean-square error of each leaf, in records per class."""
         mine = np.flatnonzero(self._forest.leaf_tree == self.tree)
         errors = np.sqrt(self.plan.parts[self.ensemble].row_variances[mine])
         forest = take_trees(self._forest, [self.tree])

@@ -98,7 +98,6 @@ class StrategyErrorDisplay(Display):
         return cls(losses, bound, norm, title).plot(ax=ax)
 
     def _draw(self, ax: Axes) -> None:
-        """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
         bound, least, most = self.bound, min(self.losses.values()), max(self.losses.values())
         low, word = (bound, "bound") if bound > 0 else (least, "least")
         ax.scatter(list(self.losses.values()), range(len(self.losses)), color=COLOURS[0], s=60)
@@ -242,7 +241,6 @@ class RowErrorDisplay(Display):
         return cls(errors, max(bounds, default=0.0), norm, title).plot(ax=ax)
 
     def _draw(self, ax: Axes) -> None:
-        """Draw a line a strategy, its mean as a mark, and the bound as a dashed line."""
         for k, (name, errors) in enumerate(self.errors.items()):
             colour = COLOURS[k % len(COLOURS)]
             worst_first(ax, errors, 1.0, color=colour, label=literal(name))

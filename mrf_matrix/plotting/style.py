@@ -149,7 +149,6 @@ def tidy(ax: "Axes") -> None:
 
 
 def colour_bar(image: "ScalarMappable", ax: "Axes", label: str) -> None:
-    """Put a labelled colour bar beside an image."""
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9)
 
 

@@ -188,7 +188,6 @@ def evaluation_section(
 
 
 def _claim(record: JsonObject) -> str:
-    """Return the statement; refuse one that does not follow from the record's own figures."""
     statement = line_of_text(record.get("statement"), "evaluation: statement")
     budget = stated_budget(line_of_text(record.get("budget"), "evaluation: budget"))
     neighboring = checked_neighboring(record.get("neighboring"))

@@ -26,7 +26,6 @@ class Facts:
 
     @property
     def knows_number(self) -> bool:
-        """Whether the number of records was stated as public."""
         return PUBLIC_NUMBER in self.public
 
     @property
@@ -36,7 +35,6 @@ class Facts:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether neighbours differ by a row more or less."""
         return self.claim.neighboring == "add_remove"
 
     @property
@@ -180,7 +178,6 @@ NOT_PROMISED: Sentences = (
 
 
 def told(sentences: Sentences, facts: Facts) -> tuple[str, ...]:
-    """Return the sentences whose condition holds, in order."""
     return tuple(say(facts) for holds, say in sentences if holds(facts))
 
 

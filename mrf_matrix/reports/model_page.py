@@ -112,7 +112,6 @@ def domain_hash(domain: Domain) -> str:
 
 
 def facts_of(report: PrivacyReport, *, from_file: bool = False) -> Facts:
-    """Return what the sentences of a report's page follow from."""
     measured = [stated_budget(one.budget) for one in report.measurements]
     chosen = any(one.is_choice for one in report.measurements)
     if measured:  # what is a part of a whole follows from its other parts
@@ -121,7 +120,6 @@ def facts_of(report: PrivacyReport, *, from_file: bool = False) -> Facts:
 
 
 def _public(facts: Facts, domain: Domain) -> Section:
-    """Say what is taken for public, and show the schema."""
     target = domain.required_target()
     listed = [*domain.attributes[:MOST_ATTRIBUTES], target]
     rows = tuple(_described(one, " (the classes)" * (one is target)) for one in listed)

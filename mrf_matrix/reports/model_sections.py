@@ -53,7 +53,6 @@ def noise_rms(one: Measurement) -> float | None:
 
 
 def measured_section(report: PrivacyReport, facts: Facts) -> Section:
-    """Return a row for each measurement, and the errors that are known without data."""
     words = []
     when = "Expected before any record was read"
     if not facts.has_public_base:
@@ -144,7 +143,6 @@ LEVEL, HALF_WIDTH = 0.95, 1.96
 
 
 def strength_section(model: Any, domain: Domain) -> Section:
-    """Return strengths of the strongest terms, and the effects of the strongest attributes."""
     posterior = getattr(model, "posterior_", None)
     if posterior is None:
         return Section(STRENGTH_TITLE, ("This kind of model does not add effects of attributes.",))
@@ -202,7 +200,6 @@ def _name(domain: Domain, term: Term) -> str:
 
 
 def labels_section(tree: LabelTree, posterior: LabelPosterior, domain: Domain) -> Section:
-    """Return the cells of a tree of labels, in words, with their labels."""
     forest, cells = tree.forest(domain)
     rows = [
         (_path(forest, node), str(domain.classes[posterior.labels[cell]]))
@@ -226,7 +223,6 @@ def labels_section(tree: LabelTree, posterior: LabelPosterior, domain: Domain) -
 
 
 def _path(tree: Forest, node: int) -> str:
-    """Return what leads to a node, in words."""
     said: list[str] = []
     while (above := int(tree.parent[node])) >= 0:
         said.insert(0, condition(tree, above, node - int(tree.first_child[above])))

@@ -21,7 +21,6 @@ MOST_LABELS = 10
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """Return a text cut to a length, of which the end says so."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -49,7 +48,6 @@ def budget_bar(parts: Sequence[tuple[str, float]], left: float = 0.0) -> str:
 
 
 def bars(values: Sequence[tuple[str, float]], unit: str) -> str:
-    """Return horizontal bars with their names and figures, at most a dozen."""
     shown = values[:12]
     most = max((value for _, value in shown), default=0.0) or 1.0
     body = ""
@@ -206,7 +204,6 @@ class Section:
     pictures: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the words and the table; pictures are for HTML."""
         table = [self.header, *self.rows] if self.header else self.rows
         lines = [*self.words, *(aligned(table) if self.rows else ())]
         return "\n".join([self.title, *(f"  {line}" for line in lines)])

@@ -92,7 +92,6 @@ class ProbabilityGrid:
 
     @property
     def right(self) -> Array:
-        """1 where a record's label is right, of each cell, shape (rows, k)."""
         if self.threshold is None:
             halves = np.repeat([0.0, 1.0], len(self.midpoints))
             return np.tile(halves[:, None], self.n_classes)

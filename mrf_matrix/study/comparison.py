@@ -42,7 +42,6 @@ class StrategyRow:
         return self.loss / self.lower_bound if self.lower_bound > 0 else float("inf")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as plain values, ready for JSON."""
         return {
             "name": self.name,
             "sensitivity": _known(self.sensitivity),
@@ -248,7 +247,6 @@ class Comparison(Tabular):
         )
 
     def _of(self, method: Method, metric: str = "accuracy") -> list[Summary]:
-        """Return a method's summary at every ε of the study."""
         budgets = self.epsilons if method.spends else [None] * len(self.epsilons)
         return [self.summary(method.key, epsilon, metric) for epsilon in budgets]
 

@@ -190,7 +190,6 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
 
 
 def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
-    """Return the numbers of two classes in the domain's order."""
     known, sorted_ = list(model.domain_.classes), model.classes_.tolist()
     given = (sorted_[-1], sorted_[0]) if asked is None else asked
     found = [known.index(name) for name in given if name in known] if _is_pair(given) else []
@@ -200,7 +199,6 @@ def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tu
 
 
 def _is_pair(given: object) -> bool:
-    """Tell whether something is a sequence of two."""
     return isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
 
 

@@ -78,7 +78,6 @@ class Method:
         )
 
     def to_dict(self, noise: str) -> dict[str, Any]:
-        """Return the method as plain values, ready for JSON."""
         return {"key": self.key, "label": self.label, "privacy": self.privacy(noise)}
 
 

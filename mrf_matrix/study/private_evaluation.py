@@ -264,7 +264,6 @@ def evaluation_budget(
 
 
 def _domain_of(model: Classifier) -> Domain:
-    """Return the public domain of a fitted model, or refuse what cannot be evaluated."""
     if isinstance(model, PrivatePredictionClassifier):
         raise TypeError(
             f"model is a {type(model).__name__}, which takes its queries for public and spends "
@@ -292,16 +291,13 @@ class GradedRecords:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """One attribute: the bin."""
         return (self.grid.n_rows,)
 
     @property
     def n_columns(self) -> int:
-        """A column a class."""
         return self.grid.n_classes
 
     def counts(self, data: tuple[object, object]) -> CellCounts:
-        """Return them: **private**; `data`: records, and their classes."""
         X, y = data
         domain, classes = self.model.domain_, self.model.classes_
         places = np.searchsorted(classes, np.asarray(domain.classes))

@@ -75,7 +75,6 @@ class FitFile:
         self.scores = {_key(score): score for score in scores}
 
     def get(self, method: str, epsilon: float | None, split: int, draw: int) -> Score | None:
-        """Return the score of a method at an ε, on a split, in a draw; None if it is to do."""
         return self.scores.get((method, epsilon, split, draw))
 
     def add(self, score: Score) -> None:
@@ -215,7 +214,6 @@ class Splits:
         return forest, strategy, scores
 
     def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
-        """Select for the leaves, or take what was given."""
         if not _is_method(self.strategy):
             given = self.strategy
             matrix = given.matrix if isinstance(given, Strategy) else given
@@ -226,7 +224,6 @@ class Splits:
         )
 
     def _strategies_of_levels(self, forest: Forest) -> dict[str, Strategy]:
-        """Return the strategies of those level baselines that are compared."""
         asked = [one.key for one in self.methods if one in LEVEL_METHODS]
         return {
             key: level_strategy(forest, self.norm, key.removesuffix("_levels")) for key in asked

@@ -212,7 +212,6 @@ def _checked_epsilons(epsilons: Sequence[float], delta: float) -> list[float]:
 
 
 def _named(strategy: object) -> str:
-    """Return a strategy's name for the record."""
     if isinstance(strategy, Family):
         return strategy.name
     if isinstance(strategy, Strategy):

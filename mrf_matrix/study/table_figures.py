@@ -150,7 +150,6 @@ def _calibration(
 
 
 def _bin_sums(tables: Array, grid: ProbabilityGrid) -> Array:
-    """Return records that are what was predicted, less those expected, by bins, (..., m)."""
     by_row = (tables * grid.gaps).sum(axis=-1)
     return np.asarray(by_row.reshape(*by_row.shape[:-1], -1, len(grid.midpoints)).sum(axis=-2))
 
@@ -166,7 +165,6 @@ def _sampling(table: Array, influence: Array) -> float:
 
 
 def _within(figure: Figure, name: str) -> Figure:
-    """Return a figure cut to the values that it can have."""
     top = np.inf if name == "log_loss" else 1.0
     if figure.value is None or figure.low is None or figure.high is None:
         return figure

@@ -323,7 +323,6 @@ class ReleasedEnsemble:
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
-        """The leaf values with their noise, which is known without data."""
         noise = self._own_variance if self.leaves_measured else self.release
         return NoisyLeaves(self.forest, self.leaf_values, noise)
 
@@ -340,7 +339,6 @@ class ReleasedEnsemble:
         return row_variances(self.release, self._votes_asked(codes))
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
-        """Return the weighted noise draws of every record's votes, if they can be afforded."""
         if self._own_weights is not None:
             weights = self._own_weights[self._reached(codes)]
             return [NoiseTerm.of(row, self.release.law) for row in weights]
@@ -365,7 +363,6 @@ class ReleasedEnsemble:
 
     @property
     def _own_variance(self) -> float:
-        """Variance of a leaf that was measured itself."""
         return self.release.variance / float(self.release.scale) ** 2
 
     def _votes_asked(self, codes: Codes) -> Operator:

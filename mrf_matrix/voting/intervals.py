@@ -63,7 +63,6 @@ class VoteIntervals:
     classes_: Values
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins and widths at a checked level."""
         raise NotImplementedError
 
     def vote_intervals(self, X: Records, level: float = 0.95) -> tuple[Array, Array, Array]:

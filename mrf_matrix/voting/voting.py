@@ -116,7 +116,6 @@ def record_blocks(n_records: int, n_trees: int) -> Iterator[slice]:
 
 
 def log_shares(shares: Array) -> Array:
-    """Return the logarithms of shares; that of 0 is that of the smallest positive number."""
     return np.asarray(np.log(np.maximum(shares, np.finfo(np.float64).tiny)))
 
 

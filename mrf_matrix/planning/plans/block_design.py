@@ -77,7 +77,6 @@ class BlockChoice:
 
     @property
     def is_usual(self) -> bool:
-        """Whether nothing was said."""
         return self.blocks is None and isinstance(self.n_blocks, str) and self.n_blocks == "auto"
 
 
@@ -103,7 +102,6 @@ def block_arrays(sizes: Sequence[int], block: Block, n_classes: int) -> dict[str
 
 
 def block_fits(sizes: Sequence[int], block: Block, n_classes: int) -> bool:
-    """Tell whether the posterior of a block fits in memory."""
     return all(map(fits, block_arrays(sizes, block, n_classes).values()))
 
 

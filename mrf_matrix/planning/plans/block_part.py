@@ -48,7 +48,6 @@ class BlockPart(PlanPart):
         return release.answers / self.row_factors[:, None]
 
     def step(self, words: str) -> StrategyStep:
-        """Return what is measured, as it is announced."""
         if isinstance(self.workload, Marginals):
             return super().step(words)
         used = sum(map(len, self.blocks))
@@ -58,7 +57,6 @@ class BlockPart(PlanPart):
 
     @property
     def n_totals(self) -> int:
-        """The class totals: one answer."""
         return 1
 
     @property
@@ -81,7 +79,6 @@ class BlockPart(PlanPart):
 
     @property
     def total_square(self) -> float:
-        """Expected squared error of all answers in one class."""
         return float(self.row_variances.sum())
 
     def terms(
@@ -187,7 +184,6 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
 
 
 def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
-    """Return blocks that were given by hand, as positions."""
     if n_blocks != "auto":
         raise ValueError(
             f"n_blocks={shown(n_blocks)} and blocks are both given: expected one of them. Leave "

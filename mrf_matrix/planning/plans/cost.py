@@ -208,11 +208,9 @@ class ArraySize(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What it takes, in bytes."""
         return prod(self.shape) * self.itemsize
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, ready for JSON."""
         return {"name": self.name, "shape": list(self.shape), "bytes": self.nbytes}
 
 
@@ -317,7 +315,6 @@ def _posterior_arrays(part: PlanPart, k: int) -> list[tuple[str, tuple[int, ...]
 
 
 def largest_first(found: Iterable[ArraySize]) -> Sizes:
-    """Return arrays by their size."""
     return tuple(sorted(found, key=lambda one: -one.nbytes))
 
 

@@ -155,7 +155,6 @@ class Kind:
         return source.cells(ensemble.features)
 
     def own_strategy(self, ensemble: Ensemble, norm: Norm) -> Strategy | None:
-        """Return the strategy that the kind itself names, None where one is searched or given."""
         return None
 
     def mechanism(
@@ -381,7 +380,6 @@ class Subsample(Kind):
     def table(
         self, ensemble: Ensemble, source: TableSource, coins: np.random.Generator
     ) -> CellCounts:
-        """Return the counts of every leaf, or its hard vote."""
         shape = (ensemble.forest.n_leaves, source.n_classes)
         preference = coins.random(shape)  # before the coins: whatever the records
         counts = source.disjoint_leaves(ensemble, coins)

@@ -258,7 +258,6 @@ class KnownSquares:
     squares: Array
 
     def are_of(self, workload: Operator, rounded: RoundedStrategy) -> bool:
-        """Say whether they are those of this workload and this strategy."""
         return self.workload is workload and self.rounded is rounded
 
 
@@ -313,7 +312,6 @@ def flips(
 
 
 def _leaf_terms(parts: Sequence[PlanPart], rows: NDArray[np.intp]) -> Terms:
-    """Return the noise of leaves, each in the ensemble that it belongs to."""
     ends = np.cumsum([part.workload.shape[0] for part in parts])
     owner = np.searchsorted(ends, rows, side="right")
     result: Terms = [None] * len(rows)

@@ -21,6 +21,7 @@ from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, r
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.plotting.style import AnswerDisplay
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import KeptTable, KeptVotes
 from mrf_matrix.release.step_table import AnnouncedStep, StepTable
@@ -28,8 +29,6 @@ from strategies import Strategy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from mrf_matrix.plotting.style import AnswerDisplay
 
 LONGEST_NAMES = 60  # characters of an ensemble's attributes
 SHARES = (0.1, 0.2, 0.5)
@@ -143,10 +142,8 @@ class Plan(PlannedErrors, StepTable):
         pairs = zip(self.steps, names, strict=True)
         return [f"{step.measured}, over {cut(name, LONGEST_NAMES)}" for step, name in pairs]
 
-    def plot(self, ax: "Axes | None" = None) -> "AnswerDisplay":  # type: ignore[override]
+    def plot(self, ax: "Axes | None" = None) -> AnswerDisplay:  # type: ignore[override]
         """Draw the expected error of every answer, from the worst to the best, by ensemble."""
-        from mrf_matrix.plotting.style import AnswerDisplay
-
         variances = zip(self._words, (one.answered_variances for one in self.parts), strict=True)
         errors = [(words, np.sqrt(one).tolist()) for words, one in variances]
         unit = "leaf value" if self.releases_leaves else "vote"

@@ -94,7 +94,6 @@ class PublicForests:
         return cls(kind, domain, design.grow(domain, structure, use=use), selection)
 
     def choices(self, batch: int) -> np.random.Generator:
-        """Return what seeds the strategies of a batch."""
         if isinstance(self.selection, np.random.Generator):
             return self.selection
         return np.random.default_rng([self.selection, batch])
@@ -134,7 +133,6 @@ class PublicForests:
     def _parts(
         self, measuring: Measuring, queries: Codes, aim: RowAim, choices: np.random.Generator
     ) -> tuple[PlanPart, ...]:
-        """Choose each ensemble's strategy and calibrate its noise."""
         kind, relation, law = self.kind, measuring.neighboring, measuring.law
         for ensemble in self.ensembles:
             check_forest(ensemble.forest)

@@ -261,7 +261,6 @@ def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | Z
 
 
 def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:
-    """Return the design that the kind has; refuse words of the other."""
     if not (blocks.is_usual or kind.chooses_blocks):
         raise ValueError(
             f"n_blocks={shown(blocks.n_blocks)} and blocks={shown(blocks.blocks)} with "
@@ -287,7 +286,6 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
 
 
 def _schema(domain: object, forest: object) -> tuple[Domain, Any]:
-    """Return the domain and the given forest or source."""
     if isinstance(domain, Forest):
         if forest is not None:
             raise ValueError("domain is a Forest and forest= is given too: expected one of them.")

@@ -63,7 +63,6 @@ class RowAim:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all answers count alike."""
         told = (self.weights, self.groups, self.workload)
         return self.objective == "total" and all(one is None for one in told)
 
@@ -282,13 +281,11 @@ def _unit_variance(mechanism: Mechanism) -> float:
 
 
 def _expected_square(mechanism: Mechanism, workload: Operator, aim: RowAim) -> float:
-    """Return the expected squared error that is made small, in one class."""
     squares = recovered_squares(workload, mechanism.rounded.recovery)
     return mechanism.law.variance * aim.value(squares)
 
 
 def is_auto(asked: object) -> bool:
-    """Say whether the choice of a strategy is left to the search."""
     return isinstance(asked, str) and asked == "auto"
 
 

@@ -216,7 +216,6 @@ class Attribute(FewOptions):
     kind: ClassVar[str] = "screening"
 
     def scores(self, data: Data) -> Longs:
-        """Return them: **private**."""
         rights = [right_by_codes(data.cells((i,)).counts) for i in range(len(self.options))]
         return np.asarray(rights, dtype=np.int64)
 
@@ -235,7 +234,6 @@ class Enough(FewOptions):
     options: Bools = field(default_factory=lambda: np.ones(2, dtype=np.bool_))
 
     def scores(self, data: Data) -> Longs:
-        """Return them: **private**."""
         counts = data.cells(self.first).counts
         best, n_records = int(counts.sum(axis=0).max()), int(counts.sum())
         without = self.screening.without(best, n_records)
@@ -319,6 +317,5 @@ class Rarity(FewOptions):
     options: Bools = field(default_factory=lambda: np.ones(len(ONE_IN), dtype=np.bool_))
 
     def scores(self, data: Data) -> Longs:
-        """Return them: **private**."""
         totals = data.cells((0,)).counts.sum(axis=0)
         return balance_scores(int(totals.min()), int(totals.sum()))

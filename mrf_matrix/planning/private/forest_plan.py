@@ -54,26 +54,21 @@ class PooledPlan(StepTable):
 
     @property
     def domain(self) -> Domain:
-        """The domain of both parts."""
         return self.tree.domain
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.tree.neighboring
 
     @property
     def n_records(self) -> int | None:
-        """The public number of records, where it is known."""
         return self.tree.n_records
 
     @property
     def steps(self) -> tuple[LabelPlan, Plan | ResidualPlan]:
-        """Both parts, one after the other."""
         return self.tree, self.tables
 
     def to_dict(self) -> dict[str, object]:
-        """Return the plan's figures as plain values, ready for JSON."""
         return {
             "kind": "pool",
             "budget": repr(self.budget),

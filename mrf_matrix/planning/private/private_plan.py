@@ -330,7 +330,6 @@ def private_plan(
 
 
 def _planned(facts: Facts, delta: float) -> PrivatePlan:
-    """Return the plan of the row that holds."""
     row = row_for(facts)
     rule, share, measured = RULES[row], facts.budget, RULES[row].measured
     if rule.screened or rule.measured == "labels":
@@ -342,7 +341,6 @@ def _planned(facts: Facts, delta: float) -> PrivatePlan:
 
 
 def _differing(given: Domain, coarse: Domain) -> tuple[str, ...]:
-    """Return the names of the attributes whose codes are fewer than was given."""
     pairs = zip(given.names, given.sizes, coarse.sizes, strict=True)
     return tuple(name for name, before, after in pairs if after < before)
 

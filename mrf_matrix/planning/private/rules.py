@@ -101,12 +101,10 @@ class Facts:
 
     @property
     def two(self) -> bool:
-        """Whether there are two classes."""
         return self.domain.n_classes == 2
 
     @property
     def many(self) -> bool:
-        """Whether there are many attributes."""
         return self.domain.n_attributes >= MANY
 
     @property
@@ -240,7 +238,6 @@ def _is_labelled(facts: Facts) -> bool:
 
 
 def _is_pooled(facts: Facts, most: dict[str, int]) -> bool:
-    """Tell whether a tree stands beside tables up to such signals."""
     known, norm = facts.n_records or 0, facts.budget.norm
     few = facts.two and known < FEW_RECORDS
     a_record = A_RECORD if few else {"l1": inf, "l2": A_RECORD_OF_GAUSS}[norm]
@@ -337,7 +334,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def row_for(facts: Facts) -> int:
-    """Return the place of the first row that holds."""
     return next(row for row, rule in enumerate(RULES) if rule.holds(facts))
 
 

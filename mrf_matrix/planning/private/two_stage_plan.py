@@ -32,12 +32,10 @@ class GrowthStep:
 
     @property
     def budget(self) -> Budget:
-        """Its share: what the choices compose to."""
         return self.trees.rates.budget
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.trees.neighboring
 
     @property
@@ -75,7 +73,6 @@ class TwoStagePlan(StepTable):
 
     @property
     def neighboring(self) -> str:
-        """The neighbouring relation."""
         return self.trees.neighboring
 
     @property
@@ -85,12 +82,10 @@ class TwoStagePlan(StepTable):
 
     @property
     def structure(self) -> Budget:
-        """What the structure spends."""
         return self.steps[0].budget
 
     @property
     def counts(self) -> Budget:
-        """What the leaf counts spend."""
         return self.steps[1].budget
 
     @cached_property
@@ -180,11 +175,9 @@ def majority_trees(n_trees: int, max_depth: int, neighboring: str) -> PrivateMul
 
 
 def with_budget(trees: PrivateMultinomialTrees, budget: Budget) -> PrivateMultinomialTrees:
-    """Return trees that spend a budget."""
     amount: dict[str, Any] = {budget.parameter: budget.amount}
     return replace(trees, **{"epsilon": None, "delta": 0, "rho": None} | amount)
 
 
 def words_of(trees: PrivateMultinomialTrees) -> str:
-    """Return what is chosen, in words."""
     return f"splits of {trees.n_trees} trees of depth {trees.max_depth} by {trees.score} scores"

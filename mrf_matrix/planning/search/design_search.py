@@ -269,7 +269,6 @@ default="auto"
 
 
 def _may_be_ruled_out(design: Design, kind: str, goal: Objective) -> bool:
-    """Tell whether a design may be ruled out before a strategy is sought for it."""
     usual = design.get("allocation", "matrix") == "matrix"
     what = kinds_named(kind_word(design, kind))[0]
     sought = what.chooses_strategies and is_auto(design.get("strategy", "auto"))

@@ -44,17 +44,14 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return self.now() - self.started
 
     @property
     def is_over(self) -> bool:
-        """Whether the limit has passed."""
         return self.limit is not None and self.seconds >= self.limit
 
     @property
     def note(self) -> str:
-        """Why something was not begun."""
         return f"not tried: max_seconds={self.limit} had passed"
 
 
@@ -181,7 +178,6 @@ class DesignTrials:
         return ""
 
     def _sequence_trial(self, design: Design, started: float) -> Trial:
-        """Try a residual forest."""
         if not getattr(self.objective, "judges_sequences", False):
             raise ValueError(
                 f"objective {self.objective.name!r} cannot judge kind='additive': expected "

@@ -40,9 +40,7 @@ MOST_RECORDS = 60_000  # records drawn over all laws; more are counted in multip
 class RecordLaw(Protocol):
     """A law of records and their classes."""
 
-    def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Longs]:
-        """Draw records, shape (count, d), and their classes, shape (count,)."""
-        ...
+    def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Longs]: ...
 
 
 class DataPrior(Protocol):
@@ -53,9 +51,7 @@ class DataPrior(Protocol):
         """Share of labels that are drawn uniformly."""
         ...
 
-    def draw(self, domain: Domain, n_classes: int, generator: np.random.Generator) -> RecordLaw:
-        """Draw one law."""
-        ...
+    def draw(self, domain: Domain, n_classes: int, generator: np.random.Generator) -> RecordLaw: ...
 
 
 RECORD_STEP, OF_A_CLASS = 2.5e-7, 1.4

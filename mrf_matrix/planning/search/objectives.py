@@ -156,7 +156,6 @@ class Target:
     classes: NDArray[np.int64]  # (k,): the class of every interval
 
     def score(self, codes: Codes) -> Array:
-        """Return the hidden score of cells given by their codes, shape (N,)."""
         total = np.zeros(len(codes))
         for effect, column in zip(self.mains, codes.T, strict=True):
             total += effect[column]
@@ -174,7 +173,6 @@ class Target:
         return codes, self(codes)
 
     def __call__(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the class of cells given by their codes, shape (N,)."""
         return np.asarray(self.classes[np.searchsorted(self.cuts, self.score(codes))])
 
 
@@ -202,9 +200,7 @@ class Objective(Protocol):
         """Differences of its values that mean nothing: the simpler design is taken then."""
         ...
 
-    def __call__(self, plan: Plan) -> float:
-        """Return the value of a plan."""
-        ...
+    def __call__(self, plan: Plan) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -242,7 +238,6 @@ class ExpectedLoss:
     judges_sequences: ClassVar[bool] = True
 
     def __call__(self, plan: Plan | ResidualPlan) -> float:
-        """Return the expected share of wrong labels."""
         check_records_known(self, plan.n_records)
         able = plan.kind.imagined_votings if isinstance(plan, Plan) else ()
         if isinstance(plan, Plan) and plan.voting not in able:
@@ -298,7 +293,6 @@ class FlipProbability:
     tolerance: float = 0.0
 
     def __call__(self, plan: Plan) -> float:
-        """Return the mean flip probability."""
         share = None if self.margin is not None else self.share
         if share is not None:
             check_records_known(self, plan.n_records)
@@ -421,7 +415,6 @@ def as_objective(objective: object, **options: Any) -> Objective:
 
 
 def leaves_per_tree(plan: Plan) -> list[float]:
-    """Return the mean number of leaves of a tree of each ensemble."""
     forests = [part.ensemble.forest for part in plan.parts]
     return [forest.n_leaves / forest.n_trees for forest in forests]
 

@@ -66,7 +66,6 @@ def default_space(domain: Domain, kind: str) -> dict[str, list[Any]]:
 def default_spaces(
     domain: Domain, kind: str, several: Sequence[str] = AUTO
 ) -> list[dict[str, list[Any]]]:
-    """Return the default space of a kind, or of each of several for "auto"."""
     if kind != ANY:
         return [default_space(domain, kind)]
     return [{"kind": [one], **default_space(domain, one)} for one in several]
@@ -221,12 +220,10 @@ class Trial:
 
 
 def design_key(design: Mapping[str, Any]) -> str:
-    """Return a name of a design that is the same in every process."""
     return key_of(design)
 
 
 def not_tried(design: dict[str, Any], note: str) -> Trial:
-    """Return what stands for a design that the search did not come to."""
     return Trial(design, inf, nan, 0, 0, 0, 0.0, note, stopped=True)
 
 
