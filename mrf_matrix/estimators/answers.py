@@ -107,18 +107,10 @@ class AnsweredEnsemble:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One batch of queries that was released.
+    """One batch of queries that was released."""
 
-    Attributes
-    ----------
-    plan : Plan
-        What was planned before the private tables were read.
-    releases : tuple of Release
-        The noisy measurements, one for each ensemble.
-    """
-
-    plan: Plan
-    releases: tuple[Release, ...]
+    plan: Plan  # what was planned before the private tables were read
+    releases: tuple[Release, ...]  # the noisy measurements, one for each ensemble
 
     @cached_property
     def votes(self) -> Array:

@@ -59,26 +59,14 @@ GO_ON = ", and go_on(X, y) takes the steps that are left, at no charge"
 
 @dataclass(frozen=True, eq=False)
 class FailedFit:
-    """What a fit left that failed once it was paid for; no record is in it.
-
-    Attributes
-    ----------
-    kind : Kind
-    plan
-        What was announced.
-    bill : Bill
-        What was charged, and on which terms: the steps that are left are taken on the same.
-    transcript : Transcript
-        What was released up to then.
-    can_go_on : bool
-        Whether all that was drawn was kept.
-    """
+    """What a fit left that failed once it was paid for; no record is in it."""
 
     kind: Kind
-    plan: Any
+    plan: Any  # what was announced
+    # what was charged, and on which terms: the steps that are left are taken on the same
     bill: Bill
-    transcript: Transcript
-    can_go_on: bool
+    transcript: Transcript  # what was released up to then
+    can_go_on: bool  # whether all that was drawn was kept
     _taken: list[bool] = field(default_factory=list, repr=False)
 
     def take(self) -> None:

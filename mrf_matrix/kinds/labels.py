@@ -155,18 +155,11 @@ class Trees:
     """All trees below each cell of the last round, with the labels of their cells.
 
     A score is how many records are right: one record more raises it by 0 or 1, below one cell.
-
-    Attributes
-    ----------
-    plan : LabelPlan
-    round : Round
-    above : LabelTree or None
-        Of the round before.
     """
 
     plan: LabelPlan
     round: Round
-    above: LabelTree | None = None
+    above: LabelTree | None = None  # of the round before
 
     @property
     def kind(self) -> str:

@@ -62,17 +62,11 @@ ENSEMBLE_KEYS = {"features", "source", "provenance", "shapes", "share", "method"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MatrixPlan(Plan):
-    """A plan of leaves, with what the released ones are used by.
+    """A plan of leaves, with what the released ones are used by."""
 
-    Attributes
-    ----------
-    shrinkage : {"none", "votes", "leaves"}
-        What is done to the leaves before they vote.
-    coins : tuple of int
-        Seeds of the coins that give each record its tree, one an ensemble; of a study only.
-    """
-
+    # {"none", "votes", "leaves"}: what is done to the leaves before they vote
     shrinkage: Shrinkage = "none"
+    # seeds of the coins that give each record its tree, one an ensemble; of a study only
     coins: tuple[int, ...] = ()
 
     @property
@@ -88,18 +82,10 @@ class MatrixPlan(Plan):
 
 @dataclass(frozen=True, eq=False)
 class OwnLeaves:
-    """Counts of leaves, where each record is in one tree, by a coin: one record is in one leaf.
-
-    Attributes
-    ----------
-    ensemble : Ensemble
-    n_columns : int
-        A column a class.
-    coins : Generator
-    """
+    """Counts of leaves, where each record is in one tree, by a coin: one record is in one leaf."""
 
     ensemble: Ensemble
-    n_columns: int
+    n_columns: int  # a column a class
     coins: np.random.Generator
     kind: ClassVar[str] = "strategy"
     n_cells: ClassVar[int] = 0  # the step knows its strategy

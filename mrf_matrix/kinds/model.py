@@ -204,23 +204,13 @@ def known_of(data: JsonObject, domain: Domain) -> Known:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """What was released of a plan, and what follows.
-
-    Attributes
-    ----------
-    kind : Kind
-    plan : Plan
-    transcript : Transcript
-    posterior : Posterior
-        What they imply.
-    notes : tuple of str or None
-        What the report adds, of a model from a file in its writer's words; None: as the plan says.
-    """
+    """What was released of a plan, and what follows."""
 
     kind: Kind
     plan: Any
     transcript: Transcript
-    posterior: Any
+    posterior: Any  # what they imply
+    # what the report adds, of a model from a file in its writer's words; None: as the plan says
     notes: tuple[str, ...] | None = None
 
     @property

@@ -40,11 +40,6 @@ class Structures:
     """The structures that trees may have: splits of all nodes, which compose to one budget.
 
     One record is in one node of a level, of each tree that sees it; `ChoiceBudget` adds them up.
-
-    Attributes
-    ----------
-    trees : PrivateMultinomialTrees
-    domain : Domain
     """
 
     trees: PrivateMultinomialTrees
@@ -102,20 +97,11 @@ class LabelledStructures(Structures):
 
 @dataclass(frozen=True, eq=False)
 class MultinomialPlan(StepTable):
-    """The plan of a forest of which all is chosen: one step.
-
-    Attributes
-    ----------
-    domain : Domain
-    trees : PrivateMultinomialTrees
-    label_score : {"share", "count"}
-    delta : float
-    n_records : int or None
-    """
+    """The plan of a forest of which all is chosen: one step."""
 
     domain: Domain
     trees: PrivateMultinomialTrees
-    label_score: str
+    label_score: str  # {"share", "count"}
     delta: float = 0.0
     n_records: int | None = None
 
@@ -137,20 +123,11 @@ class MultinomialPlan(StepTable):
 
 @dataclass(frozen=True, eq=False)
 class LabelledForest:
-    """A forest whose leaves vote for one class each.
-
-    Attributes
-    ----------
-    forest : Forest
-    labels : ndarray of int64, shape (o,)
-        Class codes.
-    leaf_votes : ndarray of shape (o, k)
-        The same as votes, classes sorted.
-    """
+    """A forest whose leaves vote for one class each."""
 
     forest: Forest
-    labels: Longs
-    leaf_votes: Array
+    labels: Longs  # (o,): class codes
+    leaf_votes: Array  # (o, k): the same as votes, classes sorted
 
     def probabilities(self, codes: Codes) -> Array:
         return vote_shares(forest_votes(self.forest, codes, self.leaf_votes))

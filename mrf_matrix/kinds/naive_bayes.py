@@ -54,24 +54,12 @@ class NaiveBayesPlan(Plan):
 
 @dataclass(frozen=True, eq=False)
 class NaiveBayesPosterior:
-    """Noisy class counts of stumps, and how they are smoothed.
+    """Noisy class counts of stumps, and how they are smoothed."""
 
-    Attributes
-    ----------
-    forest : Forest
-        A stump an attribute, and the tree of class totals.
-    leaf_values : ndarray of shape (o, k)
-        Noisy class counts of the leaves.
-    alpha : float
-        Records added to every count.
-    floor : float
-        Least class total, in records.
-    """
-
-    forest: Forest
-    leaf_values: Array
-    alpha: float
-    floor: float
+    forest: Forest  # a stump an attribute, and the tree of class totals
+    leaf_values: Array  # (o, k): noisy class counts of the leaves
+    alpha: float  # records added to every count
+    floor: float  # least class total, in records
 
     def log_posteriors(self, codes: Codes) -> Array:
         logs = naive_bayes_leaf_logs(self.forest, self.leaf_values, self.alpha, self.floor)

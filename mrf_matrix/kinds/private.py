@@ -50,41 +50,20 @@ SCREENING_KEYS = {"choices", "enough", "told", "most_cells"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSteps:
-    """How rare the rarer class is, then all else; or screening and a forest; or a forest.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    neighboring : {"add_remove", "replace_one"}
-    n_records : int or None
-    delta : float
-    balance : ResidualStep or None
-    screening : Screening or None
-    forest : plan or None
-        None where an earlier choice picks it.
-    why : PrivatePlan or None
-        The rule that led to it; not in files.
-    random_state : int, RandomState or None
-        Seed of the public structure of what follows.
-    followed : plan or None
-        What was announced after the choices.
-    kept : tuple of int or None
-        Attributes that screening kept.
-    """
+    """How rare the rarer class is, then all else; or screening and a forest; or a forest."""
 
     domain: Domain
     budget: Budget
-    neighboring: str
+    neighboring: str  # {"add_remove", "replace_one"}
     n_records: int | None
     delta: float = 0.0
     balance: ResidualStep | None = None
     screening: Screening | None = None
-    forest: Any = None
-    why: PrivatePlan | None = None
-    random_state: Any = None
-    followed: Any = None
-    kept: tuple[int, ...] | None = None
+    forest: Any = None  # None where an earlier choice picks it
+    why: PrivatePlan | None = None  # the rule that led to it; not in files
+    random_state: Any = None  # seed of the public structure of what follows
+    followed: Any = None  # what was announced after the choices
+    kept: tuple[int, ...] | None = None  # attributes that screening kept
 
     @property
     def choices(self) -> tuple[ResidualStep, ...]:

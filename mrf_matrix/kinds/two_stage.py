@@ -60,19 +60,11 @@ MOST_SETS = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class TwoStagePosterior:
-    """Noisy class counts of the leaves of a forest.
-
-    Attributes
-    ----------
-    forest : Forest
-    leaf_values : ndarray of shape (o, k)
-        Classes sorted.
-    voting : {"hard", "weight"}
-    """
+    """Noisy class counts of the leaves of a forest."""
 
     forest: Forest
-    leaf_values: Array
-    voting: Voting
+    leaf_values: Array  # (o, k): classes sorted
+    voting: Voting  # {"hard", "weight"}
 
     def votes(self, codes: Codes) -> Array:
         return forest_votes(self.forest, codes, leaf_votes(self.leaf_values, self.voting))

@@ -1,16 +1,21 @@
-"""Values as JSON can hold them: for records that machines read, and to tell designs apart."""
+"""Values as JSON can hold them: to be read by machines, to tell designs apart, to resume a run."""
 
 import json
 from collections.abc import Mapping
 from fractions import Fraction
 from hashlib import sha256
 from math import isfinite
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.base import whole_file
+from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.files import content_of
 from strategies import Strategy
 from strategies.operator_files import encode
 from strategies.operators import Operator, as_operator
@@ -82,3 +87,63 @@ def _digest(*content: str | NDArray[Any]) -> str:
         else:
             found.update(repr(one.shape).encode() + np.ascontiguousarray(one).tobytes())
     return found.hexdigest()[:16]
+
+
+# Runs that resume --------------------------------------------------------------------------------
+
+SCHEMA = 1
+MAX_BYTES = 256 * 1024**2
+
+
+class RunFile:
+    """Finished rows of a long run, in a JSON file that is written whole: an interrupt loses none.
+
+    Parameters
+    ----------
+    path : str or Path or None
+        None keeps nothing.
+    request : mapping
+        What was asked: a file of another run is refused.
+    """
+
+    run: ClassVar[str]  # what is resumed
+    rows: ClassVar[str]  # what is kept of it
+    writer: ClassVar[str]  # the function that writes such files
+    same: ClassVar[str]  # what a file must be of
+
+    def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.request = json.loads(key_of(request))
+
+    def stored(self, made: type[Any]) -> list[Any]:
+        """Return the rows that are kept, each as an object; none where there is no file yet.
+
+        Raises ValueError if the file is not of this run.
+        """
+        if self.path is None or not self.path.exists():
+            return []
+        try:
+            found: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
+            request, rows = found["request"], [made(**row) for row in found[self.rows]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"resume={str(self.path)!r} is no file of {self.rows} ({error}): expected one that "
+                f"{self.writer} wrote, or a new name."
+            ) from None
+        if request != self.request:
+            names = sorted(request.keys() | self.request.keys())
+            changed = [one for one in names if request.get(one) != self.request.get(one)]
+            raise ValueError(
+                f"resume={str(self.path)!r} is of another {self.run} (differs in {changed}): "
+                f"expected the same {self.same}, or a new name."
+            )
+        return rows
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """Write all rows, by replacing the file."""
+        if self.path is None:
+            return
+        record = {"schema": SCHEMA, "request": self.request, self.rows: rows}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(self.path) as file:
+            file.write(f"{json.dumps(record, indent=1)}\n".encode())

@@ -1,26 +1,22 @@
 """The splits of a study: a forest, a strategy and scores each, kept in a file as they finish."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from mrf_matrix.base import whole_file
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.fields import parsed
-from mrf_matrix.base.files import content_of
 from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.mechanisms.budget import Norm
+from mrf_matrix.planning.plain_values import RunFile
 from mrf_matrix.planning.plans.baselines import level_strategy
 from mrf_matrix.study.calibration import all_metrics
 from mrf_matrix.study.comparison import Score
@@ -32,47 +28,21 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-MAX_BYTES = 256 * 1024**2
 EVERY = 2.0  # seconds between two writings
 
 Key = tuple[str, float | None, int, int]
 
 
-class FitFile:
-    """Scores by method, ε, split and draw.
+class FitFile(RunFile):
+    """Scores of a study, by method, ε, split and draw."""
 
-    Parameters
-    ----------
-    path : str or Path or None
-        None keeps nothing.
-    request : mapping
-        What was asked, as plain values: a file of another study is refused.
-
-    Raises ValueError if the file is not of this study.
-    """
+    run, rows, writer = "study", "fits", "compare"
+    same = "data set and settings"
 
     def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
-        self.path = None if path is None else Path(path)
-        self.request = json.loads(json.dumps(request))
-        self.scores: dict[Key, Score] = {}
+        super().__init__(path, request)
+        self.scores = {_key(score): score for score in self.stored(Score)}
         self._written = monotonic()
-        if self.path is None or not self.path.exists():
-            return
-        try:
-            stored: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
-            scores = [Score(**row) for row in stored["scores"]]
-            same = stored["request"] == self.request
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"resume={str(self.path)!r} is no file of fits ({error}): expected one that "
-                f"compare wrote, or a new name."
-            ) from None
-        if not same:
-            raise ValueError(
-                f"resume={str(self.path)!r} is of another study: expected the same data set and "
-                f"settings, or a new name."
-            )
-        self.scores = {_key(score): score for score in scores}
 
     def get(self, method: str, epsilon: float | None, split: int, draw: int) -> Score | None:
         return self.scores.get((method, epsilon, split, draw))
@@ -81,16 +51,11 @@ class FitFile:
         """Keep a score; the file is written every two seconds."""
         self.scores[_key(score)] = score
         if monotonic() - self._written > EVERY:
-            self.write()
+            self.save()
 
-    def write(self) -> None:
+    def save(self) -> None:
         """Write all scores, whole or not at all."""
-        if self.path is None:
-            return
-        record = {"request": self.request, "scores": [vars(one) for one in self.scores.values()]}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.path) as file:
-            file.write(f"{json.dumps(record)}\n".encode())
+        self.write([vars(one) for one in self.scores.values()])
         self._written = monotonic()
 
 
@@ -148,7 +113,7 @@ class Splits:
             if not parts:
                 raise
         finally:
-            self.file.write()
+            self.file.save()
 
     def run_on(
         self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress

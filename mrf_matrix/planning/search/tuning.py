@@ -5,19 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from math import inf, nan
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base import whole_file
 from mrf_matrix.base.checks import public_records, shown
 from mrf_matrix.base.display import Cells, Tabular
-from mrf_matrix.base.fields import parsed
-from mrf_matrix.base.files import content_of
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.plain_values import key_of, plain, plain_figures
+from mrf_matrix.planning.plain_values import RunFile, key_of, plain, plain_figures
 from mrf_matrix.planning.plans.kind import KINDS, Kind, kinds_named
 from mrf_matrix.residual.sequence import most_codes, sequence_budget
 from mrf_matrix.residual.settings import suits_residual_forest
@@ -161,10 +156,6 @@ def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]
     return list(groups.values())
 
 
-SCHEMA = 1
-MAX_BYTES = 256 * 1024**2
-
-
 @dataclass(frozen=True)
 class Trial:
     """One design that was tried.
@@ -227,65 +218,24 @@ def not_tried(design: dict[str, Any], note: str) -> Trial:
     return Trial(design, inf, nan, 0, 0, 0, 0.0, note, stopped=True)
 
 
-class TrialFile:
-    """A JSON file of finished trials, written whole after each, so that an interrupt loses none.
+class TrialFile(RunFile):
+    """Finished trials of a search."""
 
-    Parameters
-    ----------
-    path : str or Path or None
-        None keeps nothing.
-    request : dict
-        What was asked: a file of another request is refused.
-    """
-
-    def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
-        self.path = None if path is None else Path(path)
-        self.request = json.loads(key_of(request))
+    run, rows, writer = "search", "trials", "tune"
+    same = "domain, budget, kind and objective"
 
     def load(self) -> list[Trial]:
-        """Return the finished trials; none where there is no file yet.
-
-        Raises ValueError if the file is not of this search.
-        """
-        if self.path is None or not self.path.exists():
-            return []
-        try:
-            stored: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
-            request, rows = stored["request"], [_trial(row) for row in stored["trials"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"resume={str(self.path)!r} is no file of trials ({error}): expected one that "
-                f"tune wrote, or a new name."
-            ) from None
-        if request != self.request:
-            changed = sorted(k for k in request | self.request if request.get(k) != (
-                self.request.get(k)
-            ))  # fmt: skip
-            raise ValueError(
-                f"resume={str(self.path)!r} is of another search (differs in {changed}): expected "
-                f"the same domain, budget, kind and objective, or a new name."
-            )
-        return rows
+        """Return the finished trials."""
+        return self.stored(Trial)
 
     def save(self, trials: list[Trial]) -> None:
-        """Write all finished trials, by replacing the file."""
-        if self.path is None:
-            return
-        record = {
-            "schema": SCHEMA,
-            "request": self.request,
-            "trials": [
+        """Write all finished trials."""
+        self.write(
+            [
                 {**asdict(replace(trial, design={})), "design": json.loads(trial.key)}
                 for trial in trials
-            ],
-        }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.path) as file:
-            file.write(f"{json.dumps(record, indent=1)}\n".encode())
-
-
-def _trial(row: dict[str, Any]) -> Trial:
-    return Trial(**row)
+            ]
+        )
 
 
 def ranked(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
