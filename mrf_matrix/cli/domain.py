@@ -19,6 +19,7 @@ from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
 from mrf_matrix.datasets import list_datasets
 from mrf_matrix.datasets.files import header_of, is_data_file
+from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.datasets.tables import domain_problems, record_problems
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
@@ -30,7 +31,6 @@ from mrf_matrix.domain.serialization import (
     readable_count,
 )
 from mrf_matrix.domain.shorthand import HELP, described
-from mrf_matrix.planning.public_domain import public_domain, public_records
 
 
 @click.group(name="domain")

@@ -42,8 +42,8 @@ from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.datasets.files import is_data_file
+from mrf_matrix.datasets.registry import public_records
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.public_domain import public_records
 
 DOMAIN_FILE = """\b
 A domain file says which records exist at all, and is public:

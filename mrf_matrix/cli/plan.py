@@ -37,12 +37,12 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.screen import VOLUME, advise, console, said, table, write_results
+from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.claim import SHARE_RULES
 from mrf_matrix.planning import Plan, PrivatePlan, peak_bytes, plan
 from mrf_matrix.planning.plans.kind import KINDS as PLANNED
 from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
-from mrf_matrix.planning.public_domain import public_domain, public_records
 from mrf_matrix.release.step_table import folded
 from strategies.operators.base.arrays import readable_bytes
 

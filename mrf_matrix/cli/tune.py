@@ -27,9 +27,9 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, table, write_results
+from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning import Tuning, tune
-from mrf_matrix.planning.public_domain import public_domain, public_records
 from mrf_matrix.planning.search.design_trials import is_too_long
 from mrf_matrix.planning.search.tuning import default_spaces
 
