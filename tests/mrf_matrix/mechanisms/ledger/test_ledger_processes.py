@@ -150,8 +150,12 @@ def test_a_new_file_needs_a_total_and_an_old_one_keeps_its_terms(tmp_path):
         PrivacyLedger.open(path)
     PrivacyLedger.open(path, epsilon=1)
     assert PrivacyLedger.open(path, epsilon=1, neighboring="add_remove").remaining == 1
-    for other in ({"epsilon": 2}, {"rho": 1}, {"neighboring": "replace_one"}):
-        with pytest.raises(BudgetError, match="keeps its terms"):
+    for other, asked in (
+        ({"epsilon": 2}, r"PureDP\(epsilon=2\)"),
+        ({"rho": 1}, r"ZCDP\(rho=1\)"),
+        ({"neighboring": "replace_one"}, "replace_one neighbours"),
+    ):
+        with pytest.raises(BudgetError, match=f"asked was {asked}. A ledger keeps its terms"):
             PrivacyLedger.open(path, **other)
 
 
