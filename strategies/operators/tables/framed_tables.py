@@ -84,18 +84,12 @@ class FramedTables(WeightedTables):
     def with_weights(self, weights: Sequence[float]) -> Self:
         return type(self)(self.factors, self.attribute_sets, weights)
 
-    def factor(self, i: int) -> Real:
-        return self.factors[i].array
-
-    def factor_rows(self, i: int) -> int:
-        return self.factors[i].shape[0]
+    def factor(self, i: int) -> Dense:
+        return self.factors[i]
 
     def factor_norm(self, i: int, norm: Norm) -> float:
         largest = self._code_norms[norm][i].max()
         return float(largest) if isinstance(largest, np.floating) else int(largest)
-
-    def factor_squares(self, i: int) -> Array:
-        return self.factors[i].row_squares()
 
     @property
     def is_integral(self) -> bool:
@@ -184,7 +178,7 @@ class FramedTables(WeightedTables):
         for chosen, weight, part in tables:
             if not weight:
                 continue
-            table = weight * part.reshape(*map(self.factor_rows, chosen), columns.shape[1])
+            table = weight * part.reshape(*(len(self.factors[i]) for i in chosen), columns.shape[1])
             for axis, i in enumerate(chosen):
                 table = self.side(i).received(table, axis)
             parts[chosen] = table

@@ -135,7 +135,7 @@ class ObliqueResiduals(ProductTables, FramedTables):
         """Return the ones and ``B_i``, of which nothing is measured where i is in no set."""
         ones = np.ones((1, self.domain_sizes[i]))
         if not any(i in chosen for chosen in self.attribute_sets):
-            return np.vstack([ones, np.zeros_like(ones).repeat(self.factor_rows(i), axis=0)])
+            return np.vstack([ones, np.zeros_like(ones).repeat(len(self.factors[i]), axis=0)])
         return np.vstack([ones, self.factors[i].array / scale])
 
     @cached_property
@@ -187,13 +187,13 @@ class ObliqueResiduals(ProductTables, FramedTables):
 
     def residuals(self, answers: Numbers) -> Residuals:
         tables = self.split(as_columns(self.checked_answers(answers)))
-        values, result = self.eigenvalues(self.set_table), {}
-        for chosen, weight, key, value, table in zip(
-            self.attribute_sets, self.weights, self.set_table, values, tables, strict=True
-        ):
-            if weight:
-                result[tuple(map(bool, key))] = float(weight) / value * self.spread(chosen, table)
-        return result
+        parts = zip(self.over_tables(), self.set_table, tables, strict=True)
+        known = zip(parts, self.eigenvalues(self.set_table), strict=True)
+        return {
+            tuple(map(bool, key)): rows.rmatmat(table) / value
+            for ((_, rows), key, table), value in known
+            if value > 0
+        }
 
 
 @structure_energies.register

@@ -5,7 +5,7 @@ A table of attributes T is a marginal of the domain, and its rows may be any mat
 and tables may overlap. Nothing here has as many numbers as the domain has cells.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from math import prod
@@ -38,11 +38,12 @@ from strategies.operators.tables.overlapping_tables import (
     elimination,
     largest_sum,
 )
+from strategies.operators.tables.weighted_tables import Tables
 from strategies.operators.wrappers import Scaled, Stack
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class TableStack(Operator):
+class TableStack(Tables):
     """Blocks of rows, each over the cells of some attributes and summed over all others.
 
     Parameters
@@ -120,30 +121,14 @@ class TableStack(Operator):
     def is_binary(self) -> bool:
         return all(block.is_binary for block in self.blocks)
 
-    # Action ---------------------------------------------------------------------------------
-
-    def _matmat(self, right: Array) -> Array:
-        tensor, k = right.reshape(*self.sizes, right.shape[1]), right.shape[1]
-        parts = []
-        for chosen, block in zip(self.attribute_sets, self.blocks, strict=True):
-            rest = tuple(i for i in range(len(self.sizes)) if i not in chosen)
-            parts.append(block.matmat(tensor.sum(axis=rest).reshape(self._cells(chosen), k)))
-        return np.concatenate(parts)
-
-    def _rmatmat(self, left: Array) -> Array:
-        parts = zip(self.attribute_sets, self.blocks, self.split(left), strict=True)
-        tables = ((chosen, block.rmatmat(part)) for chosen, block, part in parts)
-        return over_cells(self.sizes, tables, left.shape[1])
-
-    def split(self, rows: Array) -> list[Array]:
-        """Cut an array with one entry a row into the blocks' parts."""
-        return cut(rows, (block.shape[0] for block in self.blocks))
+    def over_tables(self) -> Iterable[tuple[Table, Operator]]:
+        return zip(self.attribute_sets, self.blocks, strict=True)
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         codes = cell_codes(cells, self.sizes)
         check_allocation("columns of tables", (self.shape[0], len(codes)))
         found = []
-        for chosen, block in zip(self.attribute_sets, self.blocks, strict=True):
+        for chosen, block in self.over_tables():
             flat = np.zeros(len(codes), dtype=np.int64)
             if chosen:
                 own = tuple(codes[:, i] for i in chosen)
@@ -152,8 +137,8 @@ class TableStack(Operator):
         return sparse.csr_array(sparse.vstack(found))
 
     def row_squares(self) -> Array:
-        n, pairs = self.shape[1], zip(self.attribute_sets, self.blocks, strict=True)
-        return np.concatenate([b.row_squares() * (n / self._cells(chosen)) for chosen, b in pairs])
+        n, blocks = self.shape[1], self.blocks
+        return np.concatenate([block.row_squares() * (n / block.shape[1]) for block in blocks])
 
     def row_gram(self) -> Array:
         return table_products(self, self)
@@ -167,8 +152,7 @@ class TableStack(Operator):
 
     def _powers(self, norm: Norm) -> list[tuple[Table, Array]]:
         power = 1 if norm == "l1" else 2
-        pairs = zip(self.attribute_sets, self.blocks, strict=True)
-        return [(chosen, block.column_norms(norm) ** power) for chosen, block in pairs]
+        return [(chosen, block.column_norms(norm) ** power) for chosen, block in self.over_tables()]
 
     @cached_property
     def _largest(self) -> dict[Norm, float]:
@@ -185,8 +169,7 @@ class TableStack(Operator):
         return self.with_blocks([block.rounded(scale) for block in self.blocks])
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        pairs = zip(self.attribute_sets, self.blocks, strict=True)
-        sums = [(chosen, block.integer_column_sums(norm)) for chosen, block in pairs]
+        sums = [(chosen, block.integer_column_sums(norm)) for chosen, block in self.over_tables()]
         check_range(float(sum(int(values.max(initial=0)) for _, values in sums)))
         return int(largest_sum(self.sizes, sums))
 

@@ -5,7 +5,7 @@ Pseudo-inverses and errors then need one number for each set, and nothing of len
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -18,9 +18,7 @@ from strategies.operators.base.arrays import (
     Array,
     Bools,
     Integers,
-    Longs,
     Numbers,
-    Real,
     check_allocation,
     cut,
     over_cells,
@@ -33,6 +31,8 @@ from strategies.operators.base.validation import (
     cell_codes,
     set_weights,
 )
+from strategies.operators.identity import Identity
+from strategies.operators.kronecker import Kronecker
 from strategies.operators.masks.components import (
     Components,
     MaskRows,
@@ -43,10 +43,42 @@ from strategies.operators.masks.components import (
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.packed_masks import khatri_rao
 from strategies.operators.masks.residuals import Residuals, answers_from
+from strategies.operators.wrappers import Scaled
+
+
+class Tables(Operator):
+    """Blocks of rows, each over the cells of some attributes and summed over all others."""
+
+    @property
+    def domain_sizes(self) -> tuple[int, ...]:
+        """Sizes of the attributes (never None here)."""
+        assert self.sizes is not None
+        return self.sizes
+
+    @abstractmethod
+    def over_tables(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
+        """Return every block's attributes, and its rows over the cells of their table."""
+
+    def _matmat(self, right: Array) -> Array:
+        tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
+        parts = []
+        for chosen, block in self.over_tables():
+            rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
+            parts.append(block.matmat(tensor.sum(axis=rest).reshape(block.shape[1], k)))
+        return np.concatenate(parts)
+
+    def _rmatmat(self, left: Array) -> Array:
+        parts = zip(self.over_tables(), self.split(left), strict=True)
+        tables = ((chosen, block.rmatmat(part)) for (chosen, block), part in parts)
+        return over_cells(self.domain_sizes, tables, left.shape[1])
+
+    def split(self, answers: Array) -> list[Array]:
+        """Cut an array with one entry a row into the blocks' parts."""
+        return cut(answers, (block.shape[0] for _, block in self.over_tables()))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class WeightedTables(Operator):
+class WeightedTables(Tables):
     """Tables of one kind: the same matrix along an attribute in every set, the sum elsewhere."""
 
     attribute_sets: tuple[tuple[int, ...], ...]
@@ -73,12 +105,6 @@ class WeightedTables(Operator):
         """Return the same tables with other weights."""
         return type(self)(self.domain_sizes, self.attribute_sets, weights)
 
-    @property
-    def domain_sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes (never None here)."""
-        assert self.sizes is not None
-        return self.sizes
-
     @cached_property
     def set_table(self) -> Bools:
         """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
@@ -87,81 +113,48 @@ class WeightedTables(Operator):
             row[list(chosen)] = True
         return table
 
-    # Along one attribute of a set -----------------------------------------------------------
-
     @abstractmethod
-    def factor(self, i: int) -> Real | None:
-        """Return what is measured of attribute i in a set, None for the identity."""
+    def factor(self, i: int) -> Operator:
+        """Return what is measured of attribute i in a set."""
 
-    def factor_rows(self, i: int) -> int:
-        """Return the number of its rows."""
-        return self.domain_sizes[i]
+    def over_tables(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
+        return zip(self.attribute_sets, self._set_rows, strict=True)
+
+    @cached_property
+    def _set_rows(self) -> tuple[Operator, ...]:
+        factors = [self.factor(i) for i in range(len(self.domain_sizes))]
+        return tuple(
+            Scaled(weight, Kronecker([factors[i] for i in chosen]) if chosen else Identity(1))
+            for chosen, weight in zip(self.attribute_sets, self.weights, strict=True)
+        )
 
     def factor_norm(self, i: int, norm: Norm) -> float:
         """Return its largest column norm, L1 or squared L2, exact where it is of integers."""
         return 1
-
-    def factor_squares(self, i: int) -> Array:
-        """Return the squared L2 norms of its rows."""
-        return np.ones(self.factor_rows(i))
 
     # Action ---------------------------------------------------------------------------------
 
     @property
     def rows(self) -> tuple[int, ...]:
         """Number of rows of each table, as exact integers."""
-        count = [self.factor_rows(i) for i in range(len(self.domain_sizes))]
+        count = [self.factor(i).shape[0] for i in range(len(self.domain_sizes))]
         return tuple(prod(count[i] for i in chosen) for chosen in self.attribute_sets)
 
     @property
     def shape(self) -> tuple[int, int]:
         return sum(self.rows), prod(self.domain_sizes)
 
-    def _matmat(self, right: Array) -> Array:
-        tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
-        tables = []
-        for chosen, weight, count in zip(self.attribute_sets, self.weights, self.rows, strict=True):
-            rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            table = tensor.sum(axis=rest)
-            for axis, i in enumerate(chosen):
-                table = along(self.factor(i), table, axis)
-            tables.append(weight * table.reshape(count, k))
-        return np.concatenate(tables)
-
-    def _rmatmat(self, left: Array) -> Array:
-        parts = zip(self.attribute_sets, self.weights, self.split(left), strict=True)
-        tables = ((chosen, weight * self.spread(chosen, part)) for chosen, weight, part in parts)
-        return over_cells(self.domain_sizes, tables, left.shape[1])
-
-    def split(self, answers: Array) -> list[Array]:
-        """Cut an array with one entry a row into the tables' parts."""
-        return cut(answers, self.rows)
-
-    def spread(self, chosen: tuple[int, ...], answers: Array) -> Array:
-        """Return a transposed table's answers (rows, k) as a table over the cells of its set."""
-        k = answers.shape[1]  # may be 0
-        table = answers.reshape(*map(self.factor_rows, chosen), k)
-        for axis, i in enumerate(chosen):
-            matrix = self.factor(i)
-            table = along(None if matrix is None else matrix.T, table, axis)
-        return table.reshape(prod(self.domain_sizes[i] for i in chosen), k)
-
     def columns(self, cells: Integers) -> sparse.csr_array:
         codes = cell_codes(cells, self.domain_sizes)
         check_allocation(f"columns of {self.plural}", (len(codes), sum(self.rows), 2))
         used = {i for chosen in self.attribute_sets for i in chosen}
-        parts = {i: sparse.csc_array(self._factor_columns(i, codes[:, i])) for i in used}
+        parts = {i: sparse.csc_array(self.factor(i).columns(codes[:, i])) for i in used}
         ones = sparse.csc_array(np.ones((1, len(codes)), dtype=np.int64))
         blocks = [
             weight * khatri_rao([parts[i] for i in chosen] or [ones])
             for chosen, weight in zip(self.attribute_sets, self.weights, strict=True)
         ]
         return sparse.csr_array(sparse.vstack(blocks))
-
-    def _factor_columns(self, i: int, codes: Longs) -> Real:
-        matrix = self.factor(i)
-        size = self.domain_sizes[i]
-        return np.eye(size, dtype=np.int64)[:, codes] if matrix is None else matrix[:, codes]
 
     def to_sparse(self) -> sparse.csr_array:
         check_allocation(self.plural, self.shape[1:], 12)
@@ -186,7 +179,7 @@ class WeightedTables(Operator):
 
     def row_squares(self) -> Array:
         n, squares = self.shape[1], []
-        single = [self.factor_squares(i) for i in range(len(self.domain_sizes))]
+        single = [self.factor(i).row_squares() for i in range(len(self.domain_sizes))]
         for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
             rest = float(n // prod(self.domain_sizes[i] for i in chosen))
             lengths = reduce(np.multiply.outer, [single[i] for i in chosen], np.ones(()))
@@ -214,10 +207,8 @@ class WeightedTables(Operator):
         return [int(weight) for weight in self.weights]
 
 
-def along(matrix: Real | None, tensor: Array, axis: int) -> Array:
-    """Multiply one axis of an array by a matrix, None for the identity."""
-    if matrix is None:
-        return tensor
+def along(matrix: Array, tensor: Array, axis: int) -> Array:
+    """Multiply one axis of an array by a matrix."""
     return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
 
 
