@@ -35,14 +35,12 @@ local and central differential privacy (2020), the norm γ₂ and its dual.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.bounds.root_traces import root_traces
 from strategies.operators import Array, Gram, Operator
 from strategies.operators.base.validation import densified
 from strategies.problem.objective import DistinctRows
@@ -97,17 +95,16 @@ class Climb(Generic[Proof]):
 
 
 def uniform_climb(factor: Array) -> Climb[Dual]:
+    def move(last: Dual, power: float) -> Dual:
+        return assess_weights(factor, updated_weights(last, power))
+
     g = factor.shape[1]
-    return Climb(partial(_moved, factor), assess_weights(factor, np.full(g, 1.0 / g)))
+    return Climb(move, assess_weights(factor, np.full(g, 1.0 / g)))
 
 
 def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     """Return the best weights found in a number of updates, or once the gap is small."""
     return uniform_climb(factor).to(tolerance, steps)
-
-
-def _moved(factor: Array, dual: Dual, power: float) -> Dual:
-    return assess_weights(factor, updated_weights(dual, power))
 
 
 def updated_weights(dual: Dual, power: float) -> Array:
@@ -299,6 +296,16 @@ def joint_update_seconds(rows: DistinctRows, rank: int | None = None) -> float:
     k, g = rows.rows.shape
     r = min(k, g) if rank is None else rank
     return float(1e-4 + r * r * (6.0 * (g + k) + 25.0 * r) / SPEED)
+
+
+def root_traces(forms: Array, terms: int = 0) -> Array:
+    """Return lower bounds of ``tr M^½`` for one or several M, of sums of so many terms.
+
+    Every eigenvalue is lowered by the error of the solver and of the sums.
+    """
+    values = np.linalg.eigvalsh(forms)
+    error = 8.0 * (values.shape[-1] + terms) * np.finfo(float).eps * values[..., -1:]
+    return np.asarray(np.sqrt(np.maximum(values - error, 0.0)).sum(axis=-1))
 
 
 def uniform_bound(gram: Array) -> float:

@@ -39,8 +39,7 @@ from functools import reduce
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.bounds.dual_ascent import MARGIN
-from strategies.bounds.root_traces import root_traces
+from strategies.bounds.dual_ascent import MARGIN, root_traces
 from strategies.operators import fits
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.masks.components import MaskRows

@@ -173,9 +173,13 @@ def combined_paths(workload: Operator) -> RowKronecker | None:
     return workload if combined and isinstance(workload, RowKronecker) else None
 
 
+def visited_paths(problem: Problem) -> RowKronecker:
+    return required(combined_paths(problem.workload), PATHS)
+
+
 def visited_leaves(problem: Problem, search: Search) -> Operator:
     """Return the visited leaves, each with the root of its number of trees as weight."""
-    paths = required(combined_paths(problem.workload), PATHS)
+    paths = visited_paths(problem)
     mix = required(required(mask_rows(problem.workload), PATHS).mix, PATHS)
     trees = multiplicities(sparse.csr_array(abs(mix)))
     visited = np.flatnonzero(trees)
@@ -200,11 +204,6 @@ def leaves_apply(problem: Problem) -> bool:
     return paths is not None and paths.shape[0] <= MOST_LEAVES
 
 
-def leaf_seconds(problem: Problem) -> float:
-    paths = combined_paths(problem.workload)
-    return 0.0 if paths is None else evaluation_seconds(problem, paths.shape[0])
-
-
 @factory
 def leaves() -> Family:
     """Measure the leaves that test records visit: batch prediction, Gaussian noise."""
@@ -215,7 +214,7 @@ def leaves() -> Family:
         leaves_apply,
         visited_leaves,
         share=0.0,
-        least=leaf_seconds,
+        least=lambda problem: evaluation_seconds(problem, visited_paths(problem).shape[0]),
     )
 
 
@@ -329,7 +328,8 @@ def path_seconds(problem: Problem) -> float:
         return 0.0
     rows = min(climb.paths.mix.shape)
     own = climb.least_seconds + sensitivity_seconds(climb)
-    return own + min(evaluation_seconds(problem, rows), evaluation_by_grams(problem, rows))
+    by_grams = Problem(problem.workload, problem.norm, None)  # whatever the cells
+    return own + min(evaluation_seconds(one, rows) for one in (problem, by_grams))
 
 
 def path_good_seconds(problem: Problem) -> float:
@@ -340,10 +340,6 @@ def path_good_seconds(problem: Problem) -> float:
     q, p = climb.paths.mix.shape
     each = round_seconds(min(q, p), p, climb.paths.sizes, 2 * FIRST_CELLS)
     return BEFORE * (path_seconds(problem) + ROUNDS * each)
-
-
-def evaluation_by_grams(problem: Problem, rows: int) -> float:
-    return evaluation_seconds(Problem(problem.workload, problem.norm, None), rows)
 
 
 @factory

@@ -21,7 +21,6 @@ from scipy import sparse
 
 from strategies.bounds.ordered_dual import (
     NODES,
-    FittedDual,
     bands,
     climb_either_way,
     fitted_dual,
@@ -100,16 +99,12 @@ def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator
     if problem.norm == "l2" and fits((ranges.n, ranges.n), 24) and ranges.n <= LARGEST_DENSE:
         dual = fitted_dual(problem)
         if dual is not None:
-            root = Dense(upper_root(dual))
+            diagonal, side = bands(dual.gram, dual.weights)
+            upper = ordered_root(diagonal[::-1], side[::-1]).to_dense()[::-1, ::-1]
+            root = Dense(upper)
             if ranges_error(factorised(root), ranges) < tree.loss:
                 return root
     return best_rows(ranges, tree, problem.norm, search)
-
-
-def upper_root(dual: FittedDual) -> Array:
-    """Return the optimum of a fitted Gram as an upper triangle."""
-    diagonal, side = bands(dual.gram, dual.weights)
-    return ordered_root(diagonal[::-1], side[::-1]).to_dense()[::-1, ::-1]
 
 
 def best_rows(gram: OrderedGram | Ranges, tree: Hierarchy, norm: Norm, search: Search) -> Operator:

@@ -127,7 +127,9 @@ def toeplitz(bands: int | None = None) -> Family:
     5.7066
     """
     checked_count("bands", bands, 1, "numbers that a stream keeps")
-    return _family("toeplitz", is_stream, partial(filtered, bands=bands))
+    return _family(
+        "toeplitz", lambda one: importance(one) is not None, partial(filtered, bands=bands)
+    )
 
 
 def _family(
@@ -190,10 +192,6 @@ def optimum(problem: Problem, work: float, bands: int) -> Semiseparable:
         return ordered_root(*total_bands(gram, dual.weights), bands)
     rows = required(problem.prefix_rows, "prefix sums")
     return prefix_root(rows, prefix_dual(problem, rows), bands)
-
-
-def is_stream(problem: Problem) -> bool:
-    return importance(problem) is not None
 
 
 def importance(problem: Problem) -> Array | None:

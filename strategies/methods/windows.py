@@ -305,11 +305,6 @@ class Descent:
     def windows(self) -> Windows:
         return windows_of(self.gram.n, self.sizes, self.factor)
 
-    @property
-    def relative_loss(self) -> float:
-        """Log of the loss over the Identity's, over the joined cells."""
-        return self.log_loss - float(np.log(self.coarse.diagonal.sum()))
-
     def after(self, work: float) -> "Descent":
         loss = loss_of(self.coarse, self.windows)
         steps = int(work / step_seconds(loss))
@@ -398,7 +393,7 @@ def best_windowed_rows(
         first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(tried))
         for sizes in tried
     ]
-    best = min(trials, key=lambda trial: trial.relative_loss)
+    best = min(trials, key=lambda one: one.log_loss - np.log(one.coarse.diagonal.sum()))
     rest = (1.0 - TRIAL_SHARE) * work
     while best.factor > 1:
         best = best.after(FINER_LATER * rest).over_finer_cells()

@@ -264,11 +264,6 @@ def best_weights(tables: Tables, frames: Sequence[Array]) -> tuple[Array, float]
     return kept, best
 
 
-def start_frames(tables: Tables) -> list[Array]:
-    """Return the eigenvectors of every attribute's Grams together, as rows."""
-    return [np.ascontiguousarray(linalg.eigh(np.sum(own, axis=0))[1].T) for own in tables.grams]
-
-
 def in_bits(frame: Array, bits: int) -> Array:
     scaled = frame / np.abs(frame).max(axis=1, keepdims=True)
     return np.asarray(np.rint(2.0**bits * scaled))
@@ -296,7 +291,8 @@ def weighted_products(problem: Problem, search: Search) -> Operator:
             f"attributes they share: expected a Stack of Kronecker over at most {MOST_CELLS} cells."
         )
     tables = Tables.of(union)
-    frames = start_frames(tables)
+    spectra = [linalg.eigh(np.sum(own, axis=0))[1] for own in tables.grams]
+    frames = [np.ascontiguousarray(vectors.T) for vectors in spectra]
     flat = np.concatenate(
         [*(one.ravel() for one in frames), np.log(best_weights(tables, frames)[0]).ravel()]
     )

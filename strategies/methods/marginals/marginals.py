@@ -47,7 +47,7 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.methods.marginals.optimiser import SetErrors, optimise, row_errors_by_sets
 from strategies.methods.marginals.product_marginals import has_all_sets
-from strategies.operators import Array, Marginals, Norm, ObliqueResiduals, Operator, fits
+from strategies.operators import Array, Marginals, ObliqueResiduals, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.base.validation import attribute_set
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
@@ -224,17 +224,13 @@ def marginals(*, attribute_sets: Sequence[Sequence[int]] | None = None) -> Famil
     )
 
 
-def weighted_components(problem: Problem, search: Search) -> Operator:
-    energies = expanded_energies(problem.workload, problem.energies)
-    return best_residuals(required(energies, "attributes"), problem.norm)
-
-
-def best_residuals(energies: Energies, norm: Norm) -> ObliqueResiduals:
-    """Return the components of a workload with the weights θ of least loss, sensitivity 1."""
+def best_residuals(problem: Problem, search: Search) -> ObliqueResiduals:
+    """Return all components that the workload reaches, with the best weights, sensitivity 1."""
+    energies = required(expanded_energies(problem.workload, problem.energies), "attributes")
     sets = [tuple(map(int, np.flatnonzero(row))) for row in energies.sets]
     plain = ObliqueResiduals.of_codes(energies.sizes, sets, [1] * len(sets))
     scales = plain.eigenvalues(energies.sets)
-    if norm == "l2":
+    if problem.norm == "l2":
         values = np.sqrt(energies.values / energies.ranks)
         weights = np.sqrt(values / scales / (values @ energies.ranks))
     else:
@@ -269,7 +265,7 @@ def residual_marginals() -> Family:
         "domain",
         BOTH_NORMS,
         is_served,
-        weighted_components,
+        best_residuals,
         share=0.0,
         least=residual_seconds,
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import strategies.bounds.root_traces as roots
+import strategies.bounds.pinched_union as roots
 
 
 def whole(grams, lows):
