@@ -27,8 +27,7 @@ Kronecker products of masks and y is a product of distributions, the row Gram
 
 needs nothing of the domain's length, and ``||W √Y||_* = tr sqrt(M P diag(y) Pᵀ Mᵀ)``.
 
-The bound holds for whatever y is chosen; the choice climbs by multiplicative updates,
-``y_i ← y_i · gradient``, the fixed point of the optimum (every factor enters linearly);
+The bound holds for whatever y is chosen; here all cells have the same weight, and
 `strategies.bounds.path_climb` goes on from there. Rows may be left out: a strategy's loss on some
 rows of a workload is no more than on all of them.
 """
@@ -255,8 +254,6 @@ def nuclear_norm(matrix: Array) -> float:
 ProductWeights = tuple[Array, ...]  # (n_i,): one distribution over the codes of each attribute
 
 
-STALLED = 1e-5  # relative gain of an update below which the climb ends
-
 MOST_WHOLE = 6000  # distinct paths that are bounded together, at equal weights of all cells
 
 MOST_MASKS = 6_000_000
@@ -282,24 +279,6 @@ def looked_through(rows: MaskRows) -> MaskRows:
         None if rows.mix is None else sparse.csr_array(kept[:, used]),
         None if rows.groups is None else rows.groups[used],
     )
-
-
-def climbed_weights(paths: PatternRows, steps: int) -> ProductWeights:
-    """Return the best weights of some updates of even ones, while that pays.
-
-    Up to one update is none at all: even weights are close to the best for paths alone.
-    """
-    best = weights = even_weights(paths)
-    value = 0.0
-    for step in range(steps if steps > 1 else 0):
-        found, moved = climb(paths, weights)
-        stalled = found < value * (1 + STALLED)
-        if found > value:
-            best, value = weights, found
-        if stalled and step >= 2:
-            break
-        weights = moved
-    return best
 
 
 def is_plain(paths: PatternRows) -> bool:
@@ -348,45 +327,6 @@ def weighted_gram(paths: PatternRows, weights: ProductWeights) -> Array:
 
 def even_weights(paths: PatternRows) -> ProductWeights:
     return tuple(np.full(size, 1.0 / size) for size in paths.sizes)
-
-
-def climb(paths: PatternRows, weights: ProductWeights) -> tuple[float, ProductWeights]:
-    """Return ``(tr sqrt(K))²`` at the weights, and the weights after one multiplicative update."""
-    gram = weighted_gram(paths, weights)
-    root, inverse = _roots(paths.mix @ (paths.mix @ gram).T)
-    gram *= np.asarray(paths.mix.T @ (paths.mix.T @ inverse).T)
-    if not gram.sum() > 0:  # rows that cancel
-        return root**2, weights
-    return root**2, tuple(_update(paths, i, own, gram) for i, own in enumerate(weights))
-
-
-def _roots(gram: Array) -> tuple[float, Array]:
-    """Return ``tr sqrt(K)`` and ``K^(-1/2)`` on the range."""
-    values, vectors = linalg.eigh((gram + gram.T) / 2, driver="evd", overwrite_a=True)
-    kept = values > 1e-11 * values[-1]
-    values, vectors = values[kept], vectors[:, kept]
-    return float(np.sqrt(values).sum()), np.asarray((vectors / np.sqrt(values)) @ vectors.T)
-
-
-def _update(paths: PatternRows, i: int, factor: Array, products: Array) -> Array:
-    """Return one attribute's factor times its gradient, normalised.
-
-    ``products`` holds slope times Gram, entry by entry; leaving attribute i out divides it by
-    the attribute's own Gram, pattern by pattern.
-    """
-    pattern, number = paths.patterns[i], paths.numbers[i]
-    if len(pattern) == 1:
-        return factor
-    count = len(number)
-    member = sparse.csr_array(
-        (np.ones(count), (number, np.arange(count))), shape=(len(pattern), count)
-    )
-    sums = np.asarray(member @ np.asarray(member @ products).T)
-    own = pattern_gram(paths, i, factor)
-    ratio = np.divide(sums, own, out=np.zeros_like(sums), where=own > 0)
-    mask = pattern.astype(np.float64)
-    moved = factor * np.maximum(np.einsum("ac,ab,bc->c", mask, ratio, mask), 0.0)
-    return np.asarray(moved / moved.sum()) if moved.sum() > 0 else factor
 
 
 def certified_bound(paths: PatternRows, weights: ProductWeights) -> float:

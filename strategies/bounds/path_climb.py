@@ -7,11 +7,10 @@ A workload ``W = C P`` combines paths P, 0/1 rows over a product domain. With we
     A = M^(-1/4) C P                    has the loss tr M^(1/2) · max_c q_c,
 
 ``q_c = v_cᵀ M^(-1/2) v_c`` for v_c the column of W at cell c: ``W A⁺ = M^(1/4)``, whose squared
-norm is tr M^(1/2). Both meet at the best y, where no q_c is above tr M^(1/2). The weights are those
-of a product over the attributes, which climb first (`strategies.bounds.path_bounds`), and of
-single cells that are generated: those with the largest q_c that a search finds. Every weight is
-multiplied by a power of its ``q_c / tr M^(1/2)``. The search is no proof: what is proved of q_c is
-the sensitivity of A (`strategies.operators.masks.heaviest_cell`).
+norm is tr M^(1/2). Both meet at the best y, where no q_c is above tr M^(1/2). A share of
+the weight is even, the rest on single cells that are generated: those with the largest q_c that a
+search finds. Every weight is multiplied by a power of its ``q_c / tr M^(1/2)``. The search is no
+proof: what is proved of q_c is the sensitivity of A (`strategies.operators.masks.heaviest_cell`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -24,9 +23,7 @@ from scipy import linalg, sparse
 from strategies.bounds.dual_ascent import MARGIN, SPEED
 from strategies.bounds.path_bounds import (
     PatternRows,
-    ProductWeights,
     certified_bound,
-    climbed_weights,
     distinct_paths,
     even_bound,
     even_weights,
@@ -57,7 +54,6 @@ GAP = 5e-3  # at which the climb for a bound stops
 FAINT = 1e-8  # share of all weight below which a cell is dropped
 CELL_SECONDS = 2e-6  # to tell a cell from others, and to hold it for a round
 MET_SECONDS = 5e-10  # to look a path up at a code
-CLIMB_SHARE = 0.05  # of the work for the weights of the product
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +100,9 @@ class PathColumns:
 
 @dataclass(frozen=True, eq=False)
 class CellWeights:
-    """A product distribution over the cells, and cells with weights beside it."""
+    """Even weights of all cells, and cells with weights beside them."""
 
-    product: ProductWeights
-    share: float  # of the product; the rest is on single cells
+    share: float  # of all cells together; the rest is on single cells
     cells: Longs  # (N, d)
     columns: Floats  # (N, r): the workload's columns there
     weights: Array  # (N,)
@@ -135,7 +130,7 @@ class PathClimb:
     paths: PatternRows
     generator: np.random.Generator
     spent: float = 0.0  # seconds of the reference machine
-    product: Array = field(init=False)  # (r, r): M at the product's weights
+    even: Array = field(init=False)  # (r, r): M at even weights
     last: CellWeights | None = None
     best: PathProof | None = None  # of least gap
     highest: CellWeights | None = None  # of the largest bound
@@ -149,11 +144,11 @@ class PathClimb:
     def least_seconds(self) -> float:
         q, p = self.paths.mix.shape
         first = round_seconds(q, p, self.paths.sizes)
-        return 50.0 * q**3 / SPEED + 2 * update_seconds(self.paths) + first
+        return 50.0 * q**3 / SPEED + first
 
     def to(self, tolerance: float, work: float) -> PathProof:
         if self.last is None:
-            self.begin(CLIMB_SHARE * work)
+            self.begin()
         while self.best is None or (
             self.best.gap > tolerance and self.spent + self.next_seconds() <= work
         ):
@@ -166,25 +161,20 @@ class PathClimb:
         r, p = self.columns.basis.shape
         return round_seconds(r, p, self.columns.sizes, held)
 
-    def begin(self, work: float) -> None:
-        """Climb with a product of weights, and draw the first cells from it."""
+    def begin(self) -> None:
+        """Draw the first cells."""
         columns, paths = self.columns, self.paths
-        own = update_seconds(paths)
-        steps = min(40, max(2, int(work / own)))
-        self.spent += own * steps + 50.0 * paths.mix.shape[0] ** 3 / SPEED
-        product = climbed_weights(paths, steps)
+        self.spent += 50.0 * paths.mix.shape[0] ** 3 / SPEED
         basis = columns.basis
-        self.product = basis @ weighted_gram(paths, product) @ basis.T
-        cells = self.drawn(product, FIRST_CELLS)
+        self.even = basis @ weighted_gram(paths, even_weights(paths)) @ basis.T
+        cells = self.drawn(FIRST_CELLS)
         even = np.full(len(cells), SHARE / len(cells))
-        self.last = CellWeights(product, 1 - SHARE, cells, columns.at(cells), even)
+        self.last = CellWeights(1 - SHARE, cells, columns.at(cells), even)
 
-    def drawn(self, product: ProductWeights, count: int, spread: float = 0.0) -> Longs:
-        """Return distinct cells drawn from a product, a share of it spread evenly."""
-        shares = [product[i] for i in self.columns.tested]
-        even = [(1 - spread) * share + spread / len(share) for share in shares]
-        drawn = [self.generator.choice(len(share), count, p=share) for share in even]
-        return distinct(np.stack(drawn, axis=1))
+    def drawn(self, count: int) -> Longs:
+        """Return distinct cells drawn evenly."""
+        sizes = self.columns.sizes
+        return distinct(np.stack([self.generator.integers(n, size=count) for n in sizes], axis=1))
 
     def round(self) -> None:
         """Update the weights, then look for cells of larger norm and add them."""
@@ -200,7 +190,6 @@ class PathClimb:
         weights = np.concatenate([state.weights[kept], new])
         total = weights.sum() + state.share
         self.last = CellWeights(
-            state.product,
             state.share / total,
             np.concatenate([state.cells[kept], fresh]),
             np.concatenate([state.columns[kept], columns]),
@@ -218,7 +207,7 @@ class PathClimb:
             if root > self.root:
                 self.root, self.highest = root, state
             if update + 1 < UPDATES:
-                whole = float((inverse * self.product).sum())
+                whole = float((inverse * self.even).sum())
                 weights = state.weights * np.maximum(ratios / root, 0.0) ** POWER
                 share = max(state.share * (whole / root) ** POWER, 1e-4)
                 total = weights.sum() + share
@@ -228,7 +217,7 @@ class PathClimb:
     def spectrum(self, state: CellWeights) -> tuple[Array, float]:
         """Return ``M^(-1/2)`` and ``tr M^(1/2)`` at given weights."""
         scaled = state.columns * np.sqrt(state.weights).astype(np.float32)[:, None]
-        moment = state.share * self.product + (scaled.T @ scaled).astype(np.float64)
+        moment = state.share * self.even + (scaled.T @ scaled).astype(np.float64)
         values, vectors = linalg.eigh(moment, driver="evd", overwrite_a=True, check_finite=False)
         values = np.maximum(values, 1e-13 * values[-1])
         return (vectors / np.sqrt(values)) @ vectors.T, float(np.sqrt(values).sum())
@@ -240,8 +229,7 @@ class PathClimb:
         heavy = state.cells[np.argsort(-ratios)[:ADDED]]
         weighty = state.cells[np.argsort(-state.weights)[:ADDED]]
         near = self.changed(np.concatenate([heavy, weighty, heavy, weighty]))
-        drawn = self.drawn(state.product, 4 * ADDED, 0.5)
-        cells = unseen(np.concatenate([near, drawn]), state.cells)
+        cells = unseen(np.concatenate([near, self.drawn(4 * ADDED)]), state.cells)
         columns = self.columns.at(cells)
         norms = squared_norms(columns, inverse)
         order = np.argsort(-norms)
@@ -278,7 +266,7 @@ class PathClimb:
         state, paths = self.highest, self.paths
         if state is None:
             return 0.0
-        moment = state.share * weighted_gram(paths, state.product)
+        moment = state.share * weighted_gram(paths, even_weights(paths))
         step = max(1, 2**24 // paths.n_paths)
         for start in range(0, len(state.cells), step):
             met = self.columns.met(state.cells[start : start + step]).astype(np.float64)
@@ -311,11 +299,6 @@ def round_seconds(r: int, p: int, sizes: tuple[int, ...], held: int = FIRST_CELL
     work = UPDATES * (3.0 * held * r**2 + 25.0 * r**3) + looked * 2.0 * r * (p + r)
     met = looked * (CELL_SECONDS + MET_SECONDS * p * len(sizes))
     return 1e-3 + work / SPEED + met + held * CELL_SECONDS
-
-
-def update_seconds(paths: PatternRows) -> float:
-    side = max(paths.mix.shape)
-    return 1e-3 + 25.0 * side**3 / SPEED + (2e-8 + 2e-9 * len(paths.varied)) * side**2
 
 
 @cached_per_value
@@ -360,9 +343,9 @@ def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM)
     side = max(paths.n_paths, paths.mix.shape[0])
     check_allocation("row Grams of the distinct paths", (side, side, 4))
     climb = PathClimb(paths, np.random.default_rng(0))
-    if not (paths.varied and paths.n_paths):
-        return certified_bound(paths, even_weights(paths)) if paths.n_paths else 0.0
-    if climb.least_seconds > work:
-        return certified_bound(paths, climbed_weights(paths, int(work / update_seconds(paths))))
+    if not paths.n_paths:
+        return 0.0
+    if not paths.varied or climb.least_seconds > work:
+        return certified_bound(paths, even_weights(paths))
     climb.to(GAP, work)
     return climb.certified()

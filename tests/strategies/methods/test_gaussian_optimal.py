@@ -70,7 +70,7 @@ def test_any_weights_prove_a_bound(seed):
     workload = random_workload(seed)
     best = strategies.select(workload.to_dense(), "l2", "gaussian_optimal", random_state=0)
     climb = path_climb(Problem.of(workload, "l2"))
-    climb.begin(0.0)
+    climb.begin()
     climb.highest = climb.last
     assert 0 < climb.certified() <= best.loss * (1 + 1e-9)
 
