@@ -191,10 +191,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
 
 
 def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
-    """Refuse what does not go with ε: count-based stopping, sharpness given twice, odd scores.
-
-    Raises ValueError.
-    """
+    """Refuse what does not go with ε: count-based stopping, sharpness given twice, odd scores."""
     check_label_score(estimator.label_score)
     check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
@@ -214,10 +211,7 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
 
 
 def check_structure_score(score: object) -> None:
-    """Refuse an unknown score of private structure choices, by the classifiers' name for it.
-
-    Raises ValueError.
-    """
+    """Refuse an unknown score of private structure choices, by the classifiers' name for it."""
     if score not in SCORES:
         raise ValueError(
             f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."

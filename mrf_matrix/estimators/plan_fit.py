@@ -70,10 +70,7 @@ class FailedFit:
     _taken: list[bool] = field(default_factory=list, repr=False)
 
     def take(self) -> None:
-        """Let the steps that are left be taken, once: drawn twice they would cost twice.
-
-        Raises ValueError.
-        """
+        """Let the steps that are left be taken, once: drawn twice they would cost twice."""
         with _once:
             if not self.can_go_on or self._taken:
                 raise ValueError(

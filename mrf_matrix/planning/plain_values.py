@@ -116,10 +116,7 @@ class RunFile:
         self.request = json.loads(key_of(request))
 
     def stored(self, made: type[Any]) -> list[Any]:
-        """Return the rows that are kept, each as an object; none where there is no file yet.
-
-        Raises ValueError if the file is not of this run.
-        """
+        """Return the rows that are kept, each as an object; none where there is no file yet."""
         if self.path is None or not self.path.exists():
             return []
         try:

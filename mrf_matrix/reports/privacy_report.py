@@ -18,10 +18,7 @@ KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"PureDP": PureDP, "ZCDP": ZCDP}
 
 
 def stated_budget(text: str) -> PureDP | ZCDP:
-    """Return the budget that a text is the display of.
-
-    Raises FieldError if it is not.
-    """
+    """Return the budget that a text is the display of."""
     found = BUDGET.fullmatch(text)
     if found is not None:
         kind, amount = KINDS[found[1]], found[2]

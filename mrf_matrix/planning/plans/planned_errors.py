@@ -64,10 +64,7 @@ def records_behind(
 
 
 def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Array:
-    """Return the expected squared error of every query's weight votes in one class, (b,).
-
-    Raises ValueError if votes multiply.
-    """
+    """Return the expected squared error of every query's weight votes in one class, (b,)."""
     if not kind.votes_add:
         raise ValueError(
             f"kind={kind.name!r} votes by product under a model, and such votes have no expected "
@@ -385,10 +382,7 @@ class PlannedErrors:
 
 
 def check_certified(kind: Kind, parts: Sequence[PlanPart]) -> None:
-    """Refuse parts beside which no bound stands.
-
-    Raises ValueError: it names the kind and the allocation, or the law.
-    """
+    """Refuse parts beside which no bound stands."""
     if any(part.strategy is None for part in parts):
         raise ValueError(
             f"kind={kind.name!r} with allocation={kind.allocation!r} measures its answers "

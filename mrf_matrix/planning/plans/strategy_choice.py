@@ -155,10 +155,7 @@ class Measuring:
     delta: float = 0.0  # the δ that the claim is stated for, where the budget is zCDP; 0 for none
 
     def check(self) -> None:
-        """Refuse what no plan could spend, whatever its forests.
-
-        Raises ValueError: it names the parameter.
-        """
+        """Refuse what no plan could spend, whatever its forests."""
         checked_neighboring(self.neighboring)
         if not isinstance(self.time_limit, str):
             checked_time_limit(self.time_limit)
@@ -207,10 +204,7 @@ class Measuring:
 
 
 def check_strategy_names(strategy: object) -> None:
-    """Refuse names that are no strategy family's.
-
-    Raises ValueError if there is one.
-    """
+    """Refuse names that are no strategy family's."""
     for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
         if isinstance(one, str) and one not in ("auto", *families()):
             raise ValueError(
@@ -335,10 +329,7 @@ def _selected(task: tuple[Operator, object, Norm, int, float, RowAim]) -> Strate
 
 
 def one_strategy_each(strategy: object, count: int) -> list[Any]:
-    """Return what was asked for each ensemble.
-
-    Raises ValueError if there is not one for each.
-    """
+    """Return what was asked for each ensemble."""
     given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
     if len(given) == 1 and (isinstance(given[0], str) or count == 1):
         given *= count
