@@ -1,4 +1,4 @@
-"""Options that several subcommands share, their types, and numbers as people write them."""
+"""Options that several subcommands share, their types, and the kinds that they name."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What batch prediction and subsample-and-aggregate share: queries first, then one measurement."""
+"""Batch prediction and subsample-and-aggregate: queries first, then one measurement."""
 
 from collections.abc import Callable
 from dataclasses import replace

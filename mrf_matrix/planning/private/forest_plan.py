@@ -1,4 +1,4 @@
-"""The plan of a tree of labels and tables that share a budget."""
+"""The forest that follows a private plan's choices; and a tree of labels that shares a budget."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which designs a search tries: lists of values for each parameter, all combinations."""
+"""Designs that a search tries, their finished trials, and the result."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
