@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import sqrt
 from threading import RLock
 from typing import Any
 
@@ -30,7 +31,7 @@ from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Announced, Deferred, Outcome, PlanOfSteps, Transcript
-from mrf_matrix.reports.privacy_report import PrivacyReport, root_mean
+from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import half_widths, vote_terms
 from strategies.operators import Operator
 
@@ -277,4 +278,4 @@ def _rms_per_vote(plans: Sequence[Plan]) -> float | None:
     """Return the expected error of the votes of all batches; None where there is none."""
     squares = sum(float(one.multiplicity @ one.row_variances) for one in plans)
     count = sum(int(one.multiplicity.sum()) for one in plans)
-    return root_mean(squares, count) if plans else None
+    return sqrt(squares / count) if count else None

@@ -6,7 +6,7 @@ are shrunk comes after it, and may be changed at no cost.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from math import inf
+from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Curator, PartyReleases
 from mrf_matrix.release.plan import Cells, Table, Transcript
-from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE, root_mean
+from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
 from mrf_matrix.voting.ensemble import (
     ReleasedEnsemble,
     ensemble_votes,
@@ -181,7 +181,7 @@ class Matrix(Kind):
 
     def rms_per_leaf(self, plan: Plan) -> float:
         total = sum(part.total_square for part in plan.parts)
-        return root_mean(total, sum(part.forest.n_leaves for part in plan.parts))
+        return sqrt(total / sum(part.forest.n_leaves for part in plan.parts))
 
     def settled(self, plan: Plan, transcript: Transcript) -> Plan:
         """Return the plan without the seeds of its coins, which no model needs."""

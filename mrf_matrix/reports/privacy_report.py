@@ -4,12 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import sqrt
-from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import FieldError, JsonObject
-from mrf_matrix.base.provenance import Provenance, join
+from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 
@@ -257,25 +255,3 @@ def _told(group: Sequence[Measurement]) -> str:
         group[0], measured=names_of(group), n_answers=sum(one.n_answers for one in group)
     )
     return str(whole) + (f", in {len(group)} measurements" if len(group) > 1 else "")
-
-
-def report_of_releases(
-    releases: Sequence[Release],
-    measurements: Sequence[Measurement],
-    delta: float,
-    *rests_on: Provenance,
-    **said: Any,
-) -> PrivacyReport:
-    """Return the report of releases, whose figures come from them.
-
-    `delta`: that of the claim, or 0; `rests_on`: what else the claim rests on; `**said`: what else
-    it says.
-    """
-    known = join([*(release.provenance for release in releases), *rests_on])
-    claim = Claim(known, tuple(one.law for one in measurements), delta)
-    return PrivacyReport(claim, tuple(measurements), **said)
-
-
-def root_mean(squares: float, count: int) -> float:
-    """Return the root of a mean square from a sum of squares."""
-    return sqrt(squares / count) if count else 0.0
