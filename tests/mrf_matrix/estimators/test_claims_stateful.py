@@ -53,7 +53,7 @@ from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import Exponential, weights
 from mrf_matrix.mechanisms.budget import epsilon_from_rho
 from mrf_matrix.planning.plans import kind as plan_kind
-from mrf_matrix.planning.private import forest_plan, private_plan, rules
+from mrf_matrix.planning.private import forest_plan, rules
 from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
 from mrf_matrix.release import curator
 from mrf_matrix.release import plan as plans
@@ -743,7 +743,8 @@ def test_the_accountant_catches_counts_of_cells_that_are_too_dear(
         budget = plan.counts.budget
         return replace(plan, counts=replace(plan.counts, budget=budget * times))
 
-    monkeypatch.setattr(private_plan, "label_plan", dearer)
+    plans_of_claims = sys.modules["mrf_matrix.planning.private.private_plan"]
+    monkeypatch.setattr(plans_of_claims, "label_plan", dearer)
     if times == 1:
         put(machine, LabelTreeClassifier, **changes)
         machine.no_claim_is_less_than_the_loss()
