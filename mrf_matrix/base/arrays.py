@@ -31,6 +31,8 @@ def plain_array(name: str, values: object) -> Values:
 
     The one rule of both packages: `strategies.operators.base.validation.plain_array`.
     """
+    if type(values) is np.ndarray:  # what it is already, and needs no SciPy to be told from others
+        return values
     from strategies.operators.base.validation import plain_array as checked  # loads SciPy
 
     return checked(name, values)

@@ -181,7 +181,8 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     random_state: RandomState = vars(estimator).get("random_state")
     payer = default_ledger() if estimator.ledger is None else estimator.ledger
     known = domain_provenance(vars(estimator).get("domain"))
-    check_claims(known, payer)
+    if payer is not None:
+        check_claims(known, payer)
     return Bill(
         ledger=payer,
         budget=budget,
