@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints
-from mrf_matrix.base.checks import check_integer, shown
+from mrf_matrix.base.checks import check_integer, name_some, shown
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
@@ -188,7 +188,7 @@ def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) ->
     if attributes is None:
         chosen = np.ones(domain.n_attributes, dtype=np.bool_)
     else:
-        index = [_attribute_index(domain, attribute) for attribute in attributes]
+        index = attribute_indices(domain, attributes, "attributes")
         if len(set(index)) < len(index):
             raise ValueError(f"attributes={shown(attributes)} names an attribute twice.")
         chosen = np.zeros(domain.n_attributes, dtype=np.bool_)
@@ -211,19 +211,25 @@ def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
     return np.where(count > 0, chosen, -1).astype(np.int32)
 
 
-def _attribute_index(domain: Domain, attribute: object) -> int:
-    names = list(domain.names)
-    if isinstance(attribute, str):
-        if attribute not in names:
+def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument: str) -> list[int]:
+    """Return the indices of attributes given by name or index.
+
+    Raises ValueError if one is unknown; TypeError if one is neither, or a single name is given in
+    place of a sequence. `argument` is what the caller calls them.
+    """
+    if isinstance(attributes, str):
+        raise TypeError(f"{argument}={attributes!r}: expected a sequence, [{attributes!r}].")
+    names, found = list(domain.names), []
+    for one in attributes:
+        if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
+            raise TypeError(f"{argument} holds {one!r}: expected names or indices.")
+        if one not in names if isinstance(one, str) else not 0 <= one < len(names):
             raise ValueError(
-                f"attributes names {attribute!r}: expected one of {', '.join(map(repr, names))}."
+                f"{argument} holds {one!r}: expected one of {name_some(names)}, or an index from "
+                f"0 to {len(names) - 1}."
             )
-        return names.index(attribute)
-    if isinstance(attribute, bool) or not isinstance(attribute, int | np.integer):
-        raise TypeError(f"attributes holds {attribute!r}: expected names or indices.")
-    if not 0 <= attribute < len(names):
-        raise ValueError(f"attributes holds index {attribute}: expected 0 to {len(names) - 1}.")
-    return int(attribute)
+        found.append(names.index(one) if isinstance(one, str) else int(one))
+    return found
 
 
 MOST_CODES = 1 << 16

@@ -26,6 +26,7 @@ from mrf_matrix.forests.forest import Forest, RandomState
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
 from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.forests.random_trees import attribute_indices
 
 
 def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:
@@ -42,30 +43,6 @@ def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:
     single = np.zeros(2 * width + 1, dtype=np.int32)
     single[width] = 1
     return np.concatenate([pool, single]), len(pool) + width
-
-
-def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument: str) -> list[int]:
-    """Return the indices of attributes given by name or index.
-
-    Raises ValueError if one is unknown; TypeError if a single name is given where a sequence is
-    expected.
-    """
-    if isinstance(attributes, str):
-        raise TypeError(f"{argument}={attributes!r}: expected a sequence, [{attributes!r}].")
-    names = list(domain.names)
-    index = []
-    for given in attributes:
-        if isinstance(given, str) and given in names:
-            index.append(names.index(given))
-        elif not isinstance(given, str) and 0 <= given < len(names):
-            index.append(int(given))
-        else:
-            raise ValueError(
-                f"{argument} holds {given!r}: expected an attribute's name "
-                f"({', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}) or an "
-                f"index from 0 to {len(names) - 1}."
-            )
-    return index
 
 
 MOST_POINTS = 1 << 23  # points (records x trees) that one block of trees may hold: 64 MB of them

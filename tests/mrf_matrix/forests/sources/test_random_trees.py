@@ -159,8 +159,8 @@ def test_wrong_parameters(options, error, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"attributes": ["colour"]}, ValueError, "names 'colour': expected one of 'x0'"),
-        ({"attributes": [6]}, ValueError, "index 6: expected 0 to 5"),
+        ({"attributes": ["colour"]}, ValueError, "holds 'colour': expected one of 'x0'"),
+        ({"attributes": [6]}, ValueError, "holds 6: expected one of .* or an index from 0 to 5"),
         ({"attributes": [1.5]}, TypeError, "1.5"),
         ({"attributes": [1, "x1"]}, ValueError, "twice"),
         ({"n_trees": 2**25, "max_depth": 0}, ValueError, "33,554,432 nodes, .*lower n_trees"),
