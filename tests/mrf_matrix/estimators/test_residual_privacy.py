@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from residual_twins import Steps, Twins, shares_of
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators.given_data import EncodedRecords
@@ -20,6 +19,7 @@ from mrf_matrix.residual.questions import AskedSteps, ResidualRecords
 from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 sys.path.insert(0, str(Path(__file__).parent))
+from residual_twins import Steps, Twins, shares_of
 
 SIZES = (2, 2, 2)
 RECORDS = {
