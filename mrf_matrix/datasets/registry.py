@@ -1,8 +1,5 @@
 """Data sets by name."""
 
-import re
-from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
@@ -103,22 +100,6 @@ def checked_source(name: object) -> object:
     if is_text and text not in BUILT_IN:
         raise DomainError(unknown_name(str(text)))
     return text
-
-
-def source_table(name: object, target: str, aliases: Sequence[str] = ()) -> Table:
-    """Return all columns that a name, a path or a frame stands for, before any domain.
-
-    A dash or dot in their names becomes ``_``; the first of the `aliases` that is there becomes
-    `target`.
-    """
-    text = checked_source(name)
-    table = read_table(text, None) if isinstance(text, str) else table_of(text)
-    columns = {re.sub(r"[-.]", "_", one): values for one, values in table.columns.items()}
-    found = next((one for one in (target, *aliases) if one in columns), None)
-    if found is None:
-        raise DomainError(f"{table.label} has no column {target!r}.", values=list(columns))
-    named = {one: values for one, values in columns.items() if one != found}
-    return replace(table, columns=named | {target: columns[found]}, target=target)
 
 
 def read_table(text: str, domain: Domain | None, file_format: FileFormat = PLAIN) -> Table:

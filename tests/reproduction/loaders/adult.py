@@ -5,10 +5,10 @@ from os import PathLike, fspath
 from pathlib import Path
 
 import numpy as np
+from loaders.sources import source_table
 
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
-from mrf_matrix.datasets.registry import source_table
 from mrf_matrix.domain import Attribute, Domain, DomainError
 
 # fmt: off

@@ -5,10 +5,10 @@ from dataclasses import replace
 from os import PathLike
 
 import numpy as np
+from loaders.sources import source_table
 
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.datasets.dataset import Dataset
-from mrf_matrix.datasets.registry import source_table
 from mrf_matrix.datasets.tables import is_absent
 from mrf_matrix.domain import Attribute, Domain, DomainError
 
