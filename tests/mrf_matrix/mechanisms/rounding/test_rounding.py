@@ -199,6 +199,17 @@ def test_entries_are_the_nearest_integers_of_columns_that_stay_below_the_largest
     assert scale - 6 < whole[:, 0].sum() <= scale
 
 
+def test_a_frame_of_dependent_rows_keeps_its_span_by_a_faint_row():
+    matrix = ObliqueResiduals([[[0.3, -0.3, 0.0], [0.61, -0.61, 0.0]]], [(), (0,)], [1.0, 0.7])
+    rounded = round_strategy(matrix, "l2")
+    whole = rounded.matrix.to_dense()
+    assert not rounded.is_lossy
+    assert np.linalg.matrix_rank(whole / np.abs(whole).max()) == 3
+    kept = whole[:3] / float(rounded.scale)
+    assert kept == pytest.approx(matrix.to_dense(), rel=1e-4)
+    assert np.abs(whole[3]).max() < 0.05 * np.abs(whole[1:3]).max()
+
+
 def test_groups_without_coordinates_are_rounded_entry_by_entry():
     dependent = ProductMarginals([[[0.3, 0.7, 1.0], [0.1, 0.2, 0.3]]], [(0,)], [1.0])
     matrix = JointMarginals([dependent, ProductMarginals([np.eye(3) * 0.3], [(0,)], [0.7])])
