@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MatrixForestClassifier, PrivateForestClassifier
+from mrf_matrix import (
+    Domain,
+    MatrixForestClassifier,
+    PrivateForestClassifier,
+    load_model,
+    save_model,
+)
 from mrf_matrix.estimators import PosteriorForestClassifier
 
 RESEARCH = {"noise": "research", "noise_state": 0, "random_state": 0}
@@ -43,7 +49,7 @@ def test_it_is_told_how_blocks_were_chosen(design, said):
     [([3] * 40, {"epsilon": 0.004, "n_records": 140_000}), ([3, 2], {"epsilon": 5})],
     ids=["screened", "not"],
 )
-def test_it_is_told_what_screening_came_to(sizes, options):
+def test_it_is_told_what_screening_came_to(sizes, options, tmp_path):
     model = PrivateForestClassifier(Domain.from_sizes(sizes, 6), **options, **RESEARCH)
     told = report_of(model, sizes, 4)
     assert (model.plan_.screening is not None) == ("n_records" in options)
@@ -52,6 +58,11 @@ def test_it_is_told_what_screening_came_to(sizes, options):
     assert model.forest_plan_.kind.name == "tables"
     assert "the domain and the classes" in told
     assert ("the shares of all choices" in told) == ("n_records" in options)
+    if model.plan_.screening is None:
+        return
+    save_model(model, tmp_path / "model.mrf", allow_nonprivate=True)
+    of_file, own = (one.model_.plan for one in (load_model(tmp_path / "model.mrf"), model))
+    assert of_file.steps[-1] == own.steps[-1], "what follows is of the tables that were kept"
 
 
 def test_ensembles_of_a_study_throw_coins_of_their_own():
