@@ -57,6 +57,8 @@ def test_it_is_told_what_screening_came_to(sizes, options, tmp_path):
     assert "few attributes do not tell enough" not in told
     assert model.forest_plan_.kind.name == "tables"
     assert "the domain and the classes" in told
+    structure = "the forest&#x27;s structure"  # of blocks that records chose it is not public
+    assert (structure in told) == ("n_records" not in options)
     assert ("the shares of all choices" in told) == ("n_records" in options)
     if model.plan_.screening is None:
         return
