@@ -1,10 +1,16 @@
 """Ways to damage an honest file: bytes, members of a zip, values and keys of its JSON."""
 
 import io
+import json
 import zipfile
 from copy import deepcopy
 
+import numpy as np
 from hypothesis import strategies as st
+
+from mrf_matrix import load_model
+from mrf_matrix.files import write_container
+from mrf_matrix.release.plan import Recorded
 
 NUMBERS = [2**31, 2**63, 10**400, -(2**70), 1e300, 0.5]
 FRACTIONS = ["inf", "1/0", "1e9999999", "-1", "1/3", "9" * 5000, "²", "0"]
@@ -21,6 +27,13 @@ ODD = st.one_of(
     st.sampled_from([*RECORDS, *LISTS]),
 )
 """Values of JSON that a reader does not expect."""
+
+
+def npy(array):
+    """Return an array as a file of NumPy's."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), version=(1, 0))
+    return buffer.getvalue()
 
 
 def unzip(content):
@@ -87,3 +100,37 @@ def wrong_values(draw, data):
 def missing_keys(draw, data):
     path = draw(st.sampled_from([p for p in places(data) if p and isinstance(p[-1], str)]))
     return path, remove(data, path)
+
+
+def parts_of(path):
+    """Return the JSON of a model file, and its arrays by name."""
+    with zipfile.ZipFile(path) as file:
+        names = [one for one in file.namelist() if one.endswith(".npy")]
+        read = np.lib.format.read_array
+        arrays = {one.removesuffix(".npy"): read(io.BytesIO(file.read(one))) for one in names}
+        return json.loads(file.read("model.json")), arrays
+
+
+def fitting(data, arrays):
+    """Give the JSON the digest that fits, where it can have one."""
+    rest = {name: one for name, one in arrays.items() if name != "answers"}
+    try:
+        record = Recorded(data["noise"], data["outcomes"], arrays["answers"], None)
+        data["digest"] = record.digest(data["plan"], rest)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        pass
+    return data
+
+
+def rewritten(model, folder, change, *, fits=True):
+    """Return the model of a file that somebody changed.
+
+    `change` takes JSON and arrays, and changes them in place or returns other JSON.
+    """
+    model.save(folder / "before.mrf", allow_nonprivate=True)
+    data, arrays = parts_of(folder / "before.mrf")
+    found = change(data, arrays)
+    data = data if found is None else found
+    arrays["answers"] = arrays["answers"].astype("<i8")
+    write_container(folder / "after.mrf", "model", fitting(data, arrays) if fits else data, arrays)
+    return load_model(folder / "after.mrf")

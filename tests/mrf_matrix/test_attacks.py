@@ -26,7 +26,6 @@ from mrf_matrix import (
     count_stream,
     load_model,
     measure,
-    path_matrix,
     plan,
     save_model,
 )
@@ -41,7 +40,6 @@ from mrf_matrix.federated import run_federation
 from mrf_matrix.forests import BlockTrees, Forest
 from mrf_matrix.mechanisms import ApproximateDP, Quorum, calibrate, count_cells
 from mrf_matrix.reports import model_report
-from mrf_matrix.streams import count_leaves
 from mrf_matrix.study import evaluate
 from strategies.operators import Identity, Kronecker
 
@@ -157,7 +155,8 @@ def test_what_chosen_blocks_made_is_not_declared_public(screened, tmp_path):
         assert "forest" not in model.privacy_report_.statement.split("taken as public")[1]
         assert charge in Domain.select(WIDE, model.screened_).provenance.released
     feature_subsets = [loaded.screened_]
-    model = MatrixForestClassifier(WIDE, epsilon=1, feature_subsets=feature_subsets, **FEW)
+    trees = FEW | {"feature_subsets": feature_subsets, "allocation": "per_tree"}
+    model = MatrixForestClassifier(WIDE, epsilon=1, **trees)
     assert model.fit(RECORDS, LABELS).privacy_report_.budget == "PureDP(epsilon=5)"
 
 
@@ -186,15 +185,6 @@ def test_parties_pay_for_what_their_design_follows_from(screened):
     assert design.sharing(design.central).provenance == design.provenance
 
 
-def test_a_design_over_a_domain_read_off_the_records_is_not_private():
-    domain = read_off_domain()
-    made = plan(domain, "tables", epsilon=1, parties=2)
-    bare = count_cells(domain.encode(X.astype(float)), Y, domain.sizes, 2)
-    assert not run_federation(made.designs[0], [bare, bare]).release.is_private
-    with pytest.raises(ValueError, match="no charge would be true"):
-        run_federation(made.designs[0], [bare, bare], server_ledger=PrivacyLedger(epsilon=9))
-
-
 @pytest.mark.parametrize("noise", ["exact", "research"])
 def test_a_tree_of_labels_follows_from_its_draw(noise, tmp_path):
     model = LabelTreeClassifier(DOMAIN, epsilon=1, n_records=60, noise=noise).fit(X, Y)
@@ -206,13 +196,6 @@ def test_a_tree_of_labels_follows_from_its_draw(noise, tmp_path):
         assert forest.provenance.spendings[0].noise == noise
     pool = PooledForestClassifier(DOMAIN, epsilon=1, n_records=60).fit(X, Y)
     assert charge_of(pool) in pool.tree_.forest(DOMAIN)[0].provenance.released
-
-
-def test_leaves_of_a_structure_that_was_paid_for_carry_its_charge():
-    forest = grown().forest_
-    counts = count_leaves([(X, Y)], forest)
-    for one in (counts, replace(counts, domain=DOMAIN)):
-        assert measure(path_matrix(forest), one, PureDP(1)).claim.budget == PureDP(3)
 
 
 # What is stated ----------------------------------------------------------------------------------
@@ -307,8 +290,9 @@ LEDGERS = {
 def test_a_page_warns_of_a_structure_that_its_ledger_did_not_pay_for(kind):
     paying, other = LEDGERS[kind](), LEDGERS[kind]()
     model = MatrixForestClassifier(
-        DOMAIN, epsilon=1, forest=grown_forest(), neighboring=paying.neighboring, ledger=paying
-    ).fit(X, Y)
+        DOMAIN, epsilon=1, forest=grown_forest(), strategy="identity",
+        neighboring=paying.neighboring, ledger=paying,
+    ).fit(X, Y)  # fmt: skip
     twice = 2 if paying.neighboring == "replace_one" else 1
     assert [one.budget for one in paying.charges] == [PureDP(2 * twice), PureDP(1)]
     assert model_report(model, ledger=paying).warnings == ()

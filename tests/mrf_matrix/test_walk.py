@@ -130,6 +130,7 @@ CUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_walk_finds_one_link_that_is_cut(cut, walks, monkeypatch):
     monkeypatch.setattr(*CUTS[cut])

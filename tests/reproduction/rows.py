@@ -17,7 +17,7 @@ compilation/test_matrices voting/test_voting
 estimators/prediction/test_batch_prediction mechanisms/test_privacy
 10 | 003 | optimised subsample-and-aggregate | estimators/prediction/test_subsample_aggregate
 11 | 003 | existing subsample-and-aggregate | estimators/prediction/test_subsample_aggregate
-12 | 003 | Algorithm 3, q ensembles | estimators/test_ensembles
+12 | 003 | Algorithm 3, q ensembles | estimators/training/test_matrix_forest
 13 | 003 | baseline: Laplace on every tree | estimators/training/test_matrix_forest
 14 | 003 | baseline: disjoint data | estimators/training/test_matrix_forest
 15 | 003 | Extra-Trees, M-RF without privacy | study/test_study
@@ -32,7 +32,7 @@ forests/growth/test_grow forests/growth/test_split_rules
 23 | 000 | labels of leaves M(ψ) | estimators/grown/test_grown_forests
 24 | 000 | majority vote, random ties | estimators/grown/test_grown_forests
 25 | 000 | Definition 2, Lemmas 5-7, Theorem 2 (private) | forests/growth/test_privacy
-26 | 000 | private structure, leaves by matrix mechanism | estimators/test_two_stages
+26 | 000 | private structure, leaves by matrix mechanism | estimators/test_stages_and_coins
 27 | 000 | Breiman, +SE, +M | tests/reproduction/rivals/test_grown
 28 | 000 | Denil14, BRF | estimators/grown/test_grown_forests
 29 | 000 | CompRF-C, -I | tests/reproduction/rivals/test_comparison_trees
@@ -52,7 +52,7 @@ forests/growth/test_grow forests/growth/test_split_rules
 43 | 000 | Figure 1: selection probabilities |
 44 | 000 | complexity O(t D n log n) | tests/benchmarks/test_multinomial_speed
 45 | 002 | pure forest, uniform and midpoint | \
-forests/sources/test_pure estimators/grown/test_pure_forest
+forests/sources/test_pure estimators/grown/test_grown_forests
 46 | 002 | simplified Breiman (Algorithm 1) | forests/learned/test_simplified_breiman
 47 | 002 | Theorems 1-4 | forests/theory/test_finite_sample
 48 | 002 | Lemmas 1, 2 | forests/theory/test_cells

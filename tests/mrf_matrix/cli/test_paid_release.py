@@ -184,8 +184,9 @@ def test_a_reader_that_goes_away_loses_nothing(folder, ledger):
 def test_nothing_is_drawn_to_be_printed_where_nobody_reads(folder, monkeypatch):
     monkeypatch.setattr("mrf_matrix.cli.paid_release.check_stdout", _nobody)
     done = run(
-        "federate", "simulate", "monks_1", "--by", "a6", "--n-trees", "2", "--max-depth", "1"
-    )
+        "federate", "simulate", "monks_1", "--by", "a6", "--n-trees", "2", "--max-depth", "1",
+        "--strategy", "identity",
+    )  # fmt: skip
     assert done.exit_code == 1
     assert done.output == "Error: nobody reads standard output: give --output FILE.\n"
 

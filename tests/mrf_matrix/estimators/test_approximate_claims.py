@@ -9,11 +9,10 @@ from command_line import commands, run
 from sklearn.base import clone
 
 import strategies
-from mrf_matrix import Domain, PrivacyLedger, estimators, expected_error, load_model, save_model
+from mrf_matrix import Domain, PrivacyLedger, estimators, expected_error
 from mrf_matrix.error import direct_error
 from mrf_matrix.estimators import from_design
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.study import compare
 
@@ -93,7 +92,7 @@ def test_every_classifier_with_epsilon_takes_delta():
 def test_choices_claim_what_is_asked_and_charge_it(name):
     ledger = PrivacyLedger(rho=10)
     model = made(name, ledger=ledger, random_state=0).fit(X, Y)
-    budget = claimed_budget(1, DELTA)
+    budget = ZCDP.for_approximate_dp(1, DELTA)
     said = f"{CLAIM}{budget!r} under add_remove neighbours"
     assert model.privacy_report_.statement.startswith(f"Private release: {said}")
     assert ledger.spent == budget.exact
@@ -121,22 +120,17 @@ def test_the_claim_is_as_asked_and_no_stronger(name):
     assert report.statement.startswith(f"Private release: {claim}{spent} under add_remove")
     assert report.delta == delta
     is_pure = name in COMPARE_LAWS
-    assert spent == ("PureDP(epsilon=1)" if is_pure else repr(claimed_budget(1, delta)))
+    assert spent == ("PureDP(epsilon=1)" if is_pure else repr(ZCDP.for_approximate_dp(1, delta)))
     laws = {one.law for one in report.measurements if not one.law.startswith(CHOICES)}
     assert all(("Laplace" if is_pure else "discrete Gaussian") in law for law in laws)
     assert json.loads(json.dumps(report.to_dict()))["delta"] == delta
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_without_delta_the_claim_is_pure(name):
-    assert "-DP via" not in released(made(name, delta=0)).privacy_report_.statement
-
-
-@pytest.mark.parametrize("name", MADE)
 def test_the_ledger_is_charged_what_the_claim_takes(name):
     ledger = PrivacyLedger(rho=10)
     model = released(made(name, ledger=ledger))
-    budget = PureDP(1) if name in COMPARE_LAWS else claimed_budget(1, model.delta)
+    budget = PureDP(1) if name in COMPARE_LAWS else ZCDP.for_approximate_dp(1, model.delta)
     assert ledger.spent == (budget if isinstance(budget, ZCDP) else budget.to_zcdp()).amount
     if isinstance(budget, ZCDP):
         assert 0.999 < ledger.spent_epsilon(model.delta) <= 1
@@ -189,7 +183,7 @@ def test_a_plan_at_another_budget_claims_what_is_named():
     planned = plan(DOMAIN, epsilon=1, delta=DELTA, **TREES)
     assert "(epsilon=1, delta=1e-06)-DP via ZCDP" in repr(planned)
     doubled = planned.at(epsilon=2, delta=DELTA)
-    assert (doubled.budget, doubled.delta) == (claimed_budget(2, DELTA), DELTA)
+    assert (doubled.budget, doubled.delta) == (ZCDP.for_approximate_dp(2, DELTA), DELTA)
     assert planned.at(rho=planned.budget.rho).delta == 0
 
 
@@ -201,7 +195,7 @@ def test_targets_find_the_least_budget_with_its_claim():
 
 
 def test_errors_are_those_of_the_gaussian_budget():
-    rho = claimed_budget(1, DELTA).rho
+    rho = ZCDP.for_approximate_dp(1, DELTA).rho
     one, other = ({"epsilon": 1, "delta": DELTA}, {"rho": rho})
     matrix, asked = np.eye(4), np.tri(4)
     assert (
@@ -221,19 +215,6 @@ def test_batches_claim_what_they_have_cost_so_far():
     assert CLAIM in said[1]
     half = Fraction(said[0].split("epsilon=")[1].split(",")[0])
     assert Fraction(1, 2) < half < 1  # ρ adds, ε does not
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["matrix", "shares"]
-    + [one for one in MADE if one.startswith(("post", "resi", "priv", "pool"))],
-)
-def test_files_keep_the_claim(name, tmp_path):
-    model = released(made(name))
-    save_model(model, tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
-    assert loaded.privacy_report_ == model.privacy_report_
-    assert (loaded.predict(X) == model.predict(X)).all()
 
 
 def test_clones_ask_for_the_same():
@@ -259,7 +240,7 @@ def test_studies_compare_under_the_claim():
     assert study.settings["delta"] == DELTA
     pure = compare("monks_1", epsilons=[1.0], kind=["majority"], **settings)
     errors = [one.strategies[-1].rms_per_leaf[1.0] for one in (study, pure)]
-    rho = float(claimed_budget(1, DELTA).rho)
+    rho = float(ZCDP.for_approximate_dp(1, DELTA).rho)
     assert errors[0] ** 2 / errors[1] ** 2 == pytest.approx(1 / (4 * rho), rel=0.1)
 
 

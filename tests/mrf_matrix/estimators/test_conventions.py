@@ -1,19 +1,31 @@
-"""Conventions of classifiers: parameters, signatures, docstrings and scikit-learn's checks."""
+"""Conventions of classifiers: parameters, signatures, docstrings, files entered, scikit-learn's."""
 
 import copy
 import inspect
 import pickle
 import re
+import sys
 import warnings
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import check_estimator
 
+import mrf_matrix
 import mrf_matrix.estimators
-from mrf_matrix import Attribute, Domain, estimators
+from mrf_matrix import (
+    Attribute,
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    PrivateForestClassifier,
+    estimators,
+    load_dataset,
+)
+from mrf_matrix.estimators import PosteriorForestClassifier
 
 CLASSES = [
     one
@@ -161,15 +173,77 @@ ALONE = Domain(
 )
 
 
-@pytest.mark.parametrize("epsilon", [1, INFINITE])
 @pytest.mark.parametrize(
-    ("name", "changes"),
-    [*((name, {}) for name in CLASSIFIERS), ("PooledForestClassifier", {"beside": "additive"})],
+    "name", [one for one in CLASSIFIERS if "epsilon" not in made(one).get_params()]
 )
-@pytest.mark.filterwarnings("ignore::mrf_matrix.mechanisms.BudgetWarning")
-def test_a_domain_of_one_class_is_answered_with_it(name, changes, epsilon):
+def test_a_domain_of_one_class_is_answered_with_it(name):
+    """Of public classifiers; tests/mrf_matrix/kinds has private ones."""
     X = np.column_stack([np.arange(30) % 3, np.arange(30) % 2])
-    model = made(name, domain=ALONE, epsilon=epsilon, n_queries=30, **changes)
+    model = made(name, domain=ALONE)
     model.fit(X, ["only"] * 30)
     assert set(model.predict(X)) == {"only"}
     np.testing.assert_allclose(model.predict_proba(X), np.ones((30, 1)))
+
+
+# Files that a call goes through -------------------------------------------------------------------
+
+
+ROOT = Path(mrf_matrix.__file__).parent
+TREES = {"n_trees": 8, "max_depth": 2, "strategy": "identity", "random_state": 0}
+MADE = {
+    "matrix": (lambda domain: MatrixForestClassifier(domain, **TREES), 46, 14),
+    "tables": (lambda domain: PosteriorForestClassifier(domain, random_state=0), 50, 12),
+    "batch": (lambda domain: BatchPredictionClassifier(domain, n_batches=3, **TREES), 30, 40),
+    "auto": (lambda domain: PrivateForestClassifier(domain, n_records=1728), 57, 13),
+}
+"""Each with the most files that its fit and its predict may enter."""
+
+
+def entered(call):
+    """Return the files of ours, by their paths in the package, in which a call runs a function."""
+    seen = set()
+
+    def profile(frame, event, argument):
+        if event == "call" and frame.f_code.co_name != "<module>":
+            seen.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return {path.relative_to(ROOT).as_posix() for path in map(Path, seen) if ROOT in path.parents}
+
+
+@pytest.fixture(scope="module")
+def car():
+    return load_dataset("car")
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_few_files_are_entered(car, name):
+    make, most_of_fit, most_of_predict = MADE[name]
+    for _ in range(2):  # warm: nothing is imported below, and the sum without a ledger was told
+        make(car.domain).fit(car.X, car.y).predict(car.X[:9])
+    model = make(car.domain)
+    fit = entered(lambda: model.fit(car.X, car.y))
+    first = entered(lambda: model.predict(car.X[50:60]))
+    predict = entered(lambda: model.predict(car.X[:50]))
+    assert "estimators/base.py" in fit & predict, "the count sees what it should"
+    assert len(fit) <= most_of_fit, sorted(fit)
+    assert len(predict) <= most_of_predict, sorted(predict)
+    assert len(first | predict) <= most_of_predict + 2, "what is worked out once is near too"
+
+
+def test_answers_given_before_are_near_at_hand(car):
+    model = MADE["batch"][0](car.domain).fit(car.X, car.y)
+    labels = model.predict(car.X[:50])
+    found = entered(lambda: model.predict(car.X[:50]))
+    assert len(found) <= 10, sorted(found)
+    assert (model.predict(car.X[:50]) == labels).all()
+
+
+def test_the_count_counts():
+    assert entered(lambda: None) == set()
+    assert entered(lambda: mrf_matrix.Domain.from_sizes([2]).sizes) >= {"domain/domain.py"}

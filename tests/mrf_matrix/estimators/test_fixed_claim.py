@@ -1,25 +1,20 @@
 """What was fitted is fixed by fit: no parameter that is changed later touches it, anywhere."""
 
-import pickle
-import re
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mrf_matrix.estimators
 from mrf_matrix import (
-    ZCDP,
     Attribute,
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
     PrivacyLedger,
-    Provenance,
     PureDP,
     SubsampleAggregateClassifier,
     from_release,
@@ -28,7 +23,6 @@ from mrf_matrix import (
     save_model,
     save_release,
 )
-from mrf_matrix.base.provenance import join
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
     FederatedForestClassifier,
@@ -46,8 +40,6 @@ from mrf_matrix.estimators import (
     SimplifiedBreimanForestClassifier,
 )
 from mrf_matrix.files import ModelFileError, ReleaseFileError
-from mrf_matrix.mechanisms.statement import Claim
-from mrf_matrix.release.curator import Live
 from mrf_matrix.study import importance
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
@@ -278,26 +270,6 @@ def test_other_votes_of_what_was_released_are_another_classifier(name, tmp_path)
         MADE["tables"]().fit(X, Y).voted_by("hard")
 
 
-def test_what_was_fitted_survives_pickling_and_a_clone_has_none():
-    model = MADE["matrix"]().set_params(ledger=PrivacyLedger(epsilon=2)).fit(X, Y)
-    again = pickle.loads(pickle.dumps(model.set_params(epsilon=5)))
-    assert again.privacy_report_ == model.privacy_report_
-    assert clone(again).set_params(epsilon=0.5).fit(X, Y).privacy_report_.budget == (
-        "PureDP(epsilon=0.5)"
-    )
-
-
-def test_cross_validation_and_search_go_on():
-    model = PrivateNaiveBayesClassifier(DOMAIN, noise="research", noise_state=0)
-    records, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
-    assert cross_val_score(model, records, labels, cv=2).shape == (2,)
-    search = GridSearchCV(model, {"epsilon": [0.5, 2]}, cv=2).fit(records, labels)
-    search.best_estimator_.predict(X)
-    for epsilon in (1, 2):  # changed, then fitted: no claim of the fit before is left
-        report = model.set_params(epsilon=epsilon).fit(records, labels).privacy_report_
-        assert f"epsilon={epsilon}" in report.budget
-
-
 @pytest.mark.parametrize("name", MADE)
 def test_a_changed_parameter_is_read_by_the_next_fit(name):
     model = MADE[name]().fit(X, Y)
@@ -396,43 +368,6 @@ def test_a_domain_read_off_the_records_never_becomes_private(kind, changes, tmp_
             save_model(made, tmp_path / "made")
 
 
-@pytest.mark.parametrize("kind", [BatchPredictionClassifier, SubsampleAggregateClassifier])
-def test_no_batch_over_a_domain_read_off_the_records_is_private(kind):
-    model = read_off(kind, **CELLS)
-    model.predict(X.astype(float))
-    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE: the domain was read")
-    assert not model.batches_[0].releases[0].is_private
-    model.set_params(domain=DOMAIN)
-    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE: the domain was read")
-
-
-def test_a_report_claims_what_the_worst_release_allows():
-    def release(**changes):
-        return MatrixForestClassifier(DOMAIN, **(CELLS | changes)).fit(X, Y).release_
-
-    def claim(*releases):
-        known = join(one.provenance for one in releases)
-        return Claim(known, tuple(str(one.law) for one in releases))
-
-    good, again = release(), release()
-    assert claim(good, again).statement.startswith("Private release: PureDP(epsilon=2")
-    assert claim(good, good).budget == good.budget, "one charge is added once"
-    seeded = release(noise="research", noise_state=0)
-    for mixed in ([good, seeded], [seeded, good]):
-        said = claim(*mixed).statement
-        assert re.match("NOT A PRIVATE RELEASE: 2 releases .* seedable", said)
-    bare = release(epsilon=float("inf"))
-    assert "no noise" in claim(good, bare, seeded).statement
-    known = good.resting_on(Provenance.from_records("domain"))
-    assert not known.is_private
-    said = claim(good, known).statement
-    assert said.startswith("NOT A PRIVATE RELEASE: the domain was read off")
-    both = claim(good, release(neighboring="replace_one"))
-    assert (both.neighboring, both.budget) == ("replace_one", 3 * good.budget)
-    gaussian = claim(good, release(epsilon=None, rho=0.5))
-    assert gaussian.budget == ZCDP(1)  # ε²/2 and ρ
-
-
 def failing(model, monkeypatch):
     """Fit so that it fails once it is paid for, and a tree was drawn."""
 
@@ -440,7 +375,7 @@ def failing(model, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Live, "_measured", fail)
+        patch.setattr("mrf_matrix.release.curator.Live._measured", fail)
         with pytest.raises(MemoryError):
             model.fit(X, Y)
     return model

@@ -24,7 +24,7 @@ from mrf_matrix.mechanisms import LedgerError, count_cells
 from mrf_matrix.mechanisms.ledger.file import FileStore
 from mrf_matrix.mechanisms.ledger.payers import charge_together
 from mrf_matrix.planning import PlanPart
-from strategies.operators import Identity, memory_cap
+from strategies.operators import Identity
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
 RNG = np.random.default_rng(0)
@@ -67,20 +67,6 @@ def test_a_batch_that_failed_after_its_noise_is_answered_at_no_charge(monkeypatc
     assert model.predict(X[:4]).shape == (4,)
     assert ledger.spent == 1
     assert np.array_equal(model.batches_[0].releases[0].answers, caught.value.releases[0].answers)
-
-
-def test_what_may_not_fit_is_refused_before_the_charge_and_tells_no_private_number():
-    ledger = PrivacyLedger(epsilon=1)
-    wide = Domain.from_sizes([6] * 6, n_classes=2)
-    codes = np.random.default_rng(0).integers(6, size=(400, 6))
-    model = BatchPredictionClassifier(
-        wide, epsilon=1, ledger=ledger, n_trees=8, max_depth=3, strategy="marginals"
-    ).fit(codes, codes[:, 0] % 2)
-    occupied = len(np.unique(codes, axis=0))
-    with memory_cap(30_000), pytest.raises(ValueError, match=r"memory|cap") as caught:
-        model.predict(codes[:3])
-    assert str(occupied) not in str(caught.value)
-    assert not ledger.charges
 
 
 # Several ledgers ---------------------------------------------------------------------------------

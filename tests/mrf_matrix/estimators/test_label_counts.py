@@ -7,16 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from scipy import stats
-from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger
+from mrf_matrix import Attribute, Domain
 from mrf_matrix.estimators import LabelTreeClassifier, ReleasedClassifier
 from mrf_matrix.kinds.labels import tree_text
-from mrf_matrix.labels.plan import COUNTED_FROM
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.reports.model_sections import labels_section
-from mrf_matrix.study import effect, explained, importance
 
 INFINITE = float("inf")
 SIZES = (4, 3, 5, 2)
@@ -56,30 +52,6 @@ def test_without_noise_counts_are_those_of_the_records_by_the_names_of_classes()
     assert model.tree_.counts.sum() == 400
     labels = np.array(NAMES)[model.tree_.labels]
     assert model.predict(X).tolist() == labels[model.tree_.cells(X)].tolist()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("changes", [{"epsilon": 0.9}, {"rho": 0.1}], ids=str)
-def test_counts_of_many_fits_are_true_ones_and_the_noise_of_the_law(changes):
-    models = [tree(NAMED, noise_state=seed, **changes).fit(X, SAID) for seed in range(30)]
-    assert len({model.tree_.cuts for model in models}) > 1, "of several trees"
-    noise = np.array([model.tree_.counts - true_counts(model, SAID) for model in models]).ravel()
-    law = models[0].plan_.counts.law
-    spread = (law.fourth_cumulant + 2 * law.variance**2) ** 0.5
-    assert abs(noise.mean()) < 4 * (law.variance / len(noise)) ** 0.5
-    assert abs((noise**2).mean() - law.variance) < 4 * spread / len(noise) ** 0.5
-    reach = np.arange(-60, 61)
-    upto = dict(zip(reach.tolist(), law.pmf(reach).cumsum(), strict=True))
-    assert distance(noise, upto) < 1.9 / len(noise) ** 0.5
-    wrong = np.array([model.tree_.counts - true_counts(model, SAID)[:, ::-1] for model in models])
-    assert distance(wrong.ravel(), upto) > 0.08, "the control: counts of other classes"
-    assert abs((wrong**2).mean() - law.variance) > 10 * spread / len(noise) ** 0.5
-
-
-def distance(noise, upto):
-    """Return the largest distance of distribution functions (Kolmogorov), on the integers."""
-    seen = stats.ecdf(noise).cdf
-    return max(abs(seen.evaluate(x) - whole) for x, whole in upto.items())
 
 
 def with_tree(model, **changes):
@@ -122,27 +94,6 @@ def test_cells_differ_in_how_sure_they_are():
     assert np.abs(shares[held][::-1] - expected).max() > 0.3, "the control: of other cells"
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
-def test_what_is_unsure_is_withheld(level):
-    model = tree(epsilon=6).fit(X, Y)
-    answers, (margins, below, above) = (
-        ask(X, level=level) for ask in (model.predict_or_abstain, model.vote_intervals)
-    )
-    assert 0 < answers.mask.mean() < 1
-    assert_array_equal(answers.mask, margins <= below)
-    assert_array_equal(answers.data, model.predict(X))
-    cells = model.posterior_.cells_at(X)
-    for cell in np.unique(cells):
-        evidence, here = model.posterior_.evidence[cell], cells == cell
-        assert set(margins[here]) == {evidence.margin}
-        assert {*zip(below[here], above[here], strict=True)} == {evidence.margin_widths(level)}
-        ahead = evidence.shares.argmax(axis=1) == evidence.leading
-        sure = evidence.weights @ ahead > (1 + level) / 2
-        assert (answers.mask[here] != sure).all(), "what is sure is given, and nothing else"
-    alone = tree(epsilon=0.95 * COUNTED_FROM / 400).fit(X, Y)
-    assert alone.predict_or_abstain(X, level=level).mask.mean() in (0, 1), "labels are all alike"
-
-
 def test_a_pure_cell_is_not_withheld_where_a_mixed_one_is_answered():
     model = tree(epsilon=INFINITE).fit(X, Y)
     counts = np.tile([57, 5], (8, 1))
@@ -159,47 +110,11 @@ def test_a_pure_cell_is_not_withheld_where_a_mixed_one_is_answered():
     assert pure.weights @ (away < pure.margin) < 0.95
 
 
-def test_effects_are_weighed_by_the_sizes_of_cells():
-    skewed = X[(X[:, 0] == 3) | (np.arange(400) % 5 == 0)]
-    y = (skewed[:, 0] > 1).astype(int)
-    model = tree(epsilon=20, n_records=45).fit(skewed, y)
-    cells = model.tree_.cells(skewed)
-    odds = model.decision_function(skewed)
-    [size] = importance(model).values()
-    assert size == pytest.approx(odds.std(), rel=0.1)
-    assert len(set(cells)) > 2
-    every = np.stack(np.unravel_index(np.arange(np.prod(SIZES)), SIZES), axis=1)
-    assert size != pytest.approx(model.decision_function(every).std(), rel=0.1), "of even codes"
-    names = tuple(PLAIN.names[i] for i in model.tree_.attributes)
-    shown = effect(model, names)
-    assert shown.shares.sum() == pytest.approx(1)
-    top = np.take(shown.shares, 3, axis=model.tree_.attributes.index(0)).sum()
-    assert top == pytest.approx((skewed[:, 0] == 3).mean(), abs=0.1)
-    _, added = explained(model, skewed)
-    np.testing.assert_allclose(added.sum(axis=1), odds)
-
-
-@pytest.mark.parametrize("changes", [{"epsilon": 1}, {"rho": 0.5}], ids=str)
-def test_counts_are_as_near_to_the_truth_as_the_report_says(changes):
-    model = tree(**changes).fit(X, Y)
-    draw, counts = model.privacy_report_.measurements
-    step = model.plan_.counts
-    assert (draw.is_choice, counts.is_choice) == (True, False)
-    assert counts.law == str(step.law)
-    assert counts.column_sum == 1
-    assert "class counts of 8 cells" in str(model.report_)
-    ledger = PrivacyLedger(**changes)
-    exact = tree(**changes, noise="exact", noise_state=None, ledger=ledger).fit(X, Y)
-    assert ledger.remaining == 0
-    assert "2 releases with exact" in exact.privacy_report_.statement
-
-
 # Text and page -----------------------------------------------------------------------------------
 
 
 DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
 DRAWN_X = GENERATOR.integers(0, SIZES, size=(300, 4))
-DRAWN_Y = (DRAWN_X[:, 0] > 1).astype(int)
 
 
 def drawn_tree(domain=DOMAIN, **changes):
@@ -317,11 +232,6 @@ def test_a_tree_of_one_label_is_drawn_as_that_label():
         assert all(line.endswith(f": {label} (100%)") for line in lines if "%" in line)
 
 
-def test_only_a_fitted_tree_is_drawn():
-    with pytest.raises(NotFittedError):
-        drawn_tree().export_text()
-
-
 def test_categories_that_read_like_leaves_are_drawn_as_they_are():
     odd = [Attribute(name, categories=["a: leaf 3", "b"]) for name in ("one", "two")]
     domain = Domain(odd, target=Attribute("y", categories=["no", "yes"]))
@@ -331,15 +241,3 @@ def test_categories_that_read_like_leaves_are_drawn_as_they_are():
     said = [re.search(r": (no|yes) \(\d+%\)$", line) for line in drawn]
     assert [one[1] for one in said if one] == ["yes", "no", "no", "yes"]
     assert sum("a: leaf 3" in line for line in drawn) == 3
-
-
-@pytest.mark.parametrize("epsilon", [0.21, 1])
-def test_the_page_says_what_each_cell_was_labelled_with(epsilon):
-    model = drawn_tree(epsilon=epsilon, noise="exact", noise_state=None).fit(DRAWN_X, DRAWN_Y)
-    page = str(model.report_)
-    assert "Labels of cells" in page
-    right = f"right with probability {model.predict_proba(DRAWN_X).max():.2f}"
-    assert (right in page) == (model.tree_.counts is None) == (epsilon == 0.21)
-    section, _ = section_of(model)
-    for row in section.rows:
-        assert " | ".join(row) in re.sub(r" {2,}", " | ", page)

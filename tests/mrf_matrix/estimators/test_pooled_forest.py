@@ -1,4 +1,4 @@
-"""The pooled forest: conventions, what both parts share and claim together, and what it says."""
+"""The pooled forest: what both parts share, claim and keep together, and what it says."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,29 +9,27 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger, privacy_ledger
+from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
     plan_fit,
 )
-from mrf_matrix.estimators.spending import Bill
 from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, measure
+from mrf_matrix.mechanisms import BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.planning.plans.block_design import COVARIANCES
 from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
 from mrf_matrix.planning.private import forest_plan
-from mrf_matrix.posterior import PooledPosterior
+from mrf_matrix.planning.private.forest_plan import PooledPlan
+from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_TABLES
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget
-from mrf_matrix.streams import partial_counts
+from mrf_matrix.residual import ResidualPlan, learning
 from mrf_matrix.study import effect, explained, importance
-from strategies.operators import MemoryCapError, memory_cap
 
 INFINITE = float("inf")
 SIZES = (3, 2, 4, 2, 3)
@@ -63,6 +61,11 @@ BUDGETS = [
     {"epsilon": 1, "neighboring": "replace_one"},
     {"rho": 2, "neighboring": "replace_one"},
     {"n_records": None},
+    *(
+        {"beside": "additive"} | one
+        for one in ({}, {"epsilon": 8}, {"rho": 0.5}, {"epsilon": 2, "delta": 1e-6})
+    ),
+    {"beside": "additive", "epsilon": 2, "neighboring": "replace_one"},
 ]
 
 
@@ -79,7 +82,7 @@ def test_both_parts_spend_the_whole_and_the_ledger_pays_once(changes):
     assert announced.budget == plan.budget
     assert plan.tree.budget.exact + plan.tables.budget.exact == whole
     assert sum(step.budget.exact for step in plan.tree.steps) == plan.tree.budget.exact
-    assert model.transcript_.releases[-1].budget == plan.tables.budget
+    assert sum(step.budget.exact for step in plan.tables.steps) == plan.tables.budget.exact
     assert [one.measured for one in report.measurements] == [
         step.measured for step in flat_steps(plan)
     ]
@@ -90,25 +93,6 @@ def test_both_parts_spend_the_whole_and_the_ledger_pays_once(changes):
         model.fit(X, Y)
     assert ledger.spent == whole
     assert len(ledger.charges) == 1
-
-
-def test_what_is_shared_is_the_budget_of_the_claim():
-    assert pooled().plan().budget == PureDP(1)
-    assert pooled(rho=0.1).plan().budget == ZCDP(0.1)
-    claimed = pooled(epsilon=1, delta=1e-6).fit(X, Y)
-    assert claimed.privacy_report_.delta == claimed.plan_.delta == 1e-6
-    said = f"(epsilon=1, delta=1e-06)-DP via {claimed.plan_.budget!r} under add_remove"
-    assert said in claimed.privacy_report_.statement
-    with pytest.raises(BudgetError, match="delta"):
-        pooled(rho=0.1, delta=1e-6).plan()
-
-
-def test_the_parts_charge_nothing_themselves(monkeypatch):
-    charged = []
-    monkeypatch.setattr(Bill, "charge", lambda bill: charged.append((bill.what, bill.budget)))
-    with privacy_ledger(epsilon=1):
-        pooled().fit(X, Y)
-    assert charged == [("PooledForestClassifier.fit", PureDP(1))]
 
 
 # Refusals ------------------------------------------------------------------------------------
@@ -145,25 +129,6 @@ def test_nothing_is_paid_or_drawn_where_either_part_fails_beforehand(what, monke
     assert ledger.spent == 1
 
 
-@pytest.mark.parametrize(
-    ("sizes", "cap", "named"),
-    [((400, 3, 3), (COVARIANCES - 1) * 16 * 401**2, "covariances"), ([4] * 20, 10**6, "cuts")],
-    ids=["of the tables", "of the tree"],
-)
-def test_what_does_not_fit_in_memory_is_refused_before_the_charge(sizes, cap, named):
-    ledger = PrivacyLedger(epsilon=2)
-    unordered = [Attribute(f"x{i}", categories=range(n)[::-1]) for i, n in enumerate(sizes)]
-    model = pooled(Domain(unordered, target=DOMAIN.target), ledger=ledger)
-    records = np.zeros((4, len(sizes)), dtype=int), np.zeros(4, dtype=int)
-    with memory_cap(cap), pytest.raises(MemoryCapError, match=named):
-        model.fit(*records)
-    assert not ledger.charges
-    other = LabelTreeClassifier if named == "covariances" else PosteriorForestClassifier
-    with memory_cap(cap):  # the other part would fit
-        other(model.domain, epsilon=0.5, n_records=N, ledger=ledger).fit(*records)
-    assert ledger.spent == 0.5
-
-
 def the_tables(mechanism, *args, **keywords):
     """Measure, but not the tables."""
     if mechanism.budget == pooled().plan().tables.budget:
@@ -179,6 +144,8 @@ LOST = {
     "noise of the tables": (curators, "measure", 2, False),
     "what tables tell": (tables, "product_posterior", 3, True),
     "the pool": (PooledPosterior, "of", 3, True),
+    "before residuals": (learning, "_started", 2, True),
+    "a pass of residuals": (learning, "_with_first_pass", 3 + len(SIZES), True),
 }
 """Where it is interrupted, what has been released by then, and whether a draw was not lost."""
 
@@ -189,9 +156,10 @@ def test_what_was_released_is_kept_whatever_interrupts_the_rest(what, monkeypatc
         raise KeyboardInterrupt
 
     ledger = PrivacyLedger(epsilon=2)
-    model = pooled(ledger=ledger).fit(X, Y)
-    before = model.transcript_.outcomes
     place, name, kept, can_go_on = LOST[what]
+    beside = "additive" if place is learning else "tables"
+    model = pooled(ledger=ledger, beside=beside).fit(X, Y)
+    before = model.transcript_.outcomes
     with monkeypatch.context() as patched:
         patched.setattr(place, name, the_tables if name == "measure" else interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
@@ -281,29 +249,7 @@ def test_the_report_is_that_of_both_parts():
     assert of_tree.measurements[0].budget != of_tree.budget
 
 
-def test_its_page_says_what_measured_it():
-    page = pooled().fit(X, Y).report_
-    assert "PooledForestClassifier" in page.title
-    assert "measured by" in str(page)
-
-
 # What it is ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("changes", [{}, {"rho": 0.1}, {"epsilon": 3, "delta": 1e-6}], ids=str)
-def test_the_plan_is_public_and_kept(changes):
-    model = pooled(**changes).fit(X, Y)
-    announced, kept = model.plan(), model.plan_
-    assert (announced.budget, announced.delta) == (kept.budget, kept.delta)
-    assert announced.tree == kept.tree
-    assert announced.n_records == kept.n_records == N
-    assert announced.tables.parts[0].blocks == kept.tables.parts[0].blocks
-    of_tables = [one.tables.to_dict() for one in (announced, kept)]
-    for one in of_tables:
-        del one["seconds"]  # that planning took
-    assert of_tables[0] == of_tables[1]
-    assert repr(announced) == repr(kept)
-    assert "LabelPlan" in repr(kept)
 
 
 def test_the_structure_follows_the_random_state():
@@ -316,22 +262,6 @@ def test_the_structure_follows_the_random_state():
         assert len(set(plans)) == 1
         found.append(plans[0])
     assert found[0] != found[1]
-
-
-def test_counts_and_streams_release_what_records_do():
-    by_records = research().fit(X, Y)
-    counted = research().fit_counts(partial_counts(X, Y, DOMAIN))
-    streamed = research().fit_stream([(X[:100], Y[:100]), (X[100:], Y[100:])])
-    for other in (counted, streamed):
-        assert_array_equal(other.predict_proba(X), by_records.predict_proba(X))
-        assert other.privacy_report_.rows == by_records.privacy_report_.rows
-    wide = Domain.from_sizes([4] * 40, n_classes=2)
-    codes = GENERATOR.integers(0, 4, size=(N, 40))
-    shares = [
-        research(wide).fit(codes, Y).predict_proba(codes),
-        research(wide).fit_stream([(codes, Y)]).predict_proba(codes),
-    ]
-    assert_array_equal(*shares)
 
 
 # What it says --------------------------------------------------------------------------------
@@ -369,21 +299,6 @@ def test_intervals_are_of_the_pools_log_odds():
     assert_array_equal(labels.data, model.predict(X))
     assert 0 < labels.mask.mean() < 1
     assert (below < model.vote_intervals(X, level=0.99)[1]).all()
-
-
-def test_effects_are_told_of_both_parts():
-    model = research().fit(X, Y)
-    names, added = explained(model, X)
-    assert len(set(names)) == len(names)
-    odds = model.posterior_.log_odds(X.astype(np.int32))
-    assert_allclose(added.sum(axis=1), odds[:, 1] - odds[:, 0])
-    found = importance(model)
-    assert set(found) == set(names) - {"constant"}
-    cut = tuple(DOMAIN.names[i] for i in model.tree_.attributes)
-    assert len(cut) > 1
-    assert cut in found
-    assert effect(model, cut).log_odds.shape == tuple(SIZES[i] for i in model.tree_.attributes)
-    assert set(DOMAIN.names) <= set(found), "every attribute of the tables has its own"
 
 
 def test_the_tree_is_drawn_once_it_is_there():
@@ -462,3 +377,72 @@ def test_a_pure_cell_of_a_tree_is_answered_where_tables_agree():
     # the negative control: as wide below as above, most of the same labels are withheld
     alike = norm.ppf(0.975) * np.sqrt(variances_of_both(model))
     assert (margins > alike)[agreed].mean() < 0.2
+
+
+# Of residuals -------------------------------------------------------------------------------------
+
+
+def of_residuals(domain=DOMAIN, **changes):
+    usual = {"n_records": N, "random_state": 0, "beside": "additive"}
+    return PooledForestClassifier(domain, **usual | changes)
+
+
+def seeded_residuals(**changes):
+    return of_residuals(**{"noise": "research", "noise_state": 0} | changes)
+
+
+def test_what_is_beside_the_tree_is_the_residual_forest_of_its_share():
+    model = seeded_residuals(epsilon=6).fit(X, Y)
+    assert isinstance(model.posterior_.tables, ResidualPosterior)
+    share = {"domain": DOMAIN, "epsilon": model.plan_.tree.budget.exact, "n_records": N}
+    share |= {"noise": "research", "noise_state": 0, "random_state": 0}
+    tree = LabelTreeClassifier(**share).fit(X, Y).tree_
+    assert tree.cuts == model.tree_.cuts, "the tree comes first"
+    again = seeded_residuals(epsilon=6).fit(X, Y)
+    assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    other = seeded_residuals(epsilon=6, noise_state=1).fit(X, Y)
+    assert not np.array_equal(model.predict_proba(X), other.predict_proba(X))
+    tables = seeded_residuals(epsilon=6, beside="tables").fit(X, Y)
+    assert tables.tree_.cuts == model.tree_.cuts
+    assert not np.array_equal(model.predict_proba(X), tables.predict_proba(X))
+
+
+def test_it_learns_and_explains_itself():
+    model = seeded_residuals(epsilon=20).fit(X, Y)
+    odds = model.predict_log_proba(X)[:, 1] - model.predict_log_proba(X)[:, 0]
+    assert model.score(X, Y) > 0.74, "the rule is right on three of four"
+    strengths = importance(model)
+    single = {key: size for key, size in strengths.items() if isinstance(key, str)}
+    assert max(single, key=single.get) in {DOMAIN.names[0], DOMAIN.names[1]}
+    shown = effect(model, DOMAIN.names[0])
+    assert shown.log_odds.shape == (SIZES[0],)
+    names, added = explained(model, X)
+    assert names[0] == "constant"
+    np.testing.assert_allclose(added.sum(axis=1), odds, atol=1e-9)
+    margins, below, above = model.vote_intervals(X, level=0.9)
+    assert min(below.min(), above.min()) > 0
+    assert np.ptp(margins) > 0
+    assert "├" in model.export_text()
+    assert "residuals" in str(model.report_)
+
+
+# Where it is taken ---------------------------------------------------------------------------
+
+WIDE = Domain.from_sizes([4] * 12, n_classes=2)
+CODES = GENERATOR.integers(0, 4, size=(4000, 12))
+CLASSES = (GENERATOR.random(4000) < np.where(CODES[:, 0] + CODES[:, 1] > 2, 0.8, 0.2)).astype(int)
+
+
+def test_the_private_forest_takes_it_and_says_why():
+    common = {"epsilon": 1, "n_records": 4000, "noise": "research", "random_state": 0}
+    model = PrivateForestClassifier(WIDE, noise_state=0, **common).fit(CODES, CLASSES)
+    assert model.plan_.measured == "additive pool"
+    assert "tree beside residuals" in model.plan_.reason
+    assert isinstance(model.forest_plan_, PooledPlan)
+    assert isinstance(model.forest_plan_.tables, ResidualPlan)
+    asked = model.plan_.announced.balance
+    assert asked.budget.exact + model.forest_plan_.budget.exact == 1
+    assert model.score(CODES, CLASSES) > 0.77
+    streamed = PrivateForestClassifier(WIDE, noise_state=0, **common)
+    streamed.fit_stream([(CODES, CLASSES)])
+    assert_array_equal(streamed.predict(CODES), model.predict(CODES))

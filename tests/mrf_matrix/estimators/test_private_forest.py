@@ -7,22 +7,16 @@ import pytest
 from sklearn.model_selection import FixedThresholdClassifier
 
 from mrf_matrix import Domain, PrivacyLedger, PrivateForestClassifier, load_model, save_model
-from mrf_matrix.base.workers import listening
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
     PosteriorForestClassifier,
     ResidualForestClassifier,
-    given_data,
 )
-from mrf_matrix.files import ModelFileError
-from mrf_matrix.kinds.private import Private
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
-from mrf_matrix.planning.private.rules import OF_RESIDUALS
-from mrf_matrix.residual import ResidualPlan
-from mrf_matrix.residual.sequence import MOST_CODES
-from mrf_matrix.streams import partial_counts
+
+GIVEN = "mrf_matrix.estimators.given_data"
 
 
 def domain_of(d, k=2):
@@ -111,24 +105,6 @@ def test_files_hold_the_whole_and_predict_the_same(fitted, tmp_path):
         loaded.fit(codes)
 
 
-def test_a_file_may_not_hide_a_choice(tmp_path, monkeypatch):
-    n, d, k, epsilon = KINDS["screened attributes of several"]
-    model = PrivateForestClassifier(domain_of(d, k), epsilon=epsilon, n_records=n, random_state=0)
-    model.fit(*records(n, d, k))
-    honest = Private.to_dict
-
-    def fewer(kind, plan):
-        found = honest(kind, plan)
-        found["screening"]["choices"].pop()
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Private, "to_dict", fewer)
-        save_model(model, tmp_path / "false.mrf")
-    with pytest.raises(ModelFileError, match=r"outcomes|has PureDP"):
-        load_model(tmp_path / "false.mrf")
-
-
 def test_without_a_choice_it_is_the_forest_itself():
     n, d, k, epsilon = KINDS["posterior forest"]
     codes, labels = records(n, d, k)
@@ -145,38 +121,9 @@ def test_residuals_are_planned_for_what_the_choice_left():
     codes, labels = records(n, d, k)
     found = research(domain_of(d, k), n, epsilon=epsilon).fit(codes, labels)
     plan, steps = found.plan_, found.forest_plan_
-    assert isinstance(steps, ResidualPlan)
+    assert plan.measured == "additive"
     assert (steps.budget, steps.n_records) == (plan.rest, n)
     assert steps.even_records == plan.even_records <= n
-
-
-@pytest.mark.parametrize(
-    "kind", ["residual forest", "tree beside residuals", "tree of labels, sixteen cells"]
-)
-def test_counts_and_batches_say_what_records_say(kind):
-    n, d, k, epsilon = KINDS[kind]
-    codes, labels = records(n, d, k)
-    model = research(domain_of(d, k), n, epsilon=epsilon)
-    shares = model.fit(codes, labels).predict_proba(codes)
-    halves = [(codes[: n // 2], labels[: n // 2]), (codes[n // 2 :], labels[n // 2 :])]
-    np.testing.assert_array_equal(model.fit_stream(halves).predict_proba(codes), shares)
-    counts = partial_counts(codes, labels, model.domain)
-    np.testing.assert_array_equal(model.fit_counts(counts).predict_proba(codes), shares)
-
-
-def test_delta_takes_the_better_noise_and_says_what_it_implies():
-    codes, labels = records(4000, 20)
-    model = PrivateForestClassifier(
-        domain_of(20), epsilon=1.0, delta=1e-6, n_records=4000, random_state=0
-    ).fit(codes, labels)
-    assert isinstance(model.plan_.budget, ZCDP)
-    assert "Gaussian" in model.plan_.name
-    assert "delta=1e-06" in model.privacy_report_.statement
-    few = PrivateForestClassifier(domain_of(5), epsilon=1.0, delta=1e-6, n_records=4000).plan()
-    assert isinstance(few.budget, PureDP)
-    assert "Laplace" in few.name
-    with pytest.raises(BudgetError, match="delta"):
-        PrivateForestClassifier(domain_of(4), rho=0.1, delta=1e-6).plan()
 
 
 def test_probabilities_can_be_used_the_scikit_learn_way():
@@ -190,14 +137,6 @@ def test_probabilities_can_be_used_the_scikit_learn_way():
         research(domain_of(6), 4000), threshold=0.2, response_method="predict_proba"
     ).fit(codes, labels)
     np.testing.assert_array_equal(careful.predict(codes), (shares[:, 1] >= 0.2).astype(int))
-
-
-def test_several_classes_have_odds_against_all_others():
-    codes, labels = records(400, 3, 3)
-    model = research(domain_of(3, 3), 400).fit(codes, labels)
-    shares = model.predict_proba(codes)
-    odds = model.decision_function(codes)
-    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), shares, rtol=1e-9)
 
 
 def test_under_delta_several_classes_may_have_residuals(tmp_path):
@@ -216,74 +155,18 @@ def test_under_delta_several_classes_may_have_residuals(tmp_path):
     np.testing.assert_array_equal(loaded.vote_intervals(codes), model.vote_intervals(codes))
 
 
-def test_residuals_need_a_public_number_and_under_pure_dp_two_classes():
-    for n, k in ((None, 2), (10**6, 3)):
-        plan = private_plan(domain_of(6, k), [PureDP(1)], n_records=n)
-        assert plan.measured not in OF_RESIDUALS
-
-
-def test_one_table_of_everything_is_left_alone():
-    plan = private_plan(domain_of(3), [PureDP(4)], n_records=5000)
-    assert plan.name == "posterior forest"
-    assert "one table would hold all" in plan.reason
-
-
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"epsilon": 1e-320}, ValueError),
-        ({"rho": 1e-320}, ValueError),
-        ({"delta": [1]}, TypeError),
-        ({"epsilon": 1e-30, "delta": 1e-6}, ValueError),
-    ],
-    ids=str,
-)
-def test_extreme_budgets_are_refused_in_words(changes, error):
-    with pytest.raises(error, match="expected"):
-        PrivateForestClassifier(domain_of(4), **changes).fit(*records(50, 4))
-
-
-def test_an_attribute_of_too_many_codes_for_residuals_leaves_other_kinds():
-    domain = Domain.from_sizes([MOST_CODES + 1, 3, 3], n_classes=2)
-    plan = PrivateForestClassifier(domain, n_records=100_000).plan()
-    assert plan.measured not in OF_RESIDUALS
-
-
-def test_every_step_is_told(fitted):
-    kind, model, codes, labels = fitted
-    told = []
-    with listening(lambda step, done, total: told.append(step)):
-        # seeded, for a rare draw of the first question ends screening
-        changes = {"noise": "research", "noise_state": 0, "ledger": None}
-        PrivateForestClassifier(**model.get_params() | changes).fit(codes, labels)
-    assert told[0] == "Planning the forest"
-    last = {
-        "residual forest": "Measuring pass 1",
-        "tree beside residuals": "Measuring pass 1",
-        "tree of labels": "Drawing a tree of 4 cells",
-        "tree of labels, sixteen cells": "Drawing a tree of 16 cells",
-        "tree of labels of several": "Drawing a tree of 4 cells",
-    }
-    expected = [last.get(kind, "Fitting the posterior")]
-    expected += (
-        ["Choosing which attribute is kept", "Checking memory"] if kind.startswith("scr") else []
-    )
-    for words in expected:
-        assert any(step.startswith(words) for step in told)
-
-
 def test_streams_are_held_only_where_their_public_number_fits(monkeypatch):
     """Whatever is private: the true number of records decides nothing of memory."""
     codes, labels = records(3000, 12, 2)
     domain = domain_of(12, 2)
     halves = [(codes[:1000], labels[:1000]), (codes[1000:], labels[1000:])]
-    monkeypatch.setattr(given_data, "HELD", 4 * 13 * 5000)
+    monkeypatch.setattr(f"{GIVEN}.HELD", 4 * 13 * 5000)
     kept = research(domain, 5000, epsilon=1).fit_stream(halves)
     assert kept.plan_.left_out is None
     assert kept.plan_.announced == research(domain, 5000, epsilon=1).plan()
     for unheld in (research(domain, 5001, epsilon=1), research(domain, None, epsilon=1)):
         with monkeypatch.context() as patched:
-            patched.setattr(given_data, "_read", None)
+            patched.setattr(f"{GIVEN}._read", None)
             streamed = unheld.fit_stream(halves)
         assert streamed.plan_.left_out.startswith("residuals")
         assert "counted as they pass, without residuals" in streamed.privacy_report_.notes[0]
@@ -296,7 +179,7 @@ def test_screening_reads_counts_of_all_cells_as_it_reads_records(monkeypatch):
     model = research(domain_of(12, 2), None, epsilon=1)
     shares = model.fit(codes, labels).predict_proba(codes)
     assert model.plan_.screening is not None
-    monkeypatch.setattr(given_data, "_read", None)
+    monkeypatch.setattr(f"{GIVEN}._read", None)
     streamed = research(domain_of(12, 2), None, epsilon=1).fit_stream([(codes, labels)])
     assert streamed.screened_ == model.screened_
     np.testing.assert_array_equal(streamed.predict_proba(codes), shares)
@@ -334,11 +217,6 @@ def test_a_kind_that_is_named_is_fitted_as_its_own_class_does(kind, single):
     else:
         with pytest.raises(AttributeError, match="no tree of labels"):
             model.export_text()
-
-
-def test_a_kind_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="kind='tree': expected one of 'auto', 'tables'"):
-        PrivateForestClassifier(domain_of(4), kind="tree").plan()
 
 
 # What it would spend -----------------------------------------------------------------------------
@@ -394,8 +272,3 @@ def test_a_fit_of_even_classes_takes_the_announced_steps(case):
     assert [one.measured for one in made] == [one.measured for one in steps]
     assert [one.budget for one in made] == [repr(one.budget) for one in steps]
     assert [one.sensitivity for one in made] == pytest.approx([one.sensitivity for one in steps])
-
-
-def test_without_a_domain_it_is_refused():
-    with pytest.raises(ValueError, match="domain"):
-        PrivateForestClassifier(epsilon=1).plan()

@@ -52,7 +52,6 @@ from mrf_matrix.mechanisms import (
     reconstruct,
 )
 from mrf_matrix.reconstruction import combine
-from mrf_matrix.reports import model_report
 from mrf_matrix.streams import count_leaves
 from strategies.operators import Identity
 
@@ -339,27 +338,8 @@ def test_a_factor_below_the_relations_is_refused():
         replace(mechanism, rounded=less)
 
 
-def test_a_stranger_s_class_of_operators_proves_nothing():
-    class Mine(Identity):
-        def integer_sensitivity(self, norm):
-            return 1
-
-        def columns(self, cells):
-            return 1000 * super().columns(cells)
-
-    release = measure(Mine(3), COUNTS, PureDP(1))
-    assert release.statement.startswith("Claim by whoever wrote Mine, unverified")
-    assert not release.is_private
-
-
 def test_what_a_stranger_writes_to_later_changes_no_calibration():
     strategy = np.eye(3)
     mechanism = calibrate(strategy, PureDP(1))
     strategy *= 1000
     assert mechanism.rounded.matrix.to_dense().max() == 1
-
-
-def test_a_page_of_a_structure_that_no_ledger_paid_for_warns():
-    model = over(grown(epsilon=50))
-    (said,) = model_report(model, ledger=PrivacyLedger(epsilon=9)).warnings
-    assert "PureDP(epsilon=50) for MultinomialForestClassifier.fit" in said

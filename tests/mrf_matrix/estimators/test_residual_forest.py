@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger, PrivateNaiveBayesClassifier
+from mrf_matrix import Attribute, Domain, PrivateNaiveBayesClassifier
 from mrf_matrix.estimators import ResidualForestClassifier
-from mrf_matrix.kinds import tables
 from mrf_matrix.kinds.model import learn
 from mrf_matrix.kinds.tables import ADDITIVE
 from mrf_matrix.mechanisms import ZCDP, PureDP
@@ -47,70 +46,6 @@ def research(codes, **changes):
     return ResidualForestClassifier(**(parameters | changes))
 
 
-# Claims and charges --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": None, "rho": 0.05}])
-def test_report_lists_every_release_and_their_budgets_add_up(budget, neighboring):
-    codes, labels = records()
-    ledger = PrivacyLedger(**budget, neighboring=neighboring)
-    model = ResidualForestClassifier(
-        domain_of([3] * 5), **budget, n_records=3000, neighboring=neighboring, ledger=ledger
-    ).fit(codes, labels)
-    report = model.privacy_report_
-    steps = model.plan_.steps
-    assert model.plan_.pairs is not None
-    assert sorted(one.measured for one in report.measurements) == sorted(s.measured for s in steps)
-    assert {one.budget for one in report.measurements} == {repr(s.budget) for s in steps}
-    assert model.plan_.spent == model.plan_.budget
-    assert ledger.remaining == 0
-    assert len(ledger.charges) == 1
-    assert ledger.is_private
-    assert report.statement.startswith("Private release: ")
-    assert f"{len(steps)} releases with exact" in report.statement
-    assert neighboring in report.statement
-    assert len(model.releases_) == len(steps) - len(model.plan_.pairs.choices) - 1
-    assert all(release.is_private for release in model.releases_)
-    announced = [step.law for step in steps if step.kind != "choice"]
-    assert [str(one.law) for one in model.releases_] == [str(law) for law in announced]
-
-
-def test_approximate_dp_is_claimed_by_the_conversion():
-    codes, labels = records()
-    model = research(codes, delta=1e-6).fit(codes, labels)
-    assert isinstance(model.plan_.budget, ZCDP)
-    assert model.plan_.budget.epsilon(1e-6) <= 1
-    assert "delta=1e-06)-DP" in model.privacy_report_.statement
-    few = ResidualForestClassifier(domain_of([3]), delta=1e-6, epsilon=1, n_records=100)
-    assert few.plan().budget == PureDP(1)  # Laplace noise is the smaller one
-
-
-def test_plan_is_what_fit_takes():
-    codes, labels = records(500)
-    model = research(codes)
-    announced = model.plan()
-    assert model.fit(codes, labels).plan_.steps == announced.steps
-    assert [one.order for one in model.plan_.passes] == [one.order for one in announced.passes]
-
-
-def test_what_was_paid_for_is_kept_when_a_later_step_fails(monkeypatch):
-    codes, labels = records(300)
-    model = research(codes).fit(codes, labels)
-
-    def interrupted(plan, steps):
-        steps.totals(plan.totals)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tables, "learned", interrupted)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        model.fit(codes, labels)
-    assert any("transcript_" in note for note in caught.value.__notes__)
-    assert len(model.releases_) == 1
-    assert not hasattr(model, "posterior_")
-    assert not hasattr(model, "scale_")  # of the fit before
-
-
 # Predictions follow from the releases alone ---------------------------------------------------
 
 
@@ -137,23 +72,6 @@ def test_records_are_counted_as_a_loop_would():
         p = 1 / (1 + np.exp(-0.3 - effects[3 * code[1] + code[3]]))
         expected[code[4]] += (label - p) / (2 * max(p, 1 - p))
     assert np.allclose(sums, expected, atol=150 / 2048)
-
-
-def test_classes_are_sorted_and_labels_meet_them():
-    codes, labels = records()
-    domain = Domain(
-        [Attribute(f"a{i}", size=3) for i in range(5)],
-        target=Attribute("class", categories=["yes", "no"]),  # code 0 is "yes"
-    )
-    model = ResidualForestClassifier(domain, n_records=3000, noise="research", noise_state=0)
-    model.fit(codes, np.array(["yes", "no"])[labels])
-    assert model.classes_.tolist() == ["no", "yes"]
-    odds = model.decision_function(codes)
-    shares = model.predict_proba(codes)
-    assert np.allclose(shares.sum(axis=1), 1)
-    assert np.allclose(np.log(shares[:, 1] / shares[:, 0]), odds)
-    assert np.array_equal(model.predict(codes), np.where(odds > 0, "yes", "no"))
-    assert model.score(codes, np.array(["yes", "no"])[labels]) > 0.7
 
 
 def test_number_of_records_is_estimated_where_it_is_not_public():

@@ -4,22 +4,17 @@ import json
 
 import numpy as np
 import pytest
-from damage import bit_flips, change, missing_keys, truncations, unzip, wrong_values
+from damage import bit_flips, change, missing_keys, npy, unzip, wrong_values
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
-from mrf_matrix.base.fields import FieldError
 from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.files.container import bytes_of
-from mrf_matrix.files.release_record import exact_sensitivity
 from mrf_matrix.mechanisms import count_cells, reconstruct
-from mrf_matrix.mechanisms.integer_entries import entry_bound
 from strategies.operator_files import encode
 from strategies.operators import (
     Dense,
     Gram,
-    Grouping,
     Identity,
     Kronecker,
     Marginals,
@@ -90,7 +85,7 @@ def measured(matrix, sizes=SIZES, **claims):
         known = {"declared": ["domain"], "read_off": [], "unknown": [], "released": [paid]}
         data["provenance"] = known
     arrays["answers"] = np.zeros((matrix.shape[0], 1), np.int64)
-    members = {f"{name}.npy": bytes_of(array) for name, array in arrays.items()}
+    members = {f"{name}.npy": npy(array) for name, array in arrays.items()}
     return {"release.json": json.dumps(data).encode(), **members}
 
 
@@ -188,13 +183,13 @@ def test_sums_that_wrap_around_are_refused(read, name, budget):
         read(measured(WRAPPING[name], budget=budget))
 
 
-def test_the_stack_does_wrap_in_integers():
+def test_the_stack_does_wrap_in_integers(read):
     """The negative control: without the second computation the file would be believed."""
     wrapping = Stack([Dense(np.full((1, 6), 2**60))] * 17)
     assert wrapping.integer_sensitivity("l1") == 2**60
     assert wrapping.sensitivity("l1") == 17 * 2**60
-    with pytest.raises(FieldError, match="in integers"):
-        exact_sensitivity(wrapping, "l1")
+    with pytest.raises(ReleaseFileError, match="in integers"):
+        read(measured(wrapping, sensitivity=str(2**60)))
 
 
 @pytest.mark.parametrize(
@@ -203,18 +198,6 @@ def test_the_stack_does_wrap_in_integers():
 def test_only_integers_are_measured(read, matrix):
     with pytest.raises(ReleaseFileError, match="integers"):
         read(measured(matrix))
-
-
-def test_entry_bounds_hold():
-    groups = Grouping([0, 1, 0, 1, 1, 0])
-    whole = Dense(RNG.integers(-5, 6, (4, 6)))
-    left = Dense(RNG.integers(-5, 6, (3, 4)))
-    for operator in (
-        whole, groups, whole.T, Product(left, whole), Product(Dense([[3, -4]]), groups),
-        Kronecker([whole, left]), Stack([whole, groups]), Scaled(-3, whole),
-        RowScaled([1, -2, 3, 4], whole), Marginals(SIZES, [(0,), (1,)], [2, 3]), PATHS,
-    ):  # fmt: skip
-        assert np.abs(operator.to_dense()).max() <= entry_bound(operator)
 
 
 def test_what_answers_are_recovered_with_must_round_to_what_was_measured(read, tmp_path):
@@ -232,17 +215,10 @@ def test_what_answers_are_recovered_with_must_round_to_what_was_measured(read, t
         with pytest.raises(ReleaseFileError, match="recovery"):
             read(with_data(honest, change(data_of(honest), path, value)))
     with pytest.raises(ReleaseFileError, match="recovery"):
-        read(honest | {"recovery/0.npy": bytes_of(np.full((8, 6), 1e200))})
+        read(honest | {"recovery/0.npy": npy(np.full((8, 6), 1e200))})
 
 
 # -- damage ---------------------------------------------------------------------------------------
-
-
-@HOSTILE
-@given(data=st.data())
-def test_truncated_files_are_refused(good, read, data):
-    with pytest.raises(ReleaseFileError, match=r"one\.release"):
-        read(data.draw(truncations(good[0])))
 
 
 @HOSTILE
@@ -362,16 +338,6 @@ def test_a_model_file_is_no_release(members, read):
     members["model.json"] = members.pop("release.json")
     with pytest.raises(ReleaseFileError, match=r"release\.json"):
         read(members)
-
-
-def test_the_cap_is_an_argument(good, read):
-    with pytest.raises(ReleaseFileError, match="max_bytes=100"):
-        read(good[0], max_bytes=100)
-
-
-def test_a_missing_file_is_called_missing(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_release(tmp_path / "nothing.release")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from changed_files import rewritten
+from damage import rewritten
 
 from mrf_matrix import (
     Domain,

@@ -131,33 +131,6 @@ def test_the_draw_has_the_law_of_the_exponential_mechanism(name):
     assert agreement(seen, law(name, Fraction(1, 2))) < 1e-6  # the negative control
 
 
-def test_deep_draws_are_right_as_often_as_the_law_says():
-    """Records that are right have a known mean, the derivative of log Z by the rate."""
-    cuts, *_, counts = case("deep")
-    codes, n = case("deep")[2:4]
-    rate, step = Fraction(1, 4), Fraction(1, 1000)
-
-    def whole(rate):
-        rules = Exponential(weights(rate, 50), Bits())
-        return sum(_of_each_cut(*counts.split(), rules))
-
-    def log_ratio(one, other):
-        return float(np.log(float(Fraction(one, other))))
-
-    mean = log_ratio(whole(rate + step), whole(rate - step)) / float(2 * step)
-    rules = Exponential(weights(rate, 50), Bits(np.random.default_rng(0)))
-    right = []
-    for _ in range(600):
-        tree, of_cells = draw_tree(cuts, counts, rules)
-        cells = cell_counts(tree.cuts, codes, n)
-        assert of_cells.tolist() == cells.tolist(), "what its cells hold is told beside it"
-        right.append(int(cells[np.arange(len(cells)), tree.labels].sum()))
-    error = np.std(right) / np.sqrt(len(right))
-    assert abs(np.mean(right) - mean) < 4 * error
-    faster = log_ratio(whole(2 * rate + step), whole(2 * rate - step)) / float(2 * step)
-    assert abs(np.mean(right) - faster) > 5 * error  # the negative control
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_without_noise_the_first_of_the_best_is_taken(name):
     cuts, _, codes, counts, joint = case(name)
@@ -171,13 +144,6 @@ def test_without_noise_the_first_of_the_best_is_taken(name):
     assert tree.labels.tolist() == cells.argmax(axis=1).tolist()
     first = next(places for places, cells in all_trees(name) if cells.max(axis=1).sum() == best)
     assert tree.cuts[0] == cuts[first[0]]
-
-
-def test_system_randomness_draws_different_trees():
-    cuts, *_, counts = case("two classes")
-    rules = Exponential(weights(Fraction(1, 100), 50), Bits())
-    drawn = [draw_tree(cuts, counts, rules)[0] for _ in range(20)]
-    assert len({(tree.cuts, tuple(tree.labels.tolist())) for tree in drawn}) > 10
 
 
 # Weights of counts -------------------------------------------------------------------------------
@@ -263,13 +229,6 @@ def test_no_weight_takes_more_than_is_said(largest, rate):
     assert max(map(getsizeof, found.tolist())) == getsizeof(found[-1])
 
 
-@pytest.mark.parametrize("largest", [0, 1, 2, 3, 17, 64, 65])
-def test_as_many_are_written_out_as_are_asked_for(largest):
-    found = weights(Fraction(1, 3), largest)
-    assert len(found) == largest + 1
-    np.testing.assert_array_equal(found, weights(Fraction(1, 3), 65)[: largest + 1])
-
-
 # Counts above several cuts at once ---------------------------------------------------------------
 
 
@@ -321,36 +280,6 @@ def test_single_precision_would_not_do_for_more(monkeypatch):
     codes, counts = np.array([(2, 1, 3)] * 2), np.array([[2**24, 0, 0], [1, 0, 0]])
     found = joint_counts(CUTS, ATTRIBUTES, codes, counts, 1)
     assert found.above.max() == 2**24
-
-
-def assert_node(node, codes, counts):
-    """Assert that a node has the counts of some records, above all cuts that are left to it."""
-    expected = joint_counts(CUTS, ATTRIBUTES, codes, counts, max(node.order, 1))
-    np.testing.assert_array_equal(node.total, expected.total)
-    if node.order:
-        np.testing.assert_array_equal(node.above, expected.above)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_nodes_below_have_the_counts_of_their_records(order):
-    codes, counts = drawn_records(order)
-    nodes = [(joint_counts(CUTS, ATTRIBUTES, codes, counts, order), codes, counts)]
-    generator = np.random.default_rng(0)
-    for _ in range(order):
-        below = []
-        for node, x, n in nodes:
-            lower, upper = node.split()
-            for place, cut in enumerate(CUTS):
-                side = cut.upper[x[:, cut.attribute]]
-                assert_node(lower.at(place), x[~side], n[~side])
-                assert_node(upper.at(place), x[side], n[side])
-            place = int(generator.integers(len(CUTS)))
-            side = CUTS[place].upper[x[:, CUTS[place].attribute]]
-            below += [
-                (lower.at(place), x[~side], n[~side]),
-                (upper.at(place), x[side], n[side]),
-            ]
-        nodes = below
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])

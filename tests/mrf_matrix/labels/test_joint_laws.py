@@ -188,33 +188,6 @@ def agreement(observed, probabilities):
     return stats.chisquare(f_obs, f_exp * f_obs.sum() / f_exp.sum()).pvalue
 
 
-def test_without_noise_every_round_is_the_best():
-    plan = in_rounds(PureDP(float("inf")))
-    generator = np.random.default_rng(1)
-    for _ in range(5):
-        data = generator.integers(0, 6, len(TYPES))
-        counts = np.eye(K, dtype=np.int64)[CLASSES] * data[:, None]
-        tree = drawn(plan, Counted(CODES, counts), Bits())
-        right = data[tree.labels[tree.cells(CODES)] == CLASSES].sum()
-        best = max(
-            sum(most_right(np.where(side(cut) == upper, data, 0), plan) for upper in (False, True))
-            for cut in plan.cuts
-            if one_cut(data, cut) == max(one_cut(data, other) for other in plan.cuts)
-        )
-        assert right <= best
-        assert right >= max(one_cut(data, cut) for cut in plan.cuts)
-
-
-def one_cut(data, cut):
-    """Return on how many records both sides of a cut are right."""
-    sides = [np.bincount(CLASSES[side(cut) == u], data[side(cut) == u], K) for u in (0, 1)]
-    return max(sides[0]) + max(sides[1])
-
-
-def most_right(data, plan):
-    return max(one_cut(data, cut) for cut in plan.cuts)
-
-
 def test_trees_take_the_place_of_cells():
     cuts = plan_of(BUDGETS[0], "add_remove", K).cuts
     root = LabelTree((cuts[0],), np.array([0, 1]))

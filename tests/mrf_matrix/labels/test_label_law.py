@@ -16,7 +16,7 @@ from mrf_matrix.labels.plan import CONCENTRATIONS, MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_NUMBERS
 from mrf_matrix.mechanisms.selection import Bits, Rate, select
 from mrf_matrix.posterior import CellShares, LabelPosterior
-from mrf_matrix.posterior.effects import constant, contributions, terms
+from mrf_matrix.posterior.effects import terms
 from strategies.operators import MemoryCapError
 
 
@@ -88,18 +88,6 @@ def test_any_prior_of_two_classes_agrees_with_quadrature(signal, concentration):
     assert found != pytest.approx(expected(1.3 * concentration), rel=3e-3)  # the negative control
 
 
-@pytest.mark.parametrize("k", [2, 3, 8])
-def test_the_less_even_shares_are_the_more_a_label_is_worth(k):
-    found = [right(label_evidence(k, 10.0, a)) for a in (3.0, 1.0, 0.5, 0.2)]
-    assert np.diff(found).min() > 0
-
-
-def test_the_quadrature_tells_signals_apart():
-    """The negative control: the number of another signal is not within the tolerance."""
-    found = right(label_evidence(2, 2.0))
-    assert found != pytest.approx(by_quadrature(lambda p: p, 2.1), rel=1e-3)
-
-
 @pytest.mark.parametrize("k", [2, 3, 5, 12, 100])
 def test_without_signal_a_label_tells_nothing(k):
     assert right(label_evidence(k, 0.0)) == pytest.approx(1 / k, rel=1e-9)
@@ -111,12 +99,6 @@ def test_without_noise_it_has_the_share_of_the_largest(k, signal):
     largest = beforehand(np.random.default_rng(1), k, 40_000).max(axis=1).mean()
     found = right(label_evidence(k, signal))
     assert found == pytest.approx(3 / 4 if k == 2 else largest, rel=0.03)
-
-
-@pytest.mark.parametrize("k", [2, 3, 7, 40])
-def test_more_signal_makes_a_label_worth_more(k):
-    found = [right(label_evidence(k, signal)) for signal in (0, 0.5, 2, 8, 30, 200, 1e4)]
-    assert np.diff(found).min() > 0
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 250])
@@ -145,14 +127,6 @@ def test_draws_are_read_only_for_other_models_share_them():
     found = label_evidence(2, 3.0)
     with pytest.raises(ValueError, match="read-only"):
         found.weights[0] = 1
-
-
-def test_it_is_always_the_same():
-    one = label_evidence(3, 2.0)
-    law.label_evidence.cache_clear()
-    other = label_evidence(3, 2.0)
-    assert (one.shares == other.shares).all()
-    assert (one.weights == other.weights).all()
 
 
 CELLS, RECORDS = 60_000, 100_000
@@ -275,17 +249,6 @@ def test_a_cell_of_another_label_is_the_same_of_other_classes(places):
         assert turned.probabilities[0] != pytest.approx(DRAWN.probabilities[0])
 
 
-@pytest.mark.parametrize("places", range(6))
-def test_a_cell_that_says_another_class_leads_by_it(places):
-    first = label_evidence(3, 2.0)
-    turned = first.turned(places)
-    assert turned.leading == turned.probabilities.argmax() == places % 3
-    assert turned.margin == first.margin > 0
-    again = turned.turned(1)
-    assert again.leading == (places + 1) % 3
-    np.testing.assert_array_equal(again.probabilities, first.turned(places + 1).probabilities)
-
-
 SIDES = (np.array([False, True, True]), np.array([True, False, False, True]))
 LABELS = np.array([[2, 0], [1, 2]])
 
@@ -297,51 +260,6 @@ def posterior(k=3, signal=5.0, attributes=(1, 3), sides=SIDES):
     evidence = label_evidence(k, signal)
     said = tuple(evidence.turned(label) for label in tree.labels.tolist())
     return LabelPosterior(tree, said)
-
-
-CODES = np.array([(i, a, 0, b) for i, a, b in product(range(2), range(3), range(4))])
-
-
-def test_records_have_the_label_of_their_cell():
-    model = posterior()
-    expected = [LABELS[int(SIDES[0][a]), int(SIDES[1][b])] for _, a, _, b in CODES]
-    assert model.labels.tolist() == LABELS.ravel().tolist()
-    assert model.labels[model.cells_at(CODES)].tolist() == expected
-
-
-@pytest.mark.parametrize("k", [3, 6])
-def test_probabilities_are_that_of_the_label_and_of_all_others(k):
-    model = posterior(k)
-    found, said = model.probabilities(CODES), model.labels[model.cells_at(CODES)]
-    share = right(label_evidence(k, 5.0))
-    assert found.shape == (len(CODES), k) == (len(CODES), model.n_classes)
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
-    assert (found.argmax(axis=1) == said).all()
-    np.testing.assert_allclose(found[np.arange(len(CODES)), said], share)
-    others = np.ones(found.shape, dtype=bool)
-    others[np.arange(len(CODES)), said] = False
-    np.testing.assert_allclose(found[others], (1 - share) / (k - 1))
-
-
-@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 0), (0, 2), (2, 1), (0, 3), (3, 4)])
-def test_the_only_term_explains_the_log_odds_of_the_probabilities(one, other):
-    model = posterior(k=5)
-    [term] = terms(model, one, other)
-    assert term.attributes == (1, 3)
-    whole = term.over_codes()
-    assert whole.log_odds.shape == whole.deviations.shape == whole.shares.shape == (3, 4)
-    np.testing.assert_allclose(whole.shares, 1 / 12)  # codes count alike, for labels tell no shares
-    assert whole.size == pytest.approx(term.size)
-    assert (whole.at(CODES) == term.at(CODES)).all()
-    assert term.log_odds.shape == term.shares.shape == (2, 2)
-    assert term.shares.sum() == pytest.approx(1)
-    found = model.probabilities(CODES)
-    odds = np.log(found[:, one]) - np.log(found[:, other])
-    added = contributions([term], CODES).sum(axis=1) + constant(model, one, other)
-    np.testing.assert_allclose(added, odds, atol=1e-12)
-    [turned] = terms(model, other, one)
-    np.testing.assert_allclose(turned.log_odds, -term.log_odds, atol=1e-12)
-    np.testing.assert_allclose(turned.deviations, term.deviations)
 
 
 def test_deviations_are_those_of_the_draws():

@@ -1,15 +1,22 @@
-"""The plan of a tree of labels: the rate, how deep it is among which cuts, what is refused."""
+"""A tree of labels: its plan, and what the tree and counts of its cells imply."""
 
-import json
+from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.stats import beta
 
 from mrf_matrix import Domain
+from mrf_matrix.estimators import LabelTreeClassifier
+from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.forests.random_trees import number_of_cuts
+from mrf_matrix.kinds.labels import TreeCells
 from mrf_matrix.labels.plan import (
     BELOW,
+    CONCENTRATIONS,
     DEEP,
     DEEPEST,
     FLAT,
@@ -25,10 +32,19 @@ from mrf_matrix.labels.plan import (
     label_plan,
     label_signal,
     most_cuts,
-    why_no_labels,
 )
-from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
+from mrf_matrix.labels.posterior import counted_evidence, label_evidence, label_posterior
+from mrf_matrix.mechanisms import (
+    NEIGHBORING,
+    ZCDP,
+    CellCounts,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    PureDP,
+)
 from mrf_matrix.planning.plans.verdict import verdict_of
+from mrf_matrix.posterior.effects import terms
+from mrf_matrix.release.curator import Live
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
 DOMAIN = Domain.from_sizes([4, 3, 5, 2, 6], n_classes=2)
@@ -99,17 +115,6 @@ def test_noise_of_counts_is_that_of_one_record_in_one_cell_and_class(neighboring
     assert isinstance(gaussian.law, DiscreteGaussian)
     square = gaussian.law.scale**2  # two cells or classes move by one each: joint norm sqrt(2)
     assert moved <= square < moved * (1 + Fraction(1, 2**50))
-
-
-def test_signals_rise_with_budget_and_records():
-    for changes in (
-        [label_signal(PureDP(0.01 * i), 300, "add_remove") for i in range(1, 60)],
-        [label_signal(ZCDP(0.0001 * i), 300, "add_remove") for i in range(1, 60)],
-        [label_signal(PureDP(0.1), 20 * i, "replace_one") for i in range(1, 200)],
-    ):
-        assert changes == sorted(changes)
-        assert changes[0] < changes[-1]
-    assert label_signal(PureDP(0.1), None, "add_remove") == 0.1 * ASSUMED_RECORDS
 
 
 @pytest.mark.parametrize("neighboring", NEIGHBORING)
@@ -202,13 +207,6 @@ def test_an_infinite_budget_stays_infinite(kind):
     assert plan.cell_signal == float("inf")
 
 
-def test_the_signal_of_a_cell_is_what_its_records_move_a_label_by():
-    plan = planned(PureDP(Fraction(1, 10)), 400)
-    assert plan.cell_records == 100
-    assert plan.cell_signal == pytest.approx(100 * float(plan.labels.choice_rate))
-    assert plan.n_classes == 2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -240,22 +238,6 @@ def test_a_domain_without_classes_is_refused():
         planned(PureDP(1), domain=Domain.from_sizes([3, 3]))
 
 
-@pytest.mark.parametrize("n_records", [None, 500])
-@pytest.mark.parametrize("budget", [*BUDGETS, PureDP(float("inf"))])
-def test_its_figures_are_ready_for_json(budget, n_records):
-    plan = planned(budget, n_records)
-    found = plan.to_dict()
-    read = json.loads(json.dumps(found))
-    assert read["kind"] == "labels"
-    assert read["records"] == n_records
-    assert read["budget"] == read["claim"] == repr(budget)
-    assert (read["attributes"], read["classes"]) == (5, 2)
-    assert (read["cuts"], read["cells"]) == (len(plan.cuts), plan.n_cells)
-    assert [one["measured"] for one in read["steps"]] == [one.measured for one in plan.steps]
-    rates = [float(one.step.choice_rate) for one in plan.rounds]
-    assert [one.get("rate") for one in read["steps"]] == [*rates, None][: len(plan.steps)]
-
-
 @pytest.mark.parametrize(("n_records", "counts"), [(100, []), (2000, [2**0.5])])
 def test_its_figures_tell_the_sensitivity_and_the_claim(n_records, counts):
     found = planned(ZCDP(0.02), n_records, neighboring="replace_one", delta=1e-6).to_dict()
@@ -264,35 +246,189 @@ def test_its_figures_tell_the_sensitivity_and_the_claim(n_records, counts):
     assert found["neighboring"] == "replace_one"
 
 
-@pytest.mark.parametrize(
-    ("n_records", "epsilon", "advice"),
-    [
-        (100, 0.01, "do not deploy"),
-        (400, 0.1, "do not deploy"),  # records times epsilon are 40
-        (400, 0.2, "noise is the smaller part"),
-    ],
-)
-def test_the_verdict_weighs_the_choice_of_labels_however_deep_the_tree(n_records, epsilon, advice):
-    plan = planned(PureDP(epsilon), n_records)
-    found = verdict_of(plan)
-    sizes = plan.domain.sizes
-    assert found.noise == pytest.approx(np.pi / 6**0.5 / float(plan.labels.choice_rate))
-    assert found.records == n_records / np.median(sizes)
-    assert (found.advice, found.unit, found.ok) == (advice, "count", advice != "do not deploy")
-
-
-def test_the_verdict_without_a_number_of_records_says_what_is_missing():
-    plan = planned(PureDP(0.1), None)
-    assert "public number of records" in str(verdict_of(plan))
-    assert verdict_of(plan, n_records=40).records == 40 / np.median(plan.domain.sizes)
-    assert not verdict_of(planned(PureDP(float("inf")))).is_hopeless
-
-
 def test_a_budget_that_moves_no_label_has_a_verdict():
     for budget in (ZCDP(Fraction(1, 10**26)), PureDP(Fraction(1, 10**400))):
         assert verdict_of(planned(budget, 50)).is_hopeless
 
 
-def test_what_suits_labels_has_no_reason_against_it():
-    assert why_no_labels(DOMAIN) is None
-    assert why_no_labels(Domain.from_sizes([3, 1], n_classes=2)) is None  # one attribute is enough
+# Counts, and what they imply ----------------------------------------------------------------------
+
+
+SIZES, K = (4, 3, 5), 3  # of ordered codes
+WIDE = (4, 3, 5, 20, 20, 20)  # with too many cuts for sixteen cells
+COUNTS = np.arange(8 * K).reshape(8, K) ** 2
+
+
+ONE = PureDP(1)
+
+
+def counted_plan(budget=ONE, n_records=300, **options):
+    domain = Domain.from_sizes(WIDE, n_classes=K)
+    generator = np.random.default_rng(0)
+    return label_plan(domain, budget, generator, n_records=n_records, **options)
+
+
+def tree_of(plan, counts=None):
+    first = {cut.attribute: cut for cut in reversed(plan.cuts)}
+    cuts = tuple(first[i] for i in (0, 1, 1, 2, 2, 2, 2))[: plan.n_cells - 1]  # no cell is empty
+    labels = np.array([0, 2, 1, 0, 2, 2, 1, 0])[: plan.n_cells]
+    return LabelTree(cuts, labels, counts)
+
+
+def drawn(plan, noise, repeats):
+    """Return the noise on counts of all cells, several times, (repeats, cells, k)."""
+    stream = np.random.default_rng(0) if noise == "research" else None
+    tree, found = tree_of(plan), []
+    asked, step = TreeCells(plan, tree), plan.counts
+    alone = replace(plan, rounds=(), budget=step.budget)  # the other steps are taken
+    for _ in range(repeats):
+        curator = Live(alone, OneRecordEach(tree), nullcontext, noise, stream)
+        answers = curator.measure(step, asked).answers
+        assert answers.dtype == np.int64
+        found.append(answers - COUNTS)
+    return np.array(found)
+
+
+class OneRecordEach:
+    """Cells of a tree's attributes, of which each of the tree's holds one with its records."""
+
+    def __init__(self, tree):
+        self.tree = tree
+
+    def cells(self, features):
+        sizes = tuple(WIDE[i] for i in features)
+        codes = np.indices(sizes[: len(SIZES)]).reshape(len(SIZES), -1).T
+        codes = np.pad(codes, ((0, 0), (0, len(features) - len(SIZES))))
+        _, first = np.unique(self.tree.cells(codes), return_index=True)
+        return CellCounts(codes[first], COUNTS, sizes)
+
+
+def agreement(noise, law):
+    """Return the p-value of chi-square against a law of noise, its tails taken together."""
+    reach = int(2 * law.variance**0.5) + 1
+    middle = np.arange(-reach, reach + 1)
+    seen = [(noise < -reach).sum(), *[(noise == one).sum() for one in middle]]
+    mass = law.pmf(middle)
+    tail = (1 - mass.sum()) / 2
+    expected = noise.size * np.array([tail, *mass, tail])
+    return stats.chisquare([*seen, noise.size - sum(seen)], expected).pvalue
+
+
+@pytest.mark.parametrize(
+    ("budget", "neighboring", "noise"),
+    [
+        (PureDP(1), "add_remove", "exact"),
+        (PureDP(1), "replace_one", "research"),
+        (ZCDP(0.2), "add_remove", "research"),
+        (ZCDP(0.2), "replace_one", "exact"),
+    ],
+    ids=str,
+)
+def test_counts_have_the_noise_of_their_share_of_the_budget(budget, neighboring, noise):
+    plan = counted_plan(budget, neighboring=neighboring)
+    found, law = drawn(plan, noise, 200), plan.counts.law
+    assert plan.counts.mechanism(8).law == law
+    assert agreement(found, law) > 1e-6
+    assert abs(found.mean()) < 5 * (law.variance / found.size) ** 0.5
+    whole = replace(plan.counts, budget=plan.budget).law
+    assert agreement(found, whole) < 1e-12  # the negative control: noise of the whole budget
+    assert abs(np.corrcoef(found.reshape(200, -1).T) - np.eye(8 * K)).max() < 0.4  # each its own
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found.shares, expected.shares)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
+
+
+@pytest.mark.parametrize("n_records", [20, 70], ids=["flat", "deep"])
+def test_without_counts_cells_of_a_label_say_the_same(n_records):
+    plan = counted_plan(n_records=n_records)
+    tree = tree_of(plan)
+    model = label_posterior(plan, tree)
+    first = label_evidence(K, plan.cell_signal, CONCENTRATIONS[plan.depth])
+    assert model.sizes is None
+    assert model.labels.tolist() == tree.labels.tolist()
+    for label, found in zip(tree.labels.tolist(), model.evidence, strict=True):
+        assert_same(found, first.turned(label))
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1)], ids=str)
+def test_with_counts_every_cell_says_what_its_own_are_worth(budget):
+    plan = counted_plan(budget)
+    noisy = COUNTS - 20
+    tree = tree_of(plan, noisy)
+    model = label_posterior(plan, tree)
+    rate = min(float(plan.labels.choice_rate), 1e9)
+    assert plan.labels.budget != budget or budget.is_infinite, "the rate is that of its share"
+    for label, counts, found in zip(tree.labels.tolist(), noisy, model.evidence, strict=True):
+        expected = counted_evidence(
+            counts,
+            label,
+            rate=rate,
+            records=300 / 8,
+            concentration=CONCENTRATIONS[3],
+            law=plan.counts.law,
+        )
+        assert_same(found, expected)
+    sizes = np.maximum(noisy.sum(axis=1), 1)
+    np.testing.assert_allclose(model.sizes, sizes / sizes.sum())
+    codes = np.array([[i, j, k] for i in range(4) for j in range(3) for k in range(5)])
+    assert model.cells_at(codes).tolist() == tree.cells(codes).tolist()
+    shares = np.array([one.probabilities for one in model.evidence])
+    np.testing.assert_array_equal(model.probabilities(codes), shares[tree.cells(codes)])
+
+
+@pytest.mark.parametrize("far", [2**62, -(2**62)])
+def test_counts_as_large_as_a_file_may_say_have_sizes_and_probabilities(far):
+    plan = counted_plan()
+    noisy = COUNTS.copy()
+    noisy[1:3] = far
+    model = label_posterior(plan, tree_of(plan, noisy))
+    assert np.isfinite([one.probabilities for one in model.evidence]).all()
+    assert model.sizes.min() > 0
+    assert model.sizes.sum() == pytest.approx(1)
+    [term] = terms(model, 1, 0)
+    assert np.isfinite(term.size)
+
+
+def test_the_term_has_the_sizes_of_the_cells_and_codes_even_within():
+    plan = counted_plan(n_records=10**4)
+    tree = tree_of(plan, COUNTS)
+    model = label_posterior(plan, tree)
+    [term] = terms(model, 2, 0)
+    whole = term.over_codes()
+    codes = np.array(list(np.ndindex(SIZES)))
+    cells = tree.cells(codes)
+    reached = np.unique(cells)
+    of_codes = whole.shares[tuple(codes[::, i] for i in term.attributes)]
+    expected = COUNTS.sum(axis=1)[reached] / COUNTS.sum(axis=1)[reached].sum()
+    for cell, share in zip(reached, expected, strict=True):
+        here = of_codes[cells == cell]
+        np.testing.assert_allclose(here, here[0])
+        each = share / (cells == cell).sum() * (len(codes) / whole.shares.size)
+        assert here[0] == pytest.approx(each)
+    odds = np.array([one.log_odds(2, 0) for one in model.evidence])[reached]
+    mean = expected @ odds
+    assert term.size == pytest.approx((expected @ (odds - mean) ** 2) ** 0.5)
+    even = np.bincount(cells, minlength=8)[reached] / len(codes)
+    assert term.size != pytest.approx((even @ (odds - even @ odds) ** 2) ** 0.5, rel=1e-2)
+
+
+@pytest.mark.parametrize(("epsilon", "depth"), [(0.19, FLAT), (0.21, DEEP)])
+def test_probabilities_are_those_of_a_label(epsilon, depth):
+    X = np.random.default_rng(0).integers(0, (4, 3, 5, 2), size=(300, 4))
+    domain = Domain.from_sizes((4, 3, 5, 2), n_classes=2)
+    model = LabelTreeClassifier(domain, epsilon=epsilon, n_records=300, random_state=0)
+    shares = model.fit(X, (X[:, 0] > 1).astype(int)).predict_proba(X)
+    [said] = {one.probabilities.max() for one in model.posterior_.evidence}
+    assert model.tree_.depth == depth
+    assert model.posterior_.labels.tolist() == model.tree_.labels.tolist()
+    a = CONCENTRATIONS[depth]
+    largest = beta(a + 1, a).sf(0.5)  # the mean share of the larger class
+    assert 0.9 * largest < said < largest
+    assert np.allclose(shares.max(axis=1), said)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert (model.predict(X) == shares.argmax(axis=1)).all()
+    odds = model.decision_function(X)
+    assert np.allclose(odds, np.log(shares[:, 1] / shares[:, 0]))

@@ -1,16 +1,25 @@
-"""Plans of every kind are tables: frames, LaTeX with ±, text in eight lines, pictures, budgets."""
+"""Plans, ledgers, reports and searches are tables: frames, LaTeX, text, pictures; budgets."""
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
-from mrf_matrix import Domain, MatrixForestClassifier, plan
-from mrf_matrix.base.display import FRAMES
-from mrf_matrix.estimators import PrivateNaiveBayesClassifier
-from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.kinds.multinomial import MultinomialPlan
+from mrf_matrix import (
+    Domain,
+    MatrixForestClassifier,
+    PrivacyLedger,
+    PureDP,
+    expected_error,
+    load_model,
+    plan,
+    tune,
+)
+from mrf_matrix import PrivateNaiveBayesClassifier as NaiveBayes
+from mrf_matrix.estimators import MultinomialForestClassifier, PrivateNaiveBayesClassifier
 from mrf_matrix.mechanisms import BudgetError
 
+LIBRARIES = ("pandas", "polars", "pyarrow")
 SMALL = Domain.from_sizes([3, 4, 2], n_classes=2)
 WIDE = Domain.from_sizes([4] * 12, n_classes=2)
 TREES = {"n_trees": 4, "max_depth": 2, "strategy": "identity"}
@@ -45,8 +54,10 @@ def planned(name):
 PLANS = {name: lambda name=name: planned(name) for name in KINDS} | {
     "of a classifier": lambda: MatrixForestClassifier(SMALL, random_state=0, **TREES).plan(),
     "of naive Bayes": lambda: PrivateNaiveBayesClassifier(SMALL).plan(),
-    "multinomial": lambda: MultinomialPlan(
-        SMALL, PrivateMultinomialTrees(n_trees=2, max_depth=1, epsilon=1), "count"
+    "multinomial": lambda: (
+        MultinomialForestClassifier(SMALL, epsilon=1, n_trees=2, max_depth=1)
+        .fit(np.zeros((4, 3), dtype=int), np.arange(4) % 2)
+        .model_.plan
     ),
 }
 
@@ -64,7 +75,7 @@ def test_a_plan_is_a_table_whose_shares_are_the_whole(made):
     whole = 2.0 if getattr(made, "partition_share", None) else 1.0
     assert sum(shares) == pytest.approx(whole)
     assert sum(row[1] for row in rows) == pytest.approx(whole * float(made.budget.exact))
-    for library in filter(find_spec, FRAMES):
+    for library in filter(find_spec, LIBRARIES):
         assert list(made.to_frame(library).shape) == [len(rows), len(header)]
 
 
@@ -147,3 +158,45 @@ def test_a_claim_is_said_once(name, claim, said):
 def test_another_law_is_another_plan(name):
     with pytest.raises(BudgetError, match="kind of PureDP"):
         planned(name).at(rho=1)
+
+
+# Other tables -------------------------------------------------------------------------------------
+
+
+DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
+
+
+def tables():
+    ledger = PrivacyLedger(epsilon=1)
+    ledger.charge(PureDP(0.5), "50% & more", neighboring="add_remove")
+    yield ledger
+    yield NaiveBayes(DOMAIN).fit([[0, 1]], [0]).privacy_report_
+    yield tune(DOMAIN, epsilon=1, n_records=50, objective="error",
+               space={"max_depth": [1], "n_trees": [2], "strategy": ["identity"]})  # fmt: skip
+
+
+def test_every_table_is_latex_and_a_frame():
+    for table in tables():
+        header, rows = table.cells
+        text = table.to_latex()
+        assert text.count(r"\\") == len(rows) + 1
+        assert text.count("&") - text.count(r"\&") == (len(rows) + 1) * (len(header) - 1)
+        for library in filter(find_spec, LIBRARIES):
+            assert list(table.to_frame(library).shape) == [len(rows), len(header)]
+    assert r"50\% \& more" in next(tables()).to_latex()
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_errors_at_several_budgets_are_those_at_each(kind):
+    budgets = [0.5, 1.0, 2.0]
+    found = expected_error(np.eye(4), np.tri(4), epsilon=kind(budgets), delta=0)
+    each = [expected_error(np.eye(4), np.tri(4), epsilon=one) for one in budgets]
+    assert [one.total for one in found] == [one.total for one in each]
+    with pytest.raises(ValueError, match="empty"):
+        expected_error(np.eye(4), np.tri(4), epsilon=[])
+
+
+def test_a_model_saves_itself(tmp_path):
+    model = MatrixForestClassifier(DOMAIN, n_trees=2, max_depth=1, strategy="identity")
+    model.fit([[0, 1], [1, 2]], [0, 1]).save(tmp_path / "m.mrf")
+    assert load_model(tmp_path / "m.mrf").domain_ == DOMAIN

@@ -1,5 +1,6 @@
 """Whose are the ledger and the evaluation beside a model: told by name, or warned of."""
 
+import re
 from fractions import Fraction
 from hashlib import sha256
 
@@ -18,7 +19,7 @@ from mrf_matrix import (
     Provenance,
     PureDP,
 )
-from mrf_matrix.base.provenance import Spending
+from mrf_matrix.base.provenance import Spending, join
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
@@ -53,6 +54,7 @@ KINDS = {
     "auto": lambda **by: PrivateForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
     "labels": lambda **by: LabelTreeClassifier(DOMAIN, epsilon=1, n_records=400, **by),
     "pool": lambda **by: PooledForestClassifier(DOMAIN, epsilon=1, n_records=400, **by),
+    "multinomial": lambda **by: MultinomialForestClassifier(DOMAIN, epsilon=1, **SMALL, **by),
     "naive Bayes": lambda **by: PrivateNaiveBayesClassifier(DOMAIN, epsilon=1, **by),
     "no noise": lambda **by: PosteriorForestClassifier(DOMAIN, epsilon=float("inf"), **by),
 }
@@ -89,7 +91,7 @@ def test_every_kind_that_was_charged_is_known_by_its_ledger(paid):
 
 def test_answers_to_queries_are_charged_batch_by_batch():
     ledger = PrivacyLedger(epsilon=3)
-    model = BatchPredictionClassifier(DOMAIN, epsilon=1, **SMALL, ledger=ledger).fit(X, Y)
+    model = BatchPredictionClassifier(DOMAIN, epsilon=1, **PLAIN, ledger=ledger).fit(X, Y)
     model.predict(X[:5])
     assert model_report(model, ledger=ledger).warnings == ()
 
@@ -181,34 +183,6 @@ def test_a_charge_that_claims_less_cannot_have_paid(budget, noise):
     assert ledger_warnings(ledger, HASH, spending(PureDP(1))) != ()
 
 
-def test_a_structure_that_is_in_no_ledger_is_warned_of():
-    grown = MultinomialForestClassifier(DOMAIN, epsilon=50, **SMALL).fit(X, Y)
-    ledger = PrivacyLedger(epsilon=99)
-    model = MatrixForestClassifier(
-        DOMAIN, epsilon=1, strategy="identity", forest=grown.forest_
-    ).fit(X, Y)
-    (said,) = model_report(model, ledger=ledger).warnings
-    assert "PureDP(epsilon=50) for MultinomialForestClassifier.fit" in said
-    paid = MatrixForestClassifier(
-        DOMAIN, epsilon=1, strategy="identity", forest=grown.forest_, ledger=ledger
-    ).fit(X, Y)
-    assert ledger.spent == 51, "what it rests on is charged too, once"
-    MatrixForestClassifier(
-        DOMAIN, epsilon=1, strategy="identity", forest=grown.forest_, ledger=ledger
-    ).fit(X, Y)
-    assert ledger.spent == 52
-    assert model_report(paid, ledger=ledger).warnings == ()
-
-
-def test_private_choices_are_known_by_their_ledger_too():
-    ledger = PrivacyLedger(epsilon=3)
-    model = MultinomialForestClassifier(
-        DOMAIN, epsilon=1, n_trees=2, max_depth=2, ledger=ledger
-    ).fit(X, Y)
-    assert model_report(model, ledger=ledger).warnings == ()
-    assert model_report(model, ledger=PrivacyLedger(epsilon=3)).warnings[0].startswith(NO_CHARGE)
-
-
 def evaluation(**more):
     model = KINDS["tables"]().fit(X, Y)
     return model, evaluate(model, X, Y, epsilon=1, **more).to_dict()
@@ -234,3 +208,34 @@ def test_an_evaluation_in_memory_names_no_model():
     for old in (record, {key: value for key, value in record.items() if key != "model"}):
         page = str(model_report(model, evaluation=old, model_hash=HASH))
         assert "It names no model" in page
+
+
+def test_a_report_claims_what_the_worst_release_allows():
+    def release(**changes):
+        return (
+            MatrixForestClassifier(DOMAIN, **(PLAIN | {"random_state": 0} | changes))
+            .fit(X, Y)
+            .release_
+        )
+
+    def claim(*releases):
+        known = join(one.provenance for one in releases)
+        return Claim(known, tuple(str(one.law) for one in releases))
+
+    good, again = release(), release()
+    assert claim(good, again).statement.startswith("Private release: PureDP(epsilon=2")
+    assert claim(good, good).budget == good.budget, "one charge is added once"
+    seeded = release(noise="research", noise_state=0)
+    for mixed in ([good, seeded], [seeded, good]):
+        said = claim(*mixed).statement
+        assert re.match("NOT A PRIVATE RELEASE: 2 releases .* seedable", said)
+    bare = release(epsilon=float("inf"))
+    assert "no noise" in claim(good, bare, seeded).statement
+    known = good.resting_on(Provenance.from_records("domain"))
+    assert not known.is_private
+    said = claim(good, known).statement
+    assert said.startswith("NOT A PRIVATE RELEASE: the domain was read off")
+    both = claim(good, release(neighboring="replace_one"))
+    assert (both.neighboring, both.budget) == ("replace_one", 3 * good.budget)
+    gaussian = claim(good, release(epsilon=None, rho=0.5))
+    assert gaussian.budget == ZCDP(1)  # ε²/2 and ρ

@@ -111,10 +111,6 @@ def test_answers_to_queries_have_a_page_too():
     assert "vote is off by" in model.report_._repr_html_()
 
 
-def test_an_unfitted_model_has_none():
-    assert not hasattr(PosteriorForestClassifier(DOMAIN), "report_")
-
-
 def test_hostile_names_are_text():
     domain = Domain(
         [Attribute(HOSTILE, categories=[HOSTILE, "b"]), Attribute("x", edges=[0, 1, 2])],

@@ -1,25 +1,25 @@
-"""The main study on a small data set: its figures, its record, its refusals."""
+"""The main study on a small data set, and accuracy beside what the published code reaches."""
 
 import json
-from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.dummy import DummyClassifier
 
 from mrf_matrix import (
-    Attribute,
+    BatchPredictionClassifier,
     Domain,
     FederatedForestClassifier,
+    MatrixForestClassifier,
     RandomTrees,
+    SubsampleAggregateClassifier,
     compare,
     load_dataset,
     tune,
 )
-from mrf_matrix.domain.attribute import coarser_codes
+from mrf_matrix.forests import forest_from_paths, take_trees
 from mrf_matrix.study import compare_systems
-from mrf_matrix.study.methods import METHODS, NAMED_METHODS, Method, Setting
 from strategies import evaluate
 
 
@@ -63,19 +63,6 @@ def test_the_record_is_json_and_labels_what_is_private(study):
     assert record["settings"]["random_state"] == 0
 
 
-def test_the_study_is_reproducible(study):
-    again = compare(
-        load_dataset("monks_1"),
-        n_trees=8,
-        max_depth=2,
-        epsilons=[0.5, 2.0],
-        n_splits=2,
-        n_draws=2,
-        strategy="identity",
-    )
-    assert again.scores == study.scores
-
-
 def test_a_table_for_a_paper_keeps_its_standard_errors(study):
     one = study.summary("matrix", study.epsilons[0])
     text = study.to_latex()
@@ -106,80 +93,12 @@ def test_bad_settings_are_refused(changes, message):
         compare(load_dataset("monks_1"), **changes)
 
 
-def setting_of(given):
-    """Return what a fit is given whose records were encoded by a domain."""
-    domain = Domain.from_sizes(given.sizes, n_classes=2)
-    return Setting(
-        domain=domain,
-        forest=RandomTrees(n_trees=1, max_depth=1).grow(domain, random_state=0),
-        strategies={},
-        epsilon=1.0,
-        voting="hard",
-        neighboring="add_remove",
-        noise="research",
-        noise_state=0,
-        seed=0,
-        given=given,
-        n_records=9,
-    )
-
-
-def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
-    named = Attribute("b", categories=["x", "y", "z"])
-    setting = setting_of(Domain([Attribute("a", size=3), named]))
-    build = next(method.build for method in METHODS if method.key == "tables")
-    codes = np.array([[i, j] for i in range(3) for j in range(3)])
-    labels = (codes[:, 1] == 2).astype(int)
-    model = build(setting).fit(codes, labels)
-    assert model.n_records == 9
-    assert model.domain_.ordered == (True, False)
-    exact = build(replace(setting, epsilon=float("inf"), noise_state=None)).fit(codes, labels)
-    np.testing.assert_array_equal(exact.predict(codes), labels)
-
-
-def test_codes_are_measured_as_the_given_domain_would_be():
-    """Bins, what is missing or not listed, and names: the same codes, and the same bins of them."""
-    given = Domain(
-        [
-            Attribute("a", size=100, missing="category"),
-            Attribute("b", edges=list(range(40)), outside="open", missing="category"),
-            Attribute("c", size=90, unknown="other", missing="category"),
-            Attribute("d", categories=["x", "y", "z"]),
-        ]
-    )
-    build = next(method.build for method in METHODS if method.key == "auto")
-    domain = build(setting_of(given)).domain
-    codes = np.stack([np.arange(500) % size for size in given.sizes], axis=1)
-    np.testing.assert_array_equal(domain.encode(codes)[:, :3], codes[:, :3])
-    coarse, usual = domain.coarser(), given.coarser()
-    assert coarse.sizes == usual.sizes == (16, 15, 92, 3)
-    assert coarse.ordered == usual.ordered == (True, True, True, False)
-    wanted = coarser_codes(given.attributes, usual.attributes, codes)
-    np.testing.assert_array_equal(coarse.encode(codes)[:, :3], wanted[:, :3])
-
-
 # Methods of one's own ----------------------------------------------------------------------------
 
 
 MONKS = load_dataset("monks_1")
 FRAME = {**MONKS.columns, "class": MONKS.y}
 QUICK = {"n_trees": 2, "max_depth": 1, "epsilons": [1.0], "n_splits": 1, "n_draws": 1}
-GUESS = Method("guess", "a guess", True, lambda setting: DummyClassifier(strategy="most_frequent"))
-
-
-def test_methods_of_ones_own_stand_beside_ours():
-    study = compare("monks_1", kind=["majority", GUESS], strategy="identity", **QUICK)
-    assert [method.key for method in study.methods] == ["majority", "guess"]
-    assert study.summary("guess", 1.0).mean == study.summary("majority", None).mean
-    said = [method["privacy"] for method in study.to_dict()["methods"]]
-    assert said == ["noise-free, not private", "research noise, not a release"]
-
-
-@pytest.mark.parametrize("method", [*METHODS, *NAMED_METHODS], ids=lambda method: method.key)
-def test_only_ours_are_called_private(method):
-    own = replace(method, label="mine")
-    assert method.privacy("exact") in ("exact noise, its own claim", "noise-free, not private")
-    assert own.privacy("exact") in ("claim by its author, unverified", "noise-free, not private")
 
 
 KINDS = ("additive", "labels", "pool", "two_stage")
@@ -204,7 +123,7 @@ def test_kinds_of_the_private_forest_may_be_named():
     [
         (["matrix", "matrices"], "kind='matrices': expected"),
         ([], "at least one"),
-        ([GUESS] * 2, "twice"),
+        (["matrix"] * 2, "twice"),
     ],
     ids=["unknown", "none", "repeated"],
 )
@@ -335,3 +254,111 @@ def test_given_parties_are_split_with_their_records():
 def test_unknown_systems_are_refused_before_any_fit():
     with pytest.raises(ValueError, match="systems holds 'boosting'"):
         compare_systems(X, Y, systems=["boosting"])
+
+
+# The papers' own forests and splits ---------------------------------------------------------------
+
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+DRAWS = 5
+REFERENCES = {"car": 1, "balance": 1, "iris": 1, "heart": 2, "mushroom": 5}
+
+PUBLISHED = {
+    # the published code at each ε: mean of 3 forests and splits, 5 noise draws each
+    ("car", "matrix"): (0.296, 0.573, 0.765, 0.820),
+    ("car", "batch"): (0.329, 0.557, 0.778, 0.849),
+    ("balance", "matrix"): (0.381, 0.597, 0.726, 0.792),
+    ("balance", "batch"): (0.418, 0.617, 0.749, 0.822),
+    ("balance", "subsample"): (0.395, 0.532, 0.646, 0.747),
+    ("iris", "matrix"): (0.473, 0.716, 0.847, 0.927),
+    ("iris", "batch"): (0.522, 0.718, 0.880, 0.911),
+    ("iris", "subsample"): (0.429, 0.704, 0.796, 0.871),
+    ("heart", "matrix"): (0.553, 0.697, 0.716, 0.742),
+    ("heart", "batch"): (0.528, 0.696, 0.727, 0.741),
+    ("mushroom", "matrix"): (0.911, 0.941, 0.948, 0.951),
+    ("mushroom", "batch"): (0.896, 0.893, 0.892, 0.892),
+}
+
+MODES = {
+    "matrix": partial(MatrixForestClassifier, strategy="identity"),
+    "batch": partial(BatchPredictionClassifier, time_limit=0.5),
+    "subsample": partial(SubsampleAggregateClassifier, strategy="identity"),
+}
+
+
+@cache
+def reference(folder, name):
+    """Return the domain, forests, attributes, and records and queries of one reference."""
+    count = REFERENCES[name]
+    with np.load(folder / "workloads" / f"{name}_seed0.npz") as file:
+        arrays = {key: file[key] for key in file.files}
+    ends = [""] if count == 1 else [f"_e{i}" for i in range(count)]
+    sizes = arrays["domain"] if count == 1 else arrays["full_domain"]
+    domain = Domain.from_sizes(sizes.tolist(), n_classes=int(arrays["y_train"].max()) + 1)
+    features = [
+        list(range(len(sizes))) if count == 1 else arrays["features" + e].tolist() for e in ends
+    ]
+    forests = [
+        forest_from_paths(arrays["paths" + e], arrays["tree_id" + e], domain.select(f))
+        for e, f in zip(ends, features, strict=True)
+    ]
+    codes = [arrays[key].astype(np.int32) for key in ("X_train", "y_train", "Q", "y_test")]
+    return domain, forests, features, codes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(*one, marks=pytest.mark.long if one == ("mushroom", "batch") else ())
+        for one in PUBLISHED
+    ],
+)
+def test_accuracy_is_at_least_the_published(shared_dir, name, kind):
+    domain, forests, features, (X, y, queries, truth) = reference(shared_dir, name)
+    make = partial(MODES[kind], domain, forest=forests, feature_subsets=features, noise="research")
+    chosen = None if kind == "matrix" else planned(make, queries)
+    scores = []
+    for epsilon in EPSILONS:
+        for draw in range(DRAWS):
+            model = make(epsilon=epsilon, noise_state=draw)
+            model.set_params(**({} if chosen is None else {"strategy": chosen}))
+            scores.append(model.fit(X, y).score(queries, truth))
+    means = np.reshape(scores, (len(EPSILONS), DRAWS)).mean(axis=1)
+    published = np.array(PUBLISHED[name, kind])
+    # another split, of 30 to 1625 test records: one figure may differ, their mean less so
+    assert means.mean() > published.mean() - 0.03, means
+    assert (means > published - 0.1).all(), means
+
+
+def planned(make, queries):
+    """Select the batch's strategies once for every fit."""
+    return [one.strategy for one in make(random_state=0).plan(queries).parts]
+
+
+def test_subsample_on_car_at_the_papers_settings(shared_dir):
+    """The published code: .345 .662 .756 .774 optimised; .253 .253 .265 .271 a query at a time."""
+    with np.load(shared_dir / "workloads" / "car_seed0.npz") as arrays:
+        domain = Domain.from_sizes(arrays["domain"].tolist(), n_classes=4)
+        forest = forest_from_paths(arrays["paths"], arrays["tree_id"], domain)
+        X, y, queries, truth = (
+            arrays[key].astype(np.int32) for key in ("X_train", "y_train", "Q", "y_test")
+        )
+    few = take_trees(forest, range(16))
+    for settings, least, most in (({}, 0.6, 1.0), ({"allocation": "per_query"}, 0.0, 0.35)):
+        scores = [
+            SubsampleAggregateClassifier(
+                domain,
+                forest=few,
+                epsilon=2,
+                strategy="identity",
+                noise="research",
+                noise_state=draw,
+                random_state=draw,
+                **settings,
+            )
+            .fit(X, y)
+            .score(queries, truth)
+            for draw in range(DRAWS)
+        ]
+        assert least < np.mean(scores) < most

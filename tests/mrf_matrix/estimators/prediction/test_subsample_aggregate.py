@@ -1,17 +1,13 @@
 """Subsample-and-aggregate: disjoint data, both votings, sensitivities by brute force."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
 
 from mrf_matrix import Domain, SubsampleAggregateClassifier, load_dataset
-from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, count_cells
+from mrf_matrix.mechanisms import NEIGHBORING, CellCounts
 from mrf_matrix.planning import plan
-from mrf_matrix.planning.plans.baselines import HARD_SQUARED
-from mrf_matrix.planning.plans.kind import one_leaf_each
-from mrf_matrix.voting.voting import leaf_labels
 
 INFINITE = float("inf")
 DRAWS = 4000
@@ -87,47 +83,6 @@ def dense(table, n_leaves):
     return made
 
 
-def test_coins_are_independent_of_values_and_fair(records):
-    model = small(n_trees=4)
-    forest = model.fit(*records).ensembles_[0].forest
-    codes = np.zeros((20_000, 3), dtype=np.int32)
-    trees = forest.leaf_tree[one_leaf_each(forest, codes, np.random.default_rng(0))]
-    counts = np.bincount(trees, minlength=4)
-    assert ((counts - 5000) ** 2 / 5000).sum() < 25  # chi-square, 3 degrees
-
-
-def labelled(labels, leaves, preference):
-    counts = count_cells(np.array(leaves)[:, None], np.array(labels), (2,), 3)
-    return dense(leaf_labels(counts, preference), 2)
-
-
-def test_hard_votes_move_no_further_than_derived():
-    """All data sets of up to three records on two leaves, three classes, and all neighbours."""
-    preference = np.random.default_rng(0).random((2, 3))
-    points = list(itertools.product(range(2), range(3)))
-    strategy = np.array([[1.0, -1.0], [0.5, 0.5], [0.0, -1.0]])
-    size = {"l1": np.abs(strategy).sum(axis=0).max(), "l2": np.sqrt((strategy**2).sum(0).max())}
-    worst = dict.fromkeys(HARD_SQUARED, 0.0)
-    for count in (1, 2, 3):
-        for data in itertools.combinations_with_replacement(points, count):
-            leaves, labels = zip(*data, strict=True)
-            here = labelled(labels, leaves, preference)
-            fewer = data[:-1]
-            there = (
-                np.zeros((2, 3))
-                if not fewer
-                else labelled([c for _, c in fewer], [leaf for leaf, _ in fewer], preference)
-            )
-            note(worst, "add_remove", strategy @ (here - there))
-            for other in points:
-                changed = (*fewer, other)
-                moved = labelled([c for _, c in changed], [leaf for leaf, _ in changed], preference)
-                note(worst, "replace_one", strategy @ (here - moved))
-    for (relation, norm), squared in HARD_SQUARED.items():
-        assert worst[relation, norm] <= np.sqrt(squared) * size[norm] + 1e-12, (relation, norm)
-    assert worst["add_remove", "l1"] == 2 * size["l1"]  # reached: less noise would not do
-
-
 @pytest.mark.parametrize("voting", ["hard", "weight"])
 @pytest.mark.parametrize("allocation", ["matrix", "per_query"])
 @pytest.mark.parametrize("relation", NEIGHBORING)
@@ -146,25 +101,6 @@ def test_the_planned_mechanism_is_the_one_that_releases(voting, allocation, rela
     assert released.rounded.column_sum == planned.rounded.column_sum
     measured = [one.rounded.matrix.to_dense() for one in (released, planned)]
     np.testing.assert_array_equal(*(table[np.lexsort(table.T)] for table in measured))
-
-
-def note(worst, relation, change):
-    for norm, size in (("l1", np.abs(change).sum()), ("l2", np.sqrt((change**2).sum()))):
-        worst[relation, norm] = max(worst[relation, norm], size)
-
-
-def test_ties_follow_the_public_preference_and_empty_leaves_do_not_vote():
-    counts = CellCounts(np.array([[0], [2]]), np.array([[2, 2, 0], [0, 0, 1]]), (4,))
-    preference = np.array([[0.1, 0.9, 0.95]] * 4)
-    np.testing.assert_array_equal(
-        dense(leaf_labels(counts, preference), 4), [[0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
-    )
-
-
-@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
-def test_record_order_does_not_break_ties(order):
-    counts = count_cells(np.zeros((2, 1), int), np.array([0, 1])[order], (1,), 2)
-    np.testing.assert_array_equal(leaf_labels(counts, np.array([[0.2, 0.7]])).counts, [[0, 1]])
 
 
 SCALES = [
@@ -226,26 +162,8 @@ def test_expected_vote_error_is_the_simulated(queries, voting, allocation, budge
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(wide.rms_per_vote, rel=0.03)
 
 
-def test_the_ledger_pays_for_queries_not_for_fitting(records, queries):
-    ledger = PrivacyLedger(epsilon=2)
-    model = small(ledger=ledger, epsilon=1).fit(*records)
-    model.predict(queries)
-    model.predict_proba(queries)
-    assert ledger.spent == 1
-    assert "hard voting" in small(voting="hard").fit(*records).privacy_report_.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"voting": "soft"}, "voting"), ({"allocation": "per_tree"}, "allocation='per_tree'")],
-)
-def test_bad_parameters_are_named(records, changes, message):
-    with pytest.raises(ValueError, match=message):
-        small(**changes).fit(*records)
-
-
 def test_optimised_beats_existing_on_car_as_in_figure_4():
-    """FINDINGS, ε = 1: optimised .756, existing .265 (other splits and forests)."""
+    """The published code at ε = 1: optimised .756, existing .265 (other splits and forests)."""
     car = load_dataset("car")
     domain = Domain.from_sizes(car.domain.sizes, n_classes=4)
     generator = np.random.default_rng(0)

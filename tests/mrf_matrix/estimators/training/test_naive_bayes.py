@@ -42,12 +42,6 @@ def test_without_noise_it_is_categorical_nb(sizes, k, n, seed):
     np.testing.assert_allclose(ours.predict_proba(queries), shares, rtol=1e-9, atol=1e-300)
 
 
-def test_without_noise_it_is_categorical_nb_on_real_data(car):
-    ours = fitted(car.domain, car.codes, car.labels, epsilon=INFINITE)
-    theirs = CategoricalNB(min_categories=list(car.domain.sizes)).fit(car.codes, car.labels)
-    np.testing.assert_array_equal(ours.predict(car.codes), theirs.predict(car.codes))
-
-
 @pytest.mark.parametrize(("neighboring", "factor"), [("add_remove", 1), ("replace_one", 2)])
 def test_every_marginal_has_an_equal_share(car, neighboring, factor):
     epsilon = Fraction(1, 2)
@@ -138,8 +132,3 @@ def test_a_class_without_records_is_never_chosen_without_noise(epsilon, is_certa
     shares = model.predict_proba([[0], [1]])[:, 1]
     assert (shares == 0).all() == is_certain
     assert shares.max() < 0.05
-
-
-def test_noise_that_is_switched_off_is_no_word_of_noise(car):
-    with pytest.raises(ValueError, match="noise='none'"):
-        PrivateNaiveBayesClassifier(car.domain, noise="none").fit(car.X, car.y)

@@ -1,22 +1,22 @@
 """The posterior forest: conventions, what is claimed and what is paid, and what it is worth."""
 
+import json
 from itertools import product
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
-from mrf_matrix import Attribute, Domain, PrivacyLedger, load_dataset
-from mrf_matrix.estimators import PosteriorForestClassifier, PrivateNaiveBayesClassifier, given_data
-from mrf_matrix.kinds import tables as kind
-from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
-from mrf_matrix.planning.plans.block_design import BlockChoice
-from mrf_matrix.planning.plans.block_part import block_part, tables_of
+from mrf_matrix import Domain, MatrixForestClassifier, PrivacyLedger, load_dataset, plan
+from mrf_matrix.estimators import (
+    PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
+    from_design,
+)
+from mrf_matrix.planning import ExpectedLoss, tune
 from mrf_matrix.posterior import ProductPosterior
-from mrf_matrix.posterior import block_effects as main_effects
 
 INFINITE = float("inf")
 
@@ -32,103 +32,6 @@ def research(data, **changes):
 
 
 # What is measured ----------------------------------------------------------------------------
-
-
-def a_plan(sizes, k, budget, neighboring="add_remove", n_blocks="auto"):
-    return block_part(
-        Domain.from_sizes(sizes, n_classes=k),
-        budget,
-        np.random.default_rng(1),
-        BlockChoice(n_blocks),
-        n_classes=k,
-        n_records=50,
-        neighboring=neighboring,
-    )
-
-
-@pytest.mark.parametrize("n_blocks", [1, 2, 3])
-@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.5)])
-def test_sensitivity_is_exact_by_enumerating_neighbours(n_blocks, budget):
-    """Every record that may come (add/remove), every record that may become another."""
-    sizes, k = [2, 1, 3, 2], 2
-    plan = a_plan(sizes, k, budget, n_blocks=n_blocks)
-    matrix = plan.mechanism.rounded.matrix
-    order = 1 if isinstance(budget, PureDP) else 2
-    records = list(product(*map(range, sizes), range(k)))
-    answers = []
-    for *codes, label in records:
-        counts = count_cells(np.array([codes]), np.array([label]), sizes, k)
-        answers.append(counts.answers(matrix).ravel())
-    answers = np.array(answers)
-    added = (np.abs(answers) ** order).sum(axis=1)
-    assert added.min() == added.max() == plan.mechanism.rounded.column_sum
-    changed = (np.abs(answers[:, None] - answers) ** order).sum(axis=2).max()
-    replacing = a_plan(sizes, k, budget, "replace_one", n_blocks).mechanism
-    assert changed == replacing.squared_factor ** (1 / (3 - order)) * added.max()
-
-
-def test_tables_of_a_release_without_noise_are_the_contingency_tables():
-    rng = np.random.default_rng(0)
-    domain = Domain(
-        [Attribute(str(i), size=n) for i, n in enumerate([3, 2, 1, 4])],
-        target=Attribute("y", categories=["pear", "fig", "apple", "never"]),
-    )
-    codes = rng.integers(0, domain.sizes, size=(80, 4)).astype(np.int32)
-    labels = rng.integers(0, 3, size=80)
-    for n_blocks in (1, 2, 3):
-        plan = block_part(
-            domain,
-            PureDP(INFINITE),
-            np.random.default_rng(n_blocks),
-            BlockChoice(n_blocks),
-            n_classes=4,
-            n_records=80,
-            neighboring="add_remove",
-        )
-        release = measure(plan.mechanism, count_cells(codes, labels, domain.sizes, 4))
-        tables, totals = tables_of(plan, release)
-        names = np.asarray(domain.classes)[labels]
-        for table in tables:
-            expected = np.zeros((*table.sizes, 4))
-            for code, name in zip(codes, names, strict=True):
-                expected[(*code[list(table.attributes)], domain.classes.index(name))] += 1
-            np.testing.assert_array_equal(table.values.reshape(expected.shape), expected)
-            assert table.variance == 0
-        np.testing.assert_array_equal(
-            totals.values[0], [(names == c).sum() for c in domain.classes]
-        )
-        assert sorted(i for t in tables for i in t.attributes) == [0, 1, 3]
-
-
-@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1)])
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
-def test_errors_of_leaves_are_those_of_the_report(car, budget, neighboring):
-    name = "epsilon" if isinstance(budget, PureDP) else "rho"
-    model = research(car, **({"epsilon": None} | {name: budget.exact}), neighboring=neighboring)
-    model.fit(car.X, car.y)
-    rms = model.privacy_report_.expected_rms_per_leaf
-    leaf = model.measurement_.weights[0] * float(model.release_.scale)
-    law = model.measurement_.mechanism.law
-    draws = law.research((2000, 40), np.random.default_rng(0)) / leaf
-    assert sqrt((draws**2).mean()) == pytest.approx(rms, rel=0.03)
-    tables, totals = tables_of(model.measurement_, model.release_)
-    errors = []
-    for table in (*tables, totals):
-        true = np.zeros((table.n_cells, 4))
-        cells = table.cells(car.codes) if table.sizes else np.zeros(len(car.y), int)
-        np.add.at(true, (cells, car.labels), 1)
-        errors += [((table.values - true) ** 2 / table.variance).ravel()]
-        if table.sizes:
-            assert sqrt(table.variance) == pytest.approx(rms)
-    assert 0.5 < np.concatenate(errors).mean() < 2
-
-
-def test_replacing_a_record_doubles_the_noise():
-    one, two = (
-        a_plan([4, 4, 3], 3, PureDP(1), relation, 2).mechanism.law.variance
-        for relation in ("add_remove", "replace_one")
-    )
-    assert two == pytest.approx(4 * one, rel=0.01)
 
 
 # Privacy -------------------------------------------------------------------------------------
@@ -152,53 +55,6 @@ def test_what_cannot_be_predicted_from_is_refused_before_it_is_paid():
     assert not ledger.charges
 
 
-def failing(*_, **__):
-    raise np.linalg.LinAlgError("no posterior")
-
-
-@pytest.mark.parametrize("name", ["product_posterior", "tables_of"])
-def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkeypatch, name):
-    """A refit that fails leaves nothing of the fit before, and says how to go on."""
-    ledger = PrivacyLedger(epsilon=4)
-    model = PosteriorForestClassifier(car.domain, n_blocks=2, ledger=ledger, random_state=0)
-    before = model.fit(car.X, car.y).release_
-    model.set_params(n_blocks=3)
-    monkeypatch.setattr(kind, name, failing)
-    with pytest.raises(np.linalg.LinAlgError) as caught:
-        model.fit(car.X, car.y)
-    assert any("go_on" in note for note in caught.value.__notes__)
-    monkeypatch.undo()
-    assert len(ledger.charges) == 2
-    assert model.release_ is not before
-    assert not hasattr(model, "posterior_")
-    assert not hasattr(model, "privacy_report_")
-    with pytest.raises(NotFittedError):
-        model.predict(car.X)
-    release = model.release_
-    assert model.go_on(car.X, car.y).release_ is release
-    assert len(ledger.charges) == 2
-    assert len(model.design_.blocks) == 3
-
-
-def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
-    model = research(car).fit(car.X, car.y)
-    before = model.release_, model.predict_proba(car.X)
-    monkeypatch.setattr(given_data, "count_cells", failing)
-    with pytest.raises(np.linalg.LinAlgError):
-        model.fit(car.X, car.y)
-    monkeypatch.undo()
-    assert model.release_ is before[0]
-    np.testing.assert_array_equal(model.predict_proba(car.X), before[1])
-
-
-def test_counting_that_fails_costs_nothing(car, monkeypatch):
-    ledger = PrivacyLedger(epsilon=4)
-    monkeypatch.setattr(given_data, "count_cells", failing)
-    with pytest.raises(np.linalg.LinAlgError):
-        PosteriorForestClassifier(car.domain, ledger=ledger).fit(car.X, car.y)
-    assert not ledger.charges
-
-
 # Edges ---------------------------------------------------------------------------------------
 
 
@@ -218,32 +74,6 @@ def test_every_budget_gives_probabilities(sizes, k, epsilon):
         assert shares.shape == (60, k)
         np.testing.assert_allclose(shares.sum(axis=1), 1)
         np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
-
-
-def test_a_small_zcdp_budget(car):
-    model = research(car, epsilon=None, rho=1e-4).fit(car.X, car.y)
-    assert "ZCDP" in model.privacy_report_.budget
-    assert np.isfinite(model.predict_proba(car.X)).all()
-
-
-def test_intervals_and_abstention(car):
-    model = research(car, epsilon=1.0).fit(car.X, car.y)
-    margins, widths, above = model.vote_intervals(car.X)
-    np.testing.assert_array_equal(above, widths)
-    narrow = model.vote_intervals(car.X, level=0.5)[1]
-    assert (narrow < widths).all()
-    labels = model.predict_or_abstain(car.X)
-    np.testing.assert_array_equal(labels.mask, margins <= widths)
-    np.testing.assert_array_equal(labels.data, model.predict(car.X))
-    assert 0 < labels.mask.mean() < 1
-    sure = ~labels.mask
-    assert (labels.data == car.y)[sure].mean() > (labels.data == car.y).mean()
-    for level in (0, 1, float("nan")):
-        with pytest.raises(ValueError, match="level"):
-            model.vote_intervals(car.X, level=level)
-    alone = PosteriorForestClassifier(Domain.from_sizes([2, 2], n_classes=1))
-    with pytest.raises(ValueError, match="one class"):
-        alone.fit([[0, 1]], [0]).vote_intervals([[0, 1]])
 
 
 def test_a_margin_is_computed_once(car, monkeypatch):
@@ -370,35 +200,154 @@ def test_little_budget_costs_no_more_than_a_point_of_the_majority():
     assert score > majority - 0.01
 
 
-def lost_to_the_majority(epsilon, seeds):
-    """Return what each release loses in accuracy where attributes tell nothing of the class."""
-    domain, share, lost = Domain.from_sizes([4] * 6, n_classes=2), 0.6, []
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        X, y = rng.integers(4, size=(2000, 6)), (rng.random(2000) < share).astype(int)
-        model = ours(epsilon)(domain, len(X), seed).fit(X, y)
-        lost.append((2 * share - 1) * (model.predict(X) == 0).mean())
-    return np.array(lost)
-
-
-@pytest.mark.slow
-def test_where_nothing_tells_shrinkage_keeps_closer_to_the_majority(monkeypatch):
-    """It loses .021, with a standard error of .003; with all attributes trusted .034."""
-    shrunk = lost_to_the_majority(0.3, 15)
-    assert shrunk.mean() < 0.03
-
-    def trusting(models, fits, before):
-        return [np.full(len(relevance), main_effects.LARGEST_RELEVANCE) for relevance in before]
-
-    monkeypatch.setattr(main_effects, "_relevances", trusting)
-    more = lost_to_the_majority(0.3, 15) - shrunk
-    assert more.mean() > 3 * more.std(ddof=1) / np.sqrt(len(more))
-    assert more.mean() > 0.005
-
-
 def test_domains_too_large_to_enumerate_halfway():
     """Thirteen attributes of four codes: their weighted paths once ran out of memory."""
     wine = load_dataset("wine")
     assert prod(wine.domain.sizes) > 10**7
     model = research(wine, epsilon=2.0, n_records=178).fit(wine.X, wine.y)
     assert model.score(wine.X, wine.y) > 0.6
+
+
+# Plans and searches -------------------------------------------------------------------------------
+
+
+DATA = load_dataset("monks_1")
+
+
+SIZES = [3, 2, 4, 2]
+
+
+def a_plan(domain=None, **changes):
+    given = {"epsilon": 1, "n_records": 400, "random_state": 0} | changes
+    return plan(domain or Domain.from_sizes(SIZES, n_classes=3), "tables", **given)
+
+
+CLASSES = {"matrix": MatrixForestClassifier, "tables": PosteriorForestClassifier}
+
+
+FEW = {"kind": ["matrix"], "max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]}
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"epsilon": None, "rho": 0.2}])
+@pytest.mark.parametrize("design", [{}, {"n_blocks": 2}, {"blocks": [[0, 3], [1]]}])
+def test_the_classifier_measures_what_was_planned(neighboring, budget, design):
+    settings = {"n_records": 400, "neighboring": neighboring, "random_state": 3} | budget | design
+    made = plan(DATA.domain, "tables", **settings)
+    model = PosteriorForestClassifier(DATA.domain, **settings).fit(DATA.X, DATA.y)
+    assert model.forest_ == made.forest
+    assert model.release_.variance == made.parts[0].mechanism.law.variance
+    assert model.privacy_report_.expected_rms_per_leaf == pytest.approx(made.rms_per_leaf)
+    if "rho" not in budget:
+        assert made.noise_scale == pytest.approx(made.sensitivity / budget["epsilon"])
+
+
+def test_flips_of_leaves_follow_the_noise_of_their_own_row():
+    made = a_plan()
+    last = made.forest.n_leaves - 1
+    law, scale = made.parts[0].mechanism.law, made.parts[0].row_factors
+    rng = np.random.default_rng(0)
+    for row in (0, last):
+        noise = law.research((2, 40_000), rng) / scale[row]
+        flipped = (noise[0] - noise[1] > 10).mean() + 0.5 * (noise[0] - noise[1] == 10).mean()
+        assert made.flip_probabilities(10, rows=[row])[0] == pytest.approx(flipped, abs=0.01)
+
+
+def test_what_has_no_expected_error_is_refused_by_name():
+    made = a_plan()
+    for figure in ("rms_per_vote", "vote_variances", "lower_bound", "certified_ratio"):
+        with pytest.raises(ValueError, match="tables"):
+            getattr(made, figure)
+    with pytest.raises(ValueError, match="tables"):
+        made.flip_probabilities(share=0.1, of="vote")
+    assert "rms_per_vote" not in made.to_dict(bound=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_trees": 3}, "n_trees with kind='tables'"),
+        ({"max_features": 2, "strategy": "identity"}, "max_features, strategy"),
+        ({"budget_shares": [1]}, "budget_shares"),
+        ({"voting": "hard"}, "voting='hard'"),
+        ({"allocation": "per_tree"}, "allocation"),
+        ({"n_blocks": 0}, "n_blocks=0"),
+        ({"n_blocks": 2, "blocks": [[0]]}, "both given"),
+        ({"blocks": []}, "blocks=\\[\\]"),
+        ({"blocks": "01"}, "blocks='01'"),
+        ({"blocks": 3}, "blocks=3"),
+        ({"blocks": [[0], []]}, "blocks holds"),
+        ({"budget_shares": np.array([0.5, 0.5])}, "budget_shares"),
+        ({"n_records": 0}, "n_records=0"),
+        ({"blocks": ["01"]}, "blocks holds '01'"),
+        ({"blocks": [[0], [0, 1]]}, "one block only"),
+        ({"blocks": [[9]]}, "attribute 9"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(given, message):
+    with pytest.raises(ValueError, match=message):
+        a_plan(**given)
+
+
+def test_other_modes_take_no_blocks():
+    with pytest.raises(ValueError, match="n_blocks=2"):
+        plan(DATA.domain, "matrix", epsilon=1, n_blocks=2)
+
+
+def test_the_accuracy_objective_counts_right_labels():
+    made, goal = a_plan(epsilon=20, n_records=4000), ExpectedLoss(n_targets=8)
+    drowned = goal(a_plan(epsilon=0.001, n_records=4000))
+    assert goal(made) < 0.35 < drowned < 1
+    assert goal(made) == goal(made)
+
+
+def test_a_search_tries_forests_of_both_kinds():
+    domain = Domain.from_sizes([2, 2, 3], n_classes=2)
+    options = {"epsilon": 1, "n_records": 300, "objective_options": {"n_targets": 3}}
+    spaces = [FEW, {"kind": ["tables"], "n_blocks": ["auto", 3]}]
+    found = tune(domain, space=spaces, **options)
+    assert len(found.trials) == 4
+    columns = list(found.to_frame().columns)
+    assert {"kind", "max_depth", "n_blocks"} < set(columns[: columns.index("value")])
+    first = tune(domain, space=[{"kind": ["tables"], "n_blocks": [3]}], **options)
+    assert first.kind == "tables"
+    assert np.isnan(first.best.rms_per_vote)
+    assert json.loads(json.dumps(first.to_dict()))["best_params"]["n_blocks"] == 3
+    model = from_design(first, noise="research", noise_state=0)
+    assert isinstance(model, PosteriorForestClassifier)
+    assert (model.n_blocks, model.n_records, model.epsilon) == (3, 300, 1)
+    front = found.pareto("value", "rms_per_vote")
+    assert front
+    assert {found.kind_of(trial) for trial in front} == {"matrix"}
+    for trial in found.trials:
+        made = from_design(found, trial)
+        assert isinstance(made, CLASSES[found.kind_of(trial)])
+        assert (
+            trial.design.items()
+            >= {name: getattr(made, name) for name in trial.design if name != "kind"}.items()
+        )
+    codes = np.random.default_rng(0).integers(0, 2, size=(60, 3))
+    model.fit(codes, codes[:, 0])
+    seed = {"random_state": found.request["random_state"]}
+    assert model.forest_ == plan(domain, "tables", epsilon=1, n_blocks=3, **seed).forest
+
+
+@pytest.mark.parametrize("objective", ["flip", "error", "bound"])
+def test_objectives_of_votes_refuse_what_multiplies(objective):
+    found = tune(DATA.domain, epsilon=1, n_records=300, objective=objective, kind="tables")
+    assert found.trials[0].value == float("inf")
+    assert "votes by product" in found.trials[0].note
+
+
+def test_a_plan_hands_its_blocks_to_the_classifier():
+    made = a_plan(DATA.domain, n_blocks=2, neighboring="replace_one")
+    model = from_design(made)
+    assert model.blocks == [list(block) for block in made.parts[0].blocks]
+    assert (model.neighboring, model.epsilon) == ("replace_one", 1)
+
+
+def test_blocks_by_name_are_those_by_position():
+    names = DATA.domain.names
+    by_name = a_plan(DATA.domain, blocks=[[names[2], names[0]], [names[1]]])
+    assert by_name.parts[0].blocks == ((0, 2), (1,))
+    assert by_name.forest == a_plan(DATA.domain, blocks=[[0, 2], [1]]).forest

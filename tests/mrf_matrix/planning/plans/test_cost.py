@@ -14,7 +14,6 @@ from mrf_matrix import (
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
-    load_dataset,
     plan,
 )
 from mrf_matrix.cli.plan import plan_table
@@ -341,21 +340,3 @@ def test_a_fit_knows_the_votes_that_its_plan_promised(alone):
     promised = part.row_variances[part.ensemble.leaves_reached(codes[:5])].sum(axis=1)
     assert model.expected_vote_error(codes[:5]) ** 2 == pytest.approx(promised)
     assert (model.vote_intervals(codes[:5])[1] > 1.9 * np.sqrt(2 * promised)).all()
-
-
-@pytest.mark.slow
-def test_shipped_sets_are_planned_where_rows_stand_alone():
-    """Thirteen attributes and 128 trees: 32 768 rows that nothing may be factorised for."""
-    made = plan(load_dataset("wine").domain, epsilon=1, n_records=178, time_limit=0.2)
-    figures = made.to_dict(bound=True)
-    assert made.parts[0].stands_alone
-    assert figures["rms_per_vote"] == pytest.approx(figures["rms_per_leaf"] * np.sqrt(128))
-    assert figures["seconds"] < 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1, 20])
-def test_whether_a_plan_can_be_computed_does_not_depend_on_the_budget(epsilon):
-    domain = Domain.from_sizes([4] * 15, n_classes=2)
-    made = plan(domain, epsilon=epsilon, n_trees=4, max_depth=3, random_state=0)
-    assert made.rms_per_leaf > 0

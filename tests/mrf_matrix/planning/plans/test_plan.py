@@ -14,9 +14,7 @@ from mrf_matrix import (
     RandomTrees,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.forests import LearnedStructureError, MultinomialTrees
-from mrf_matrix.forests.ensembles import distinct_queries
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, PlanPart, plan
 from strategies import MemoryCapError, memory_cap
@@ -257,21 +255,6 @@ def test_at_another_budget_is_the_same_design():
         made.at(rho=1)
 
 
-def test_equal_queries_are_told_by_what_an_ensemble_sees():
-    made = plan(DOMAIN, epsilon=1, strategy="identity", **SMALL)
-    codes = np.random.default_rng(0).integers(0, 2, (40, len(DOMAIN.sizes)))
-    distinct, counts, which = distinct_queries([made.parts[0].ensemble], codes)
-    assert np.array_equal(distinct[which], codes)
-    assert np.array_equal(np.bincount(which), counts)
-    assert len(np.unique(distinct, axis=0)) == len(distinct) < 40
-    assert which[0] == 0  # in the order in which they are first asked
-
-
-def test_every_seed_of_old_generators_has_a_structure_of_its_own():
-    first = [structure_generator(np.random.RandomState(seed)).random() for seed in range(200)]
-    assert len(set(first)) == 200
-
-
 def test_records_add_signal_to_noise():
     made = plan(DOMAIN, epsilon=1, strategy="identity", n_records=720, **SMALL)
     trees = made.forest.leaf_tree
@@ -282,28 +265,6 @@ def test_records_add_signal_to_noise():
     assert both == sorted(both)
     with pytest.raises(ValueError, match="n_records"):
         _ = plan(DOMAIN, epsilon=1, strategy="identity", **SMALL).expected_records
-
-
-def test_certificates():
-    made = plan(DOMAIN, epsilon=1, **SMALL)
-    assert 1 <= made.certified_ratio < 10
-    assert made.lower_bound == pytest.approx(made.total / made.certified_ratio)
-    baseline = plan(DOMAIN, epsilon=1, allocation="per_tree", **SMALL)
-    assert baseline.total > made.lower_bound
-    with pytest.raises(ValueError, match="allocation"):
-        _ = baseline.lower_bound
-
-
-def test_the_record_is_json():
-    import json
-
-    made = plan(DOMAIN, "batch", epsilon=1, n_records=100, queries=5, **SMALL)
-    text = json.loads(json.dumps(made.to_dict(bound=True)))
-    assert text["certified_ratio"] >= 1
-    sizes = [one["bytes"] for one in text["arrays"]]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > 0
-    assert made.seconds > 0
 
 
 def test_schemas_too_large_to_enumerate():

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier
-from mrf_matrix.base.display import FRAMES
 from mrf_matrix.estimators import from_design
 from mrf_matrix.forests import pure_forest_bound
-from mrf_matrix.planning import ExpectedLoss, TargetPrior, Trial, Tuning, plan, tune
-from mrf_matrix.planning.search import design_search
-from mrf_matrix.planning.search.tuning import ranked
+from mrf_matrix.planning import ExpectedLoss, TargetPrior, Tuning, plan, tune
 from strategies.operators import Dense
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=2)
@@ -152,6 +149,9 @@ def test_designs_that_cannot_be_are_refused_with_a_note():
         _ = tune(DOMAIN, **{**ASK, "space": {"max_depth": [-1]}}).best
 
 
+CLOCK = "mrf_matrix.planning.search.design_search.monotonic"
+
+
 class Ticks:
     """A clock that goes on by one second whenever it is read."""
 
@@ -164,7 +164,7 @@ class Ticks:
 
 
 def test_the_search_stops_by_the_clock_and_goes_on(tmp_path, monkeypatch, found):
-    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    monkeypatch.setattr(CLOCK, Ticks())
     file = tmp_path / "trials.json"
     part = tune(DOMAIN, **ASK, resume=file, max_seconds=8)
     tried = [trial for trial in part.trials if not trial.stopped]
@@ -183,14 +183,14 @@ def test_the_search_stops_by_the_clock_and_goes_on(tmp_path, monkeypatch, found)
 
 def test_votings_of_one_plan_are_designs_too(monkeypatch):
     """The limit may pass between two designs that share a plan."""
-    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    monkeypatch.setattr(CLOCK, Ticks())
     space = {**SPACE, "max_depth": [1], "n_trees": [4]}
     part = tune(DOMAIN, **{**ASK, "space": space}, max_seconds=5)
     assert [trial.stopped for trial in part.trials] == [False, True]
 
 
 def test_no_time_at_all(monkeypatch):
-    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    monkeypatch.setattr(CLOCK, Ticks())
     none = tune(DOMAIN, **ASK, max_seconds=0.5)
     assert len(none.stopped) == 8
     assert "0 of 8" in repr(none)
@@ -232,25 +232,6 @@ def test_priors_are_public_and_seeded(share):
     assert set(draws[0](codes)) <= {0, 1}
     with pytest.raises(ValueError, match="monotone"):
         TargetPrior(monotone=2)
-
-
-@pytest.mark.parametrize(
-    ("tolerance", "first"), [(0.0, "fine"), (0.005, "fine"), (0.01, "coarse"), (9.0, "coarsest")]
-)
-def test_of_designs_that_are_as_good_the_simplest_comes_first(tolerance, first):
-    made = [
-        Trial({"name": name}, value, 1.0, measurements, leaves, 1, 0.1)
-        for name, value, measurements, leaves in (
-            ("coarse", 0.308, 50, 90), ("fine", 0.3, 900, 20), ("coarsest", 0.5, 2, 2),
-            ("refused", float("inf"), 0, 0),
-        )
-    ]  # fmt: skip
-    found = ranked(made, tolerance)
-    assert found[0].design["name"] == first
-    rest = [trial.value for trial in found[1:]]
-    assert rest == sorted(rest)
-    assert len(found) == 4
-    assert ranked(made[3:], tolerance)[0].design["name"] == "refused"
 
 
 def test_every_strategy_of_a_space_is_tried():
@@ -326,7 +307,7 @@ def test_a_space_of_several_modes_gives_classifiers_their_own_parameters():
     for trial in found.trials:
         from_design(found, trial)
     both = tune(DOMAIN, space={"kind": ["tables"], "n_blocks": ["auto", 2]}, **given)
-    for native in filter(find_spec, FRAMES):
+    for native in filter(find_spec, ("pandas", "polars", "pyarrow")):
         assert len(both.to_frame(native)) == 2
     json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
@@ -385,7 +366,7 @@ def test_what_noise_alone_cannot_save_is_ruled_out_without_a_search(tmp_path):
 def test_a_search_that_is_stopped_before_strategies_are_sought_goes_on(tmp_path, monkeypatch):
     file = tmp_path / "trials.json"
     whole = tune(DOMAIN, **SEARCHED)
-    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    monkeypatch.setattr(CLOCK, Ticks())
     part = tune(DOMAIN, **SEARCHED, resume=file, max_seconds=10)
     assert any(trial.stopped or "time was over" in trial.note for trial in part.trials)
     rest = tune(DOMAIN, **SEARCHED, resume=file, max_seconds=10_000)
@@ -401,3 +382,30 @@ def test_votes_are_imagined_once_for_designs_that_differ_in_voting():
         for voting in ("hard", "weight", "hard")
     ]
     assert both == alone
+
+
+@pytest.mark.parametrize("kind", ["matrix", "batch", "subsample"])
+def test_the_loss_vanishes_where_a_code_tells_the_class(kind):
+    three = Domain.from_sizes([3, 5, 2], n_classes=3)
+
+    class Told:
+        """Records whose first code is their class."""
+
+        label_noise = 0.0
+
+        def draw(self, domain, n_classes, generator):
+            """Return itself, a law."""
+            return self
+
+        def records(self, count, generator):
+            """Draw even records."""
+            codes = np.stack([generator.integers(0, n, count) for n in three.sizes], axis=1)
+            return codes.astype(np.int32), codes[:, 0].astype(np.int64)
+
+    loss = ExpectedLoss(priors=(Told(),), n_targets=3, n_queries=40)
+    made = plan(three, kind, epsilon=float("inf"), n_trees=12, max_depth=1, n_records=600,
+                strategy="identity", voting="weight", random_state=0)  # fmt: skip
+    assert loss(made) < 0.05
+    noisy = plan(three, kind, epsilon=0.001, n_trees=12, max_depth=1, n_records=600,
+                 strategy="identity", voting="weight", random_state=0)  # fmt: skip
+    assert loss(noisy) > 0.4

@@ -1,11 +1,11 @@
-"""Plans and designs from the command line, with every way to the records closed."""
+"""Plans, designs and comparisons from the command line, its help and its data sets."""
 
 import json
 import shlex
 import sys
 
 import pytest
-from command_line import run, told
+from command_line import commands, run, told
 
 from mrf_matrix import Domain, PrivateForestClassifier, load_dataset, load_model
 
@@ -170,44 +170,6 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
     assert (tmp_path / "designs.png").exists()
 
 
-@closed
-@pytest.mark.slow
-def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
-    arguments = ["tune", "monks_1", "--json", "--no-pictures", "--output", tmp_path]
-    both = ["--max-depth", "1", "--n-trees", "4", "--splits", "multiway", "--n-blocks", "auto,3"]
-    found = json.loads(run(*arguments, *both).stdout)
-    assert [trial["kind"] for trial in found["trials"]].count("tables") == 2
-    assert len(found["trials"]) == 4  # two votings of the trees
-    assert found["kind"] == "tables"
-    assert found["best_params"]["n_blocks"] in ("auto", 3)
-    table = run("tune", "monks_1", *both, "--no-pictures", "--output", tmp_path)
-    assert "n_blocks" in table.output
-    assert "Best: kind tables" in table.output
-    alone = json.loads(run(*arguments, "--n-blocks", "2").stdout)
-    assert [trial["n_blocks"] for trial in alone["trials"]] == [2]
-
-
-@closed
-@pytest.mark.slow
-def test_tune_tries_residual_forests_where_they_suit(tmp_path, monkeypatch):
-    few = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
-    monkeypatch.setattr(
-        "mrf_matrix.planning.search.tuning.default_space",
-        lambda domain, kind: few if kind == "matrix" else {},
-    )
-    options = ["--n-records", "3000", "--epsilon", "1", "--no-pictures", "--output", tmp_path]
-    done = run("tune", domain_file(tmp_path, [3] * 8), *options)
-    assert done.exit_code == 0, done.output
-    assert "additive" in done.output
-    found = json.loads((tmp_path / "tune.json").read_text())
-    assert {trial["kind"] for trial in found["trials"]} == {"tables", "additive", "matrix"}
-    assert "--kind additive" in done.output or found["kind"] != "additive"
-    options[1] = "100000000"
-    late = run("tune", tmp_path / "schema.json", *options)
-    assert late.exit_code == 0, late.output
-    assert "--max-seconds 45 is too short to judge it" in told(late)
-
-
 @pytest.mark.parametrize(
     ("method", "options"),
     [
@@ -229,3 +191,84 @@ def test_the_line_that_tune_prints_trains_its_choice(monks, tmp_path, method, op
     assert done.exit_code == 0, done.output
     assert "epsilon=0.5" in done.output
     assert load_model(tmp_path / "model.mrf").domain_ == DOMAINS["monks_1"]
+
+
+# Comparisons --------------------------------------------------------------------------------------
+
+
+FEW_FITS = [
+    "--n-trees",
+    "4",
+    "--max-depth",
+    "2",
+    "--n-splits",
+    "1",
+    "--n-draws",
+    "1",
+    "--strategy",
+    "identity",
+]
+
+
+def test_help_names_every_command():
+    text = run("--help").output
+    for path, _ in commands():
+        assert path[0] in text
+        assert run(*path, "--help").exit_code == 0
+
+
+def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run("compare", "monks_1", *FEW_FITS, "--epsilons", "1", "--output", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "No fit above claims privacy" in told(done)
+    assert "certified" in done.output
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "compare.json",
+        "accuracy.png",
+        "strategies.png",
+    }
+    assert json.loads((tmp_path / "compare.json").read_text())["dataset"] == "monks_1"
+
+
+def test_the_first_line_says_what_it_will_take(tmp_path):
+    options = ["--no-pictures", "--output", tmp_path, "--kind", "naive_bayes,majority"]
+    small = [*FEW_FITS, "--n-splits", "2", "--n-draws", "3", "--epsilons", "1,2", *options]
+    done = run("compare", "monks_1", *small)
+    assert done.exit_code == 0, done.output
+    fits = len(json.loads((tmp_path / "compare.json").read_text())["scores"])
+    assert done.stdout.splitlines()[0] == (
+        "monks_1: 432 records of 6 attributes. Methods: 1 private, 1 other; budgets: 2; splits: 2; "
+        f"noise draws: 3. {fits} fits; less than a minute on one core."
+    )
+    larger = run("compare", "monks_1", *small, "--noise", "exact")
+    assert "it may take much more than a minute" in larger.stdout.splitlines()[0]
+    quiet = run("compare", "monks_1", *small, "--json")
+    assert json.loads(quiet.stdout)
+    assert quiet.stderr.startswith("monks_1: 432 records")
+
+
+def test_another_figure_is_shown_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run(
+        "compare", "monks_1", *FEW_FITS, "--kind", "naive_bayes", "--metric", "log_loss",
+        "--output", tmp_path,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "Test log-loss on monks_1, mean" in told(done)
+    assert (tmp_path / "log_loss.png").exists()
+
+
+def test_exact_noise_is_called_a_release(tmp_path):
+    exact = ("--noise", "exact", "--no-pictures", "--epsilons", "1", "--output", tmp_path)
+    done = run("compare", "monks_1", *FEW_FITS, *exact)
+    assert done.exit_code == 0, done.output
+    assert "exact noise" in done.output
+
+
+def test_datasets_lists_names_with_sources():
+    text = run("datasets").output
+    assert "car" in text
+    rows = json.loads(run("datasets", "--json").stdout)
+    assert {"car", "nursery", "iris"} <= {row["name"] for row in rows}
+    assert all(row["source"] and row["licence"] for row in rows)

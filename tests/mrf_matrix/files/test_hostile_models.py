@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from damage import bit_flips, truncations, zip_of
+from damage import bit_flips, fitting, npy, truncations, zip_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +21,6 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.files import ModelFileError
-from mrf_matrix.files.container import MAX_JSON, array_of, bytes_of
-from mrf_matrix.files.model_file import VERSION
-from mrf_matrix.release.plan import Recorded
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")
@@ -50,25 +47,22 @@ def read(reader):
 
 
 def with_model(members, **changes):
-    return fitting(members | {MODEL: json.dumps(json.loads(members[MODEL]) | changes).encode()})
+    return fitting_members(
+        members | {MODEL: json.dumps(json.loads(members[MODEL]) | changes).encode()}
+    )
 
 
 def with_plan(members, **changes):
     return with_model(members, plan=json.loads(members[MODEL])["plan"] | changes)
 
 
-def fitting(members):
+def fitting_members(members):
     """Give members the digest that fits them, where they can have one."""
-    data = json.loads(members[MODEL])
-    try:
-        arrays = {
-            name.removesuffix(".npy"): np.load(io.BytesIO(content), allow_pickle=False)
-            for name, content in members.items() if name.endswith(".npy")
-        }  # fmt: skip
-        record = Recorded(data["noise"], data["outcomes"], arrays.pop("answers"), None)
-        data["digest"] = record.digest(data["plan"], arrays)
-    except (TypeError, KeyError, ValueError):
-        return members
+    arrays = {
+        name.removesuffix(".npy"): np.load(io.BytesIO(content), allow_pickle=False)
+        for name, content in members.items() if name.endswith(".npy")
+    }  # fmt: skip
+    data = fitting(json.loads(members[MODEL]), arrays)
     return members | {MODEL: json.dumps(data).encode()}
 
 
@@ -77,7 +71,7 @@ def with_arrays(members, arrays, number=0, **changes):
     plan = json.loads(members[MODEL])["plan"]
     put = {}
     for name, array in arrays.items():
-        put[f"ensemble_{number}/{name}.npy"] = bytes_of(np.asarray(array, dtype="<i4"))
+        put[f"ensemble_{number}/{name}.npy"] = npy(np.asarray(array, dtype="<i4"))
         plan["ensembles"][number]["shapes"][name] = [len(array)]
     return with_model(members | put, plan=plan, **changes)
 
@@ -133,13 +127,13 @@ def test_any_number_of_the_trees_may_be_wrong(members, read, data):
     shapes = json.loads(members[MODEL])["plan"]["ensembles"][0]["shapes"]
     name = data.draw(st.sampled_from(sorted(shapes)))
     key = f"ensemble_0/{name}.npy"
-    array = array_of(members[key], "<i4", tuple(shapes[name])).copy()
+    array = np.load(io.BytesIO(members[key]))
     for _ in range(data.draw(st.integers(1, 4))):
         array[data.draw(st.integers(0, len(array) - 1))] = data.draw(
             st.one_of(st.integers(-2, 40), st.sampled_from([2**31 - 1, -(2**31)]))
         )
     try:
-        loaded = read(fitting(members | {key: bytes_of(array)}))
+        loaded = read(fitting_members(members | {key: npy(array)}))
     except ModelFileError:
         return
     assert loaded.predict(DATA.X).shape == DATA.y.shape
@@ -149,7 +143,7 @@ def test_any_number_of_the_trees_may_be_wrong(members, read, data):
     ("changes", "message"),
     [
         ({"format": "pickle"}, "format"),
-        ({"schema_version": VERSION + 1}, "a later one may read it"),
+        ({"schema_version": 10**6}, "a later one may read it"),
         ({"schema_version": True}, "schema_version"),
         ({"surprise": 1}, "keys"),
         ({"domain": {"attributes": [{"name": "a", "size": 2}]}}, "target"),
@@ -238,7 +232,7 @@ def test_a_bomb_that_declares_a_small_size_is_refused(members, read, modest):
 
 def test_a_huge_json_member_is_refused(members, read, modest):
     with pytest.raises(ModelFileError, match=r"model\.json"):
-        read(members | {MODEL: b" " * (MAX_JSON + 1)})
+        read(members | {MODEL: b" " * 2**24})
 
 
 @pytest.mark.parametrize("opener", [b"[", b'{"a":'])

@@ -1,19 +1,24 @@
 """Figures of probabilities beside accuracy: scikit-learn's, and empty where there are none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as theirs
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import Perceptron
 
-from mrf_matrix import compare, load_dataset
+from mrf_matrix import Attribute, Domain, RandomTrees, compare, load_dataset
 from mrf_matrix.cli.compare import METRICS as WORDS
 from mrf_matrix.cli.compare import score_table
 from mrf_matrix.cli.screen import console
+from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.study import expected_calibration_error, reliability
 from mrf_matrix.study.calibration import METRICS, all_metrics
-from mrf_matrix.study.methods import Method
+from mrf_matrix.study.methods import METHODS as OURS
+from mrf_matrix.study.methods import NAMED_METHODS, Method, Setting
 
 SILENT = Method("silent", "no probabilities", False, lambda setting: Perceptron())
 
@@ -152,3 +157,79 @@ def test_what_are_no_probabilities_is_refused(arguments, message):
 def test_classes_must_fit_the_columns():
     with pytest.raises(ValueError, match="classes"):
         expected_calibration_error([0], [[0.5, 0.5]], classes=["a", "b", "c"])
+
+
+# Methods ------------------------------------------------------------------------------------------
+
+
+QUICK = {"n_trees": 2, "max_depth": 1, "epsilons": [1.0], "n_splits": 1, "n_draws": 1}
+
+
+def setting_of(given):
+    """Return what a fit is given whose records were encoded by a domain."""
+    domain = Domain.from_sizes(given.sizes, n_classes=2)
+    return Setting(
+        domain=domain,
+        forest=RandomTrees(n_trees=1, max_depth=1).grow(domain, random_state=0),
+        strategies={},
+        epsilon=1.0,
+        voting="hard",
+        neighboring="add_remove",
+        noise="research",
+        noise_state=0,
+        seed=0,
+        given=given,
+        n_records=9,
+    )
+
+
+def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
+    named = Attribute("b", categories=["x", "y", "z"])
+    setting = setting_of(Domain([Attribute("a", size=3), named]))
+    build = next(method.build for method in OURS if method.key == "tables")
+    codes = np.array([[i, j] for i in range(3) for j in range(3)])
+    labels = (codes[:, 1] == 2).astype(int)
+    model = build(setting).fit(codes, labels)
+    assert model.n_records == 9
+    assert model.domain_.ordered == (True, False)
+    exact = build(replace(setting, epsilon=float("inf"), noise_state=None)).fit(codes, labels)
+    np.testing.assert_array_equal(exact.predict(codes), labels)
+
+
+def test_codes_are_measured_as_the_given_domain_would_be():
+    """Bins, what is missing or not listed, and names: the same codes, and the same bins of them."""
+    given = Domain(
+        [
+            Attribute("a", size=100, missing="category"),
+            Attribute("b", edges=list(range(40)), outside="open", missing="category"),
+            Attribute("c", size=90, unknown="other", missing="category"),
+            Attribute("d", categories=["x", "y", "z"]),
+        ]
+    )
+    build = next(method.build for method in OURS if method.key == "auto")
+    domain = build(setting_of(given)).domain
+    codes = np.stack([np.arange(500) % size for size in given.sizes], axis=1)
+    np.testing.assert_array_equal(domain.encode(codes)[:, :3], codes[:, :3])
+    coarse, usual = domain.coarser(), given.coarser()
+    assert coarse.sizes == usual.sizes == (16, 15, 92, 3)
+    assert coarse.ordered == usual.ordered == (True, True, True, False)
+    wanted = coarser_codes(given.attributes, usual.attributes, codes)
+    np.testing.assert_array_equal(coarse.encode(codes)[:, :3], wanted[:, :3])
+
+
+GUESS = Method("guess", "a guess", True, lambda setting: DummyClassifier(strategy="most_frequent"))
+
+
+def test_methods_of_ones_own_stand_beside_ours():
+    study = compare("monks_1", kind=["majority", GUESS], strategy="identity", **QUICK)
+    assert [method.key for method in study.methods] == ["majority", "guess"]
+    assert study.summary("guess", 1.0).mean == study.summary("majority", None).mean
+    said = [method["privacy"] for method in study.to_dict()["methods"]]
+    assert said == ["noise-free, not private", "research noise, not a release"]
+
+
+@pytest.mark.parametrize("method", [*OURS, *NAMED_METHODS], ids=lambda method: method.key)
+def test_only_ours_are_called_private(method):
+    own = replace(method, label="mine")
+    assert method.privacy("exact") in ("exact noise, its own claim", "noise-free, not private")
+    assert own.privacy("exact") in ("claim by its author, unverified", "noise-free, not private")

@@ -1,9 +1,10 @@
-"""A domain by the path of its file is as public as the domain itself; "from_data" is not."""
+"""Domains as they are given: by the path of a file, read off records, or with long attributes."""
 
 import numpy as np
 import pytest
 
 from mrf_matrix import (
+    Attribute,
     BatchPredictionClassifier,
     Domain,
     MatrixForestClassifier,
@@ -15,10 +16,10 @@ from mrf_matrix import (
     RandomTrees,
     count_stream,
     from_release,
+    load_model,
     measure,
     plan,
     save_model,
-    save_release,
     tune,
 )
 from mrf_matrix.estimators import (
@@ -27,12 +28,13 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.federated import federate, run_federation
-from mrf_matrix.federated.systems import grow_privately
-from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.forests import LearnedStructureError, PrivateMultinomialTrees
+from mrf_matrix.forests import BlockTrees, LearnedStructureError
+from mrf_matrix.streams import count_leaves, partial_counts
 from mrf_matrix.study import evaluate
-from strategies.operators import Identity
+from strategies.operators import Identity, memory_cap
+
+# Paths, and domains that were read off ------------------------------------------------------------
+
 
 DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
 X, Y = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5), np.array([0, 1, 1, 0] * 5)
@@ -115,24 +117,6 @@ def written_down(domain):
     return Domain.from_dict(domain.to_dict() | {"is_read_off": False})
 
 
-CODES = np.array([[0, 1], [1, 0], [2, 1], [0, 0]] * 5)
-
-
-def planned_release(domain):
-    made = plan(domain, "matrix", epsilon=1, random_state=0, **KINDS[MatrixForestClassifier])
-    return made.release([count_stream([(X, Y)], domain)], noise="exact")[0]
-
-
-def test_a_plan_over_it_releases_nothing_private(read_off, tmp_path):
-    release = planned_release(read_off)
-    assert release.provenance.read_off
-    assert not release.is_private
-    with pytest.raises(ReleaseFileError):
-        save_release(release, tmp_path / "r")
-    public = written_down(read_off)
-    assert planned_release(public).is_private, "the positive control"
-
-
 def test_a_release_over_another_domain_is_not_private_over_it(read_off):
     public = written_down(read_off)
     counts, forest = count_stream([(X, Y)], public), RandomTrees(2, 1)
@@ -140,20 +124,6 @@ def test_a_release_over_another_domain_is_not_private_over_it(read_off):
     assert from_release(release, public, forest=forest).privacy_report_.statement.startswith("Priv")
     model = from_release(release, read_off, forest=forest)
     assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
-
-
-def test_parties_release_nothing_private_over_it(read_off):
-    counts = count_stream([(X, Y)], read_off)
-    design = federate(Identity(read_off.size), PureDP(1), parties=2, n_classes=2)
-    ledgers = [PrivacyLedger(epsilon=1), PrivacyLedger(epsilon=1)]
-    for paid in ({"ledgers": ledgers}, {"server_ledger": ledgers[0]}):
-        with pytest.raises(ValueError, match="no charge would be true"):
-            run_federation(design, [counts, counts], domain=read_off, **paid)
-    assert not any(one.charges for one in ledgers)
-    assert not run_federation(design, [counts, counts], domain=read_off).release.is_private
-    trees = PrivateMultinomialTrees(1, n_trees=2, max_depth=1)
-    with pytest.raises(ValueError, match="read off records"):
-        grow_privately(read_off, [(CODES, Y), (CODES, Y)], trees)
 
 
 def test_an_evaluation_of_a_model_over_it_is_not_private(read_off):
@@ -186,14 +156,6 @@ def test_only_a_domain_that_was_read_off_says_so(read_off):
         Domain.from_dict(public.to_dict() | {"is_read_off": "no"})
 
 
-def test_a_domain_read_off_the_records_claims_nothing():
-    with pytest.warns(PrivacyLeakWarning):
-        model = PosteriorForestClassifier("from_data").fit(X, Y)
-    assert not model.privacy_report_.statement.startswith("Private release")
-    with pytest.raises(TypeError, match="expected a Domain or the path"):
-        PosteriorForestClassifier("from_nowhere").fit(X, Y)
-
-
 def test_counts_and_searches_take_a_path(tmp_path):
     path = tmp_path / "domain.json"
     DOMAIN.save(path)
@@ -201,3 +163,133 @@ def test_counts_and_searches_take_a_path(tmp_path):
     found = tune(path, epsilon=1, objective="error",
                  space={"max_depth": [1], "n_trees": [2], "strategy": ["identity"]})  # fmt: skip
     assert found.best.leaves > 0
+
+
+# Long attributes, whose neighbouring codes are counted as one -------------------------------------
+
+
+N = 600
+FINE = Domain(
+    [
+        Attribute("age", size=101, missing="category"),
+        Attribute("pay", edges=[5 * i for i in range(60)], outside="open"),
+        Attribute("town", categories=[f"t{i:02}" for i in range(20)]),
+        Attribute("sex", categories=["f", "m"]),
+    ],
+    Attribute("class", categories=["no", "yes"]),
+)
+SIZES = (15 + 1, 16, 20, 2)
+CASES = {  # epsilon, whether the number of records is public
+    "tables": (1.0, False),
+    "labels": (0.1, True),
+    "pool": (1.0, True),
+}
+
+
+def people(n=N):
+    """Records by name, some of unknown age; the class follows age and pay."""
+    random = np.random.default_rng(0)
+    age, pay = random.integers(0, 101, n), random.uniform(-20, 320, n)
+    X = {
+        "age": [None if one % 10 == 3 else int(one) for one in age],
+        "pay": pay,
+        "town": [f"t{i:02}" for i in random.integers(0, 20, n)],
+        "sex": random.choice(["f", "m"], n),
+    }
+    y = np.where(age / 100 + pay / 300 + random.normal(0, 0.2, n) > 1, "yes", "no")
+    return X, y
+
+
+def forest(domain, case, **changes):
+    epsilon, is_public = CASES[case]
+    given = {"epsilon": epsilon, "n_records": N if is_public else None, "noise": "research"}
+    return PrivateForestClassifier(
+        domain, **given | {"noise_state": 0, "random_state": 0} | changes
+    )
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return request.param
+
+
+def test_a_long_domain_is_measured_as_its_bins_are(case):
+    X, y = people()
+    fine, coarse = (forest(one, case).fit(X, y) for one in (FINE, FINE.coarser()))
+    assert fine.domain_ == fine.forest_plan_.domain == fine.plan_.domain == FINE.coarser()
+    assert fine.domain_.sizes == SIZES
+    np.testing.assert_array_equal(fine.predict_proba(X), coarse.predict_proba(X))
+    assert fine.domain is FINE
+
+
+def test_counts_and_batches_over_the_long_domain_give_the_same(case):
+    X, y = people()
+    usual = forest(FINE, case).fit(X, y).predict_proba(X)
+    counted = forest(FINE, case).fit_counts(partial_counts(X, y, FINE))
+    halves = [
+        ({name: column[half] for name, column in X.items()}, y[half])
+        for half in (slice(N // 2), slice(N // 2, None))
+    ]
+    read = forest(FINE, case).fit_stream(halves)
+    for other in (counted, read):
+        np.testing.assert_allclose(other.predict_proba(X), usual, rtol=1e-9)
+
+
+def test_plan_and_report_name_what_is_coarser(case):
+    X, y = people()
+    model = forest(FINE, case)
+    said = "Neighbouring codes of 'age', 'pay' are counted as one, in at most 16 bins."
+    assert said in str(model.plan())
+    assert any(said in note for note in model.fit(X, y).privacy_report_.notes)
+    assert model.plan_.coarser == ("age", "pay")
+    assert "Neighbouring" not in str(forest(FINE.coarser(), case).plan())
+
+
+def test_a_file_holds_the_bins(case, tmp_path):
+    X, y = people()
+    model = forest(FINE, case, noise="exact", noise_state=None).fit(X, y)
+    save_model(model, tmp_path / "one.mrf")
+    loaded = load_model(tmp_path / "one.mrf")
+    assert loaded.domain_.sizes == SIZES
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_counts_of_leaves_over_the_long_domain_are_refused_before_the_charge():
+    X, y = people()
+    leaves = count_leaves([(X, y)], BlockTrees([(0,), (1,)]).grow(FINE))
+    ledger = PrivacyLedger(epsilon=1)
+    with pytest.raises(TypeError, match="neighbouring codes are counted as one"):
+        forest(FINE, "tables", ledger=ledger).fit_counts(leaves)
+    assert ledger.spent == 0
+
+
+def test_values_outside_of_the_long_domain_are_refused_before_the_charge():
+    X, y = people()
+    ledger = PrivacyLedger(epsilon=1)
+    with pytest.raises(ValueError, match="age"):
+        forest(FINE, "tables", ledger=ledger).fit(X | {"age": [101] * N}, y)
+    assert ledger.spent == 0
+
+
+def test_covariances_of_all_codes_are_never_made(case):
+    """Those of 3000 codes and two classes take 144 MB each."""
+    domain = Domain([Attribute("x", size=3000), *FINE.attributes[1:]], FINE.target)
+    X, y = people()
+    X["x"] = np.random.default_rng(1).integers(0, 3000, N)
+    del X["age"]
+    with memory_cap(40_000_000):
+        assert forest(domain, case).fit(X, y).predict_proba(X).shape == (N, 2)
+
+
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_what_follows_a_choice_has_the_same_bins(epsilon):
+    """Of how rare the rarer class is."""
+    X, y = people(4000)
+    given = {"epsilon": epsilon, "n_records": 4000}
+    model = forest(FINE, "pool", **given).fit(X, y)
+    assert model.plan_.announced is not None
+    assert model.plan_.coarser == ("age", "pay")
+    coarse = forest(FINE.coarser(), "pool", **given).fit(X, y)
+    counted = forest(FINE, "pool", **given).fit_counts(partial_counts(X, y, FINE))
+    for other in (coarse, counted):
+        np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), rtol=1e-9)

@@ -1,16 +1,24 @@
-"""Which kinds of forest a search tries where it is told none."""
+"""What a search is made of: kinds that are tried, keys of values, the order of designs, clocks."""
 
-from typing import ClassVar
+import json
+from fractions import Fraction
+from itertools import count
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from mrf_matrix import Domain
 from mrf_matrix.estimators import ResidualForestClassifier, from_design
 from mrf_matrix.mechanisms import DiscreteLaplace
-from mrf_matrix.planning import default_space, tune
-from mrf_matrix.planning.search.tuning import AUTO, auto_kinds
+from mrf_matrix.planning import ExpectedLoss, Trial, default_space, tune
+from mrf_matrix.planning.plain_values import key_of, plain
+from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
+from mrf_matrix.planning.search.tuning import AUTO, auto_kinds, ranked
 from mrf_matrix.residual.settings import RESIDUAL_SIGNAL
+from strategies import select
+from strategies.operators import Dense, Identity
 
 
 class OwnLaw(DiscreteLaplace):
@@ -134,3 +142,106 @@ def test_more_time_judges_one_that_was_refused_for_time(tmp_path):
     for found, judged in ((first, False), (again, True)):
         (trial,) = (t for t in found.trials if t.design["kind"] == "additive")
         assert np.isfinite(trial.value) == judged
+
+
+# Values as JSON, and their keys -------------------------------------------------------------------
+
+
+LARGE = np.zeros((64, 64))
+CHANGED = LARGE.copy()
+CHANGED[30, 30] = 1.0
+
+
+def first(plan):
+    return plan.total
+
+
+def second(plan):
+    return plan.total + 1
+
+
+DIFFERENT = {
+    "arrays": (LARGE, CHANGED),
+    "types": (np.zeros(3), np.zeros(3, dtype=np.int64)),
+    "shapes": (np.zeros((2, 3)), np.zeros((3, 2))),
+    "operators": (Dense(LARGE), Dense(CHANGED)),
+    "sparse": (sparse.csr_array(LARGE + np.eye(64)), sparse.csr_array(CHANGED + np.eye(64))),
+    "strategies": (select(np.eye(3), norm="l1"), select(np.eye(3), norm="l2")),
+    "functions": (first, second),
+    "infinity": (float("inf"), None),
+    "lists": ([LARGE, 1], [CHANGED, 1]),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_values_have_different_keys(name):
+    one, other = DIFFERENT[name]
+    assert key_of({"a": one}) != key_of({"a": other})
+    assert key_of({"a": one}) == key_of({"a": one})
+
+
+def test_equal_values_have_equal_keys():
+    assert key_of(LARGE) == key_of(LARGE.copy())
+    assert key_of(np.int64(3)) == key_of(3)
+    assert key_of(sparse.csr_array(CHANGED)) == key_of(sparse.csc_array(CHANGED))
+    assert key_of(Identity(4)) == key_of(Identity(4))
+
+
+def test_everything_is_json():
+    value = {
+        "nan": np.nan, "inf": [float("inf")], "budget": Fraction(1, 2), "array": LARGE,
+        "number": np.float64(0.5), "whole": np.int32(2), "operator": Dense(LARGE), "f": first,
+        "range": range(3),
+    }  # fmt: skip
+    found = json.loads(json.dumps(plain(value), allow_nan=False))
+    assert found["nan"] is None
+    assert found["inf"] == [None]
+    assert (found["budget"], found["number"], found["whole"]) == ("1/2", 0.5, 2)
+    assert found["range"] == [0, 1, 2]
+    assert "first" in found["f"]
+    assert "0x" not in str(found)
+
+
+# Order and clocks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "first"), [(0.0, "fine"), (0.005, "fine"), (0.01, "coarse"), (9.0, "coarsest")]
+)
+def test_of_designs_that_are_as_good_the_simplest_comes_first(tolerance, first):
+    made = [
+        Trial({"name": name}, value, 1.0, measurements, leaves, 1, 0.1)
+        for name, value, measurements, leaves in (
+            ("coarse", 0.308, 50, 90), ("fine", 0.3, 900, 20), ("coarsest", 0.5, 2, 2),
+            ("refused", float("inf"), 0, 0),
+        )
+    ]  # fmt: skip
+    found = ranked(made, tolerance)
+    assert found[0].design["name"] == first
+    rest = [trial.value for trial in found[1:]]
+    assert rest == sorted(rest)
+    assert len(found) == 4
+    assert ranked(made[3:], tolerance)[0].design["name"] == "refused"
+
+
+FEW = Domain.from_sizes([2, 3, 2], n_classes=2)
+
+
+def test_a_design_that_takes_twice_the_limit_is_given_up(monkeypatch: Any) -> None:
+    """By a clock of its own, that ticks at every look."""
+    ticks = count()
+    clock = "mrf_matrix.planning.search.design_trials.monotonic"
+    monkeypatch.setattr(clock, lambda: float(next(ticks)))
+    fixed = {
+        "epsilon": 1, "delta": 0.0, "rho": None, "neighboring": "add_remove", "n_records": 50,
+        "random_state": 0, "kind": "tables",
+    }  # fmt: skip
+    group: list[dict[str, Any]] = [{"kind": "tables", "n_blocks": 2}]
+
+    def found(limit: float | None) -> list[Any]:
+        clock = Stopwatch(limit, lambda: 0.0)  # which is not over when the design is begun
+        goal = ExpectedLoss(n_targets=8, n_queries=4)
+        return DesignTrials(FEW, fixed, goal, 1, None, None, clock).run(group)
+
+    assert found(2.0) == []
+    assert len(found(None)) == 1  # control

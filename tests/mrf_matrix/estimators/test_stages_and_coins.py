@@ -1,11 +1,13 @@
-"""Two-stage forests: what is known before stage 1 is paid, and what is left when stage 2 fails."""
+"""Two stages, and coins that deal records to them and to trees."""
+
+import itertools
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from mrf_matrix import Domain, RandomTrees
 from mrf_matrix.compilation import path_matrix
-from mrf_matrix.domain import Domain
 from mrf_matrix.estimators import (
     MatrixForestClassifier,
     MultinomialMatrixForestClassifier,
@@ -13,12 +15,14 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds.two_stage import tables_of_every_structure
-from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, PureDP, count_cells
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.planning.plans import kind, part
-from mrf_matrix.release import curator
+from mrf_matrix.planning.plans.baselines import HARD_SQUARED
+from mrf_matrix.planning.plans.kind import one_leaf_each, record_coins
+from mrf_matrix.voting.voting import leaf_labels
 from strategies import select
-from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError, memory_cap
+from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError
 
 SIZES = (3, 4, 2)
 DOMAIN = Domain.from_sizes(SIZES, 2)
@@ -128,21 +132,97 @@ def test_a_failing_answer_keeps_the_release(monkeypatch):
     assert model.predict(CODES).shape == (60,)
 
 
-def test_a_fit_that_fails_leaves_nothing_of_the_fit_before(monkeypatch):
-    forest = MultinomialMatrixForestClassifier(DOMAIN, epsilon=1, n_trees=2, strategy="identity")
-    first = forest.fit(CODES, LABELS).forest_
-    failing(monkeypatch, curator, "measure")
-    with pytest.raises(ValueError, match="measure failed"):
-        forest.fit(CODES, LABELS)
-    assert forest.forest_ is not first
-    assert not hasattr(forest, "leaf_values_")
-    assert not hasattr(forest, "release_")
-    assert not hasattr(forest, "leaf_plan_")
+# Coins, and hard votes of what they deal ----------------------------------------------------------
 
 
-def test_trees_too_large_are_refused_before_stage_one():
-    ledger = PrivacyLedger(epsilon=1)
-    forest = MultinomialMatrixForestClassifier(DOMAIN, epsilon=1, ledger=ledger, n_trees=50)
-    with memory_cap(10_000), pytest.raises(ValueError, match="class counts of all leaves"):
-        forest.fit(CODES, LABELS)
-    assert ledger.spent == 0
+INFINITE = float("inf")
+FOREST = RandomTrees(n_trees=4, max_depth=2).grow(Domain.from_sizes([3, 2, 4]), random_state=0)
+
+
+def test_adding_a_record_moves_no_other_between_trees():
+    codes = np.random.default_rng(0).integers(FOREST.domain.sizes, size=(101, 3)).astype(np.int32)
+    leaves = [one_leaf_each(FOREST, codes[:stop], np.random.default_rng(3)) for stop in (100, 101)]
+    np.testing.assert_array_equal(leaves[0], leaves[1][:100])
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon", "repeatable"),
+    [("exact", 1.0, False), ("research", 1.0, True), ("exact", INFINITE, True)],
+)
+def test_coins_of_a_private_release_are_never_seeded(noise, epsilon, repeatable):
+    throws = [record_coins(noise, PureDP(epsilon), 7).integers(2**60) for _ in range(2)]
+    assert (throws[0] == throws[1]) == repeatable
+
+
+def test_a_seed_would_shift_the_coins_behind_a_record_taken_out():
+    """Negative control: why the coins are fresh."""
+    domain = Domain.from_sizes([4, 4])
+    forest = RandomTrees(n_trees=8, max_depth=1).grow(domain, random_state=0)
+    codes = np.random.default_rng(0).integers(4, size=(50, 2)).astype(np.int32)
+    whole = one_leaf_each(forest, codes, np.random.default_rng(1))
+    without_first = one_leaf_each(forest, codes[1:], np.random.default_rng(1))
+    assert (whole[1:] != without_first).any()
+
+
+def dense(table, n_leaves):
+    made = np.zeros((n_leaves, table.n_classes), dtype=np.int64)
+    made[table.codes[:, 0]] = table.counts
+    return made
+
+
+def test_coins_are_independent_of_values_and_fair():
+    codes = np.zeros((20_000, 3), dtype=np.int32)
+    trees = FOREST.leaf_tree[one_leaf_each(FOREST, codes, np.random.default_rng(0))]
+    counts = np.bincount(trees, minlength=4)
+    assert ((counts - 5000) ** 2 / 5000).sum() < 25  # chi-square, 3 degrees
+
+
+def labelled(labels, leaves, preference):
+    counts = count_cells(np.array(leaves)[:, None], np.array(labels), (2,), 3)
+    return dense(leaf_labels(counts, preference), 2)
+
+
+def test_hard_votes_move_no_further_than_derived():
+    """All data sets of up to three records on two leaves, three classes, and all neighbours."""
+    preference = np.random.default_rng(0).random((2, 3))
+    points = list(itertools.product(range(2), range(3)))
+    strategy = np.array([[1.0, -1.0], [0.5, 0.5], [0.0, -1.0]])
+    size = {"l1": np.abs(strategy).sum(axis=0).max(), "l2": np.sqrt((strategy**2).sum(0).max())}
+    worst = dict.fromkeys(HARD_SQUARED, 0.0)
+    for count in (1, 2, 3):
+        for data in itertools.combinations_with_replacement(points, count):
+            leaves, labels = zip(*data, strict=True)
+            here = labelled(labels, leaves, preference)
+            fewer = data[:-1]
+            there = (
+                np.zeros((2, 3))
+                if not fewer
+                else labelled([c for _, c in fewer], [leaf for leaf, _ in fewer], preference)
+            )
+            note(worst, "add_remove", strategy @ (here - there))
+            for other in points:
+                changed = (*fewer, other)
+                moved = labelled([c for _, c in changed], [leaf for leaf, _ in changed], preference)
+                note(worst, "replace_one", strategy @ (here - moved))
+    for (relation, norm), squared in HARD_SQUARED.items():
+        assert worst[relation, norm] <= np.sqrt(squared) * size[norm] + 1e-12, (relation, norm)
+    assert worst["add_remove", "l1"] == 2 * size["l1"]  # reached: less noise would not do
+
+
+def note(worst, relation, change):
+    for norm, size in (("l1", np.abs(change).sum()), ("l2", np.sqrt((change**2).sum()))):
+        worst[relation, norm] = max(worst[relation, norm], size)
+
+
+def test_ties_follow_the_public_preference_and_empty_leaves_do_not_vote():
+    counts = CellCounts(np.array([[0], [2]]), np.array([[2, 2, 0], [0, 0, 1]]), (4,))
+    preference = np.array([[0.1, 0.9, 0.95]] * 4)
+    np.testing.assert_array_equal(
+        dense(leaf_labels(counts, preference), 4), [[0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
+    )
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_record_order_does_not_break_ties(order):
+    counts = count_cells(np.zeros((2, 1), int), np.array([0, 1])[order], (1,), 2)
+    np.testing.assert_array_equal(leaf_labels(counts, np.array([[0.2, 0.7]])).counts, [[0, 1]])
