@@ -168,7 +168,8 @@ def as_operator(matrix: object, name: str = "matrix") -> Operator:
         if not (isinstance(matrix, list | tuple) or np.ndim(cast(ArrayLike, matrix))):
             raise TypeError(
                 f"{name} is of type {type(matrix).__name__}: expected a matrix, which is an "
-                f"operator, an ndarray, a list of rows or a SciPy sparse array."
+                f"operator, an ndarray, a list of rows or a SciPy sparse array. A strategy that is "
+                f"still to be searched for comes from strategies.select(W, method=...)."
             )
         try:
             if sparse.issparse(matrix):

@@ -28,7 +28,7 @@ estimators/prediction/test_batch_prediction mechanisms/test_privacy
 20 | 003 | Table 1, seconds |
 21 | 003 | Adult (123 binary columns) and Heart | tests/reproduction/loaders/test_heart_and_adult
 22 | 000 | partition, Gini and entropy, Algorithm 1, B₁ B₂ B₃ | \
-forests/growth/test_grow forests/growth/test_split_rules
+forests/growth/test_grow forests/test_internals
 23 | 000 | labels of leaves M(ψ) | estimators/grown/test_grown_forests
 24 | 000 | majority vote, random ties | estimators/grown/test_grown_forests
 25 | 000 | Definition 2, Lemmas 5-7, Theorem 2 (private) | forests/growth/test_privacy
@@ -38,8 +38,8 @@ forests/growth/test_grow forests/growth/test_split_rules
 29 | 000 | CompRF-C, -I | tests/reproduction/rivals/test_comparison_trees
 30 | 000 | SmoothRF | tests/reproduction/rivals/test_smooth_sensitivity
 31 | 000 | Theorem 1, consistency |
-32 | 000 | Lemmas 3, 4, (C.3): P₁, P₂, shrinking sides | forests/theory/test_cells
-33 | 001 | B = 0 random, B = ∞ greedy | forests/growth/test_split_rules
+32 | 000 | Lemmas 3, 4, (C.3): P₁, P₂, shrinking sides | forests/theory/test_finite_sample
+33 | 001 | B = 0 random, B = ∞ greedy | forests/test_internals
 34 | 000 | Table 1: 24 data sets |
 35 | 000 | Table 2: eight forests |
 36 | 000 | Table 3: oblique and rotation forests, HobRaF |
@@ -52,14 +52,14 @@ forests/growth/test_grow forests/growth/test_split_rules
 43 | 000 | Figure 1: selection probabilities |
 44 | 000 | complexity O(t D n log n) | tests/benchmarks/test_multinomial_speed
 45 | 002 | pure forest, uniform and midpoint | \
-forests/sources/test_pure estimators/grown/test_grown_forests
-46 | 002 | simplified Breiman (Algorithm 1) | forests/learned/test_simplified_breiman
+forests/growth/test_grow estimators/grown/test_grown_forests
+46 | 002 | simplified Breiman (Algorithm 1) | forests/growth/test_grow
 47 | 002 | Theorems 1-4 | forests/theory/test_finite_sample
-48 | 002 | Lemmas 1, 2 | forests/theory/test_cells
+48 | 002 | Lemmas 1, 2 | forests/theory/test_finite_sample
 49 | 002 | rates, best k | forests/theory/test_finite_sample
-50 | 002 | Lemma 3, tail of the diameter | forests/theory/test_cells
-51 | 002 | Lemma 4, error of one cell | forests/theory/test_cells
-52 | 002 | Biau's c* that Lemma 2 improves | forests/theory/test_cells
+50 | 002 | Lemma 3, tail of the diameter | forests/theory/test_finite_sample
+51 | 002 | Lemma 4, error of one cell | forests/theory/test_finite_sample
+52 | 002 | Biau's c* that Lemma 2 improves | forests/theory/test_finite_sample
 53 | 002 | tie rule of the vote |
 54 | 004 | α-chunk split | federated/systems/test_growing
 55 | 004 | grow | federated/systems/test_growing

@@ -64,6 +64,12 @@ class PlanPart:
         """The ensemble's forest."""
         return self.ensemble.forest
 
+    @property
+    def claimed(self) -> str:
+        """Whose word the privacy is, where a law or an operator is one's own; else nothing."""
+        mechanism = self.mechanism
+        return "" if mechanism.is_proved else f", claimed by {mechanism.author}, unverified"
+
     def step(self, words: str) -> StrategyStep:
         """Return what is measured, as it is announced; `words`: what it is."""
         if self.strategy is None:

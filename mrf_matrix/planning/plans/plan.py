@@ -128,7 +128,10 @@ class Plan(PlannedErrors, StepTable):
         """The measurement of each ensemble, with the error of its typical answer."""
         return tuple(
             AnnouncedStep(
-                words, part.mechanism.budget, part.sensitivity, sqrt(part.answered_variances.mean())
+                words + part.claimed,
+                part.mechanism.budget,
+                part.sensitivity,
+                sqrt(part.answered_variances.mean()),
             )
             for words, part in zip(self._words, self.parts, strict=True)
         )
@@ -239,11 +242,12 @@ class Plan(PlannedErrors, StepTable):
         methods = ", ".join(sorted({part.method for part in self.parts}))
         methods = methods.replace("given", "a given strategy")
         trees = sum(part.forest.n_trees for part in self.parts)
+        claimed = "".join(sorted({part.claimed for part in self.parts}))
         return (
             f"Plan({self.kind.name}, {trees} trees in {len(self.parts)} ensemble"
             f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by {methods}, "
             f"{self.budget.claim(self.delta)} under {self.neighboring} neighbours, expected "
-            f"error {rms:.4g} rms per {unit})"
+            f"error {rms:.4g} rms per {unit}{claimed})"
         )
 
 

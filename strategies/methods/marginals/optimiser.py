@@ -78,8 +78,12 @@ def log_loss(
     eigenvalues = cover.eigenvalues(squares)
     if not (eigenvalues > 0).all():
         return REFUSED, np.zeros_like(weights)
-    value, slopes = errors.log_value(sums.table @ (1.0 / eigenvalues))
-    slope = -cover.pull((slopes @ sums.table) / eigenvalues**2)
+    if errors is TOTAL:  # needs no table, which takes a fifth of the time
+        terms = sums.energies.values / eigenvalues
+        value, slope = np.log(terms.sum()), cover.pull(terms / eigenvalues) / -terms.sum()
+    else:
+        value, slopes = errors.log_value(sums.table @ (1.0 / eigenvalues))
+        slope = -cover.pull((slopes @ sums.table) / eigenvalues**2)
     cost = weights.sum()
     if sums.norm == "l1":
         return float(2 * np.log(cost) + value), 2 / cost + 2 * weights * slope

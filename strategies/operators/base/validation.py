@@ -159,7 +159,8 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
 def _check_real(name: str, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "biuf":
         raise TypeError(
-            f"{name} has dtype {dtype}: expected real numbers (bool, integer or float)."
+            f"{name} has dtype {dtype}: expected real numbers (bool, integer or float), a row for "
+            f"each query and a column for each cell."
         )
 
 

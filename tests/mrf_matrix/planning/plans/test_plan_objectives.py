@@ -257,6 +257,10 @@ def test_a_release_under_a_law_of_ones_own_says_whose_claim_it_is():
     (release,) = made.release([counts], noise="exact")
     assert "Claim by twice discrete Laplace, unverified" in release.statement
     assert made.budget == PureDP(1)
+    ours = plan(DOMAIN, epsilon=1, strategy="identity", **SMALL)
+    for told in (repr, str, lambda one: one.to_text(verbose=True), lambda one: one.to_latex()):
+        assert "claimed by twice discrete Laplace, unverified" in told(made)
+        assert "unverified" not in told(ours)
 
 
 @pytest.mark.parametrize("words", [{"objective": "max"}, {"optimise_for": "votes"}])
