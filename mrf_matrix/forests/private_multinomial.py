@@ -158,7 +158,7 @@ class PrivateMultinomialTrees:
         B₁ / (B₁ + B₂).
     score : {"normalized", "majority"}, default="normalized"
         "normalized": the paper's; "majority": records that the children's majorities label
-        right, a score in records, which says far more per budget. See `private_scores`.
+        right, a score in records, which says far more per budget. See `PrivateScore`.
     criterion : {"gini", "entropy"}, default="gini"
         Impurity of "normalized" scores.
     structure_share : float, default=1.0

@@ -196,7 +196,7 @@ class ZCDP(Budget):
     rho: Fraction | float
 
     def epsilon(self, delta: float) -> float:
-        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`."""
+        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `epsilon_from_rho`."""
         return epsilon_from_rho(self.rho, delta)
 
     def claimed_epsilon(self, delta: float) -> Fraction:
@@ -205,7 +205,7 @@ class ZCDP(Budget):
 
     @classmethod
     def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
-        """Return the budget that implies (ε, δ)-DP; see `conversion.rho_from_epsilon`."""
+        """Return the budget that implies (ε, δ)-DP; see `rho_from_epsilon`."""
         return cls(rho_from_epsilon(epsilon, delta))
 
 

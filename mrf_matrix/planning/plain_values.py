@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.fields import list_of, object_of, parsed, part_of
 from mrf_matrix.base.files import content_of
 from strategies import Strategy
 from strategies.operator_files import encode
@@ -120,9 +120,12 @@ class RunFile:
         if self.path is None or not self.path.exists():
             return []
         try:
-            found: Any = parsed(content_of(self.path, MAX_BYTES), finite=False)
-            request, rows = found["request"], [made(**row) for row in found[self.rows]]
-        except (ValueError, KeyError, TypeError) as error:
+            content = parsed(content_of(self.path, MAX_BYTES), finite=False)
+            found = object_of(content, "it", ("schema", "request", self.rows))
+            request = part_of(found, "request")
+            stored: list[Any] = list_of(found[self.rows], self.rows, most=MAX_BYTES)
+            rows = [made(**row) for row in stored]
+        except (ValueError, TypeError) as error:
             raise ValueError(
                 f"resume={str(self.path)!r} is no file of {self.rows} ({error}): expected one that "
                 f"{self.writer} wrote, or a new name."

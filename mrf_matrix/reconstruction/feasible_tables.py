@@ -277,9 +277,9 @@ def constrained_least_squares(
 ) -> Array:
     """Return X (g, k) in the set that minimises ``||A X - Y||``.
 
-    Up to `EXPLICIT_CELLS` columns, a descent that is slow to end gives way to `exchanged`, whose
-    result counts only if its duality gap says that no answer ``w X`` is further from the best than
-    `CERTAIN` of its deviation: ``½ ||A (X - X*)||²`` is at most the gap, and ``|w (X - X*)|`` at
+    Up to `EXPLICIT_CELLS` columns, a descent that is slow to end gives way to
+    `minimise_by_exchange`, whose result counts only if its duality gap says that no answer ``w X``
+    is further from the best than `CERTAIN` of its deviation: ``½ ||A (X - X*)||²`` is at most the gap, and ``|w (X - X*)|`` at
     most ``||w A⁺|| ||A (X - X*)||``. (Without sums: if the best table has at most twice the sums
     of the one found. Rounding of the answers, 1e-14 of their squares, is allowed besides.)
 

@@ -347,7 +347,7 @@ class PlannedErrors:
         -------
         ndarray of shape (r,)
             Exact up to the grid for lattices of noise and within .01 otherwise: `noise_sums`. Where
-            the draws behind an answer would take too long to find, by a normal law: `normal_flips`.
+            the draws behind an answer would take too long to find, by a normal law: `normal_flip`.
         """
         if of not in ("answer", "vote"):
             raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")

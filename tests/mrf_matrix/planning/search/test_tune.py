@@ -65,6 +65,24 @@ def test_a_search_resumes_from_its_file(tmp_path, found):
         tune(DOMAIN, **ASK, resume=file)
 
 
+def test_a_file_that_holds_no_objects_is_refused_by_name(tmp_path):
+    """Of each part another JSON value; what `tune` wrote itself is read."""
+    file = tmp_path / "trials.json"
+    ask = {**ASK, "space": {**SPACE, "max_depth": [1], "n_trees": [4], "voting": ["hard"]}}
+    tune(DOMAIN, **ask, resume=file)
+    written = json.loads(file.read_text())
+    seen = []
+    tune(DOMAIN, **ask, resume=file, progress=lambda *step: seen.append(step[1:]))
+    assert seen[0] == (1, 1)  # the control: it resumes
+    values = [None, 3, "text", [["text", 3]], []]
+    damaged = [*values, *({**written, "request": one} for one in values)]
+    damaged += [{**written, "trials": one} for one in (None, 3, "text", {"0": 3}, ["text"], [3])]
+    for record in damaged:
+        file.write_text(json.dumps(record))
+        with pytest.raises(ValueError, match=r"trials\.json.* no file of trials .*: expected one"):
+            tune(DOMAIN, **ask, resume=file)
+
+
 @pytest.mark.parametrize(
     ("objective", "options"),
     [
