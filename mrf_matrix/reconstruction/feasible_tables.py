@@ -279,9 +279,10 @@ def constrained_least_squares(
 
     Up to `EXPLICIT_CELLS` columns, a descent that is slow to end gives way to
     `minimise_by_exchange`, whose result counts only if its duality gap says that no answer ``w X``
-    is further from the best than `CERTAIN` of its deviation: ``½ ||A (X - X*)||²`` is at most the gap, and ``|w (X - X*)|`` at
-    most ``||w A⁺|| ||A (X - X*)||``. (Without sums: if the best table has at most twice the sums
-    of the one found. Rounding of the answers, 1e-14 of their squares, is allowed besides.)
+    is further from the best than `CERTAIN` of its deviation: ``½ ||A (X - X*)||²`` is at most the
+    gap, and ``|w (X - X*)|`` at most ``||w A⁺|| ||A (X - X*)||``. (Without sums: if the best table
+    has at most twice the sums of the one found. Rounding of the answers, 1e-14 of their squares, is
+    allowed besides.)
 
     `matrix` (m, g); `answers` (m, k); `deviation`: deviation of the noise in the answers, the unit
     of accuracy; 0 without noise.
