@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mrf_matrix.domain.attribute import Attribute as Attribute
     from mrf_matrix.domain.domain import Domain as Domain
     from mrf_matrix.error.expected_error import expected_error as expected_error
-    from mrf_matrix.estimators.made_from import from_release as from_release
-    from mrf_matrix.estimators.made_from import load_model as load_model
+    from mrf_matrix.estimators.constructors import from_release as from_release
+    from mrf_matrix.estimators.constructors import load_model as load_model
     from mrf_matrix.estimators.matrix_forest import (
         MatrixForestClassifier as MatrixForestClassifier,
     )
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.ledger.payers import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.measure import reconstruct as reconstruct
-    from mrf_matrix.planning.plans.planner import plan as plan
+    from mrf_matrix.planning.plans.request import plan as plan
     from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.streams import count_stream as count_stream
     from mrf_matrix.study.study import compare as compare

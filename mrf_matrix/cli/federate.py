@@ -36,7 +36,7 @@ from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.forest_classifier import text_attributes
-from mrf_matrix.planning.plans.plan_of import check_cells
+from mrf_matrix.planning.plans.build import check_cells
 
 OF_TREES = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
 """Options that tables of blocks have no use for."""

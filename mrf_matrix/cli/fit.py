@@ -137,7 +137,7 @@ def command(
     """
     from mrf_matrix.files.model_file import check_fits_a_file
     from mrf_matrix.mechanisms.ledger.rules import describing
-    from mrf_matrix.planning.plans.verdict import weighing
+    from mrf_matrix.planning.plans.signal_to_noise import weighing
 
     if not Path(data).exists():  # a file or folder may have the name of a set
         settings["n_records"] = settings["n_records"] or public_records(data)
@@ -200,7 +200,7 @@ def show(
         screen.print(ledger)
     if weighed is not None:
         plan = getattr(model, "plan_", None)
-        first = bool(getattr(plan, "choices", ())) and type(plan).__name__ == "PrivatePlan"
+        first = bool(getattr(plan, "choices", ())) and type(plan).__name__ == "AutoPlan"
         of_which = " of the plan before its choices" if first else ""
         screen.print(f"Signal and noise{of_which}: {weighed}.")
     screen.print(f"Written: {output}", soft_wrap=True)

@@ -40,9 +40,9 @@ from mrf_matrix.cli.screen import VOLUME, advise, console, said, table, write_re
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.claim import SHARE_RULES
-from mrf_matrix.planning import Plan, PrivatePlan, peak_bytes, plan
-from mrf_matrix.planning.plans.kind import KINDS as PLANNED
-from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.planning import AutoPlan, Plan, peak_bytes, plan
+from mrf_matrix.planning.plans.plan_kind import KINDS as PLANNED
+from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.release.step_table import folded
 from strategies.operators.base.arrays import readable_bytes
 
@@ -227,7 +227,7 @@ def show_steps(
         if is_auto:
             screen.print(kind_table(figures), figures["reason"], "", sep="\n")
         screen.print(share_table(figures))
-        if isinstance(made, PrivatePlan) and made.balance is not None:
+        if isinstance(made, AutoPlan) and made.balance is not None:
             screen.print(EVEN)
         screen.print(f"Signal and noise: {verdict}.")
         screen.print(f"Memory: {memory_text(figures)}.")

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.estimators.constructors import from_design as from_design
+    from mrf_matrix.estimators.constructors import from_release as from_release
     from mrf_matrix.estimators.forest_classifier import ForestClassifier as ForestClassifier
-    from mrf_matrix.estimators.made_from import from_design as from_design
-    from mrf_matrix.estimators.made_from import from_release as from_release
     from mrf_matrix.estimators.matrix_forest import (
         MatrixForestClassifier as MatrixForestClassifier,
     )

@@ -24,10 +24,10 @@ from mrf_matrix.forests.ensembles import query_keys
 from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.kinds.model import report_of
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivateDataError, Release
-from mrf_matrix.planning.plans.kind import Kind
+from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Announced, Deferred, Outcome, PlanOfSteps, Transcript
@@ -89,7 +89,7 @@ def _rebuilt(parts: Sequence[tuple[Any, ...]]) -> PrivateTables:
 class AnsweredEnsemble:
     """One ensemble's part of a batch, asked for the noise of its votes."""
 
-    kind: Kind  # whose votes are asked
+    kind: PlanKind  # whose votes are asked
     part: PlanPart  # how the batch was answered
     release: Release  # the noisy measurement
 

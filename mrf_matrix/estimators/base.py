@@ -19,9 +19,9 @@ from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table
-from mrf_matrix.estimators.given_counts import GivenCounts, GivenStream
-from mrf_matrix.estimators.given_data import GivenData, GivenRecords, validated_queries
+from mrf_matrix.estimators.count_source import GivenCounts, GivenStream
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
+from mrf_matrix.estimators.record_source import GivenData, GivenRecords, validated_queries
 from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model

@@ -20,13 +20,13 @@ from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Attribute, Domain, DomainOrPath
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.base import BaseForestClassifier, in_one_step
-from mrf_matrix.estimators.given_data import (
+from mrf_matrix.estimators.parameters import RandomState, Records, parameters
+from mrf_matrix.estimators.record_source import (
     encode,
     resolve_domain,
     validated_queries,
     validated_training,
 )
-from mrf_matrix.estimators.parameters import RandomState, Records, parameters
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.level import public_labels
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word, public_records, structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.given_data import PrivateData
 from mrf_matrix.estimators.parameters import ForestParameters, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
+from mrf_matrix.estimators.record_source import PrivateData
 from mrf_matrix.estimators.spending import bill_of
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan

@@ -15,7 +15,6 @@ from mrf_matrix.base.checks import shown, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import in_one_step
 from mrf_matrix.estimators.forest_classifier import LearnedForestClassifier, source_of
-from mrf_matrix.estimators.given_data import EncodedRecords
 from mrf_matrix.estimators.parameters import (
     GivenStrategy,
     RandomState,
@@ -24,6 +23,7 @@ from mrf_matrix.estimators.parameters import (
     parameters,
 )
 from mrf_matrix.estimators.plan_fit import SPENT, FailedFit, FitsByPlan, Stream
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.estimators.spending import Bill, bill_of, noise_stream, paid
 from mrf_matrix.forests import Forest, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
@@ -40,7 +40,7 @@ from mrf_matrix.kinds.two_stage import TWO_STAGE, check_given_strategy
 from mrf_matrix.mechanisms import ZCDP, BudgetError
 from mrf_matrix.mechanisms.ledger.rules import check_no_ledger
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, two_stage_plan
+from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Live
 from strategies import Strategy
 

@@ -20,32 +20,32 @@ from mrf_matrix.domain import (
     will_be_read_off,
 )
 from mrf_matrix.estimators.base import in_one_step
-from mrf_matrix.estimators.given_data import (
+from mrf_matrix.estimators.model_face import ModelVotes
+from mrf_matrix.estimators.parameters import Records, ReleaseParameters
+from mrf_matrix.estimators.record_source import (
     EncodedRecords,
     GivenRecords,
     PrivateData,
     Serving,
     held,
 )
-from mrf_matrix.estimators.model_face import ModelVotes
-from mrf_matrix.estimators.parameters import Records, ReleaseParameters
 from mrf_matrix.estimators.spending import Bill, bill_of, noise_stream, paid
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.counts.counts import needs_records
+from mrf_matrix.planning.auto.forest_plan import PooledPlan
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planned_errors import WEIGHING
-from mrf_matrix.planning.private.forest_plan import PooledPlan
 from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.plan import Transcript
 from mrf_matrix.residual import ResidualPlan
 from strategies.operators.base.arrays import readable_bytes
 
 if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.parties import FederatedPlan
+    from mrf_matrix.planning.plans.federated_plan import FederatedPlan
 
 SPENT = (
     "The budget is spent. What was released before is kept in transcript_ of this estimator{how}; "

@@ -14,7 +14,6 @@ from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.domain import sorted_classes
 from mrf_matrix.estimators.answers import Answers, Batch, PrivateTables, batch_bill
 from mrf_matrix.estimators.base import BaseForestClassifier
-from mrf_matrix.estimators.given_data import PrivateData
 from mrf_matrix.estimators.parameters import (
     ForestParameters,
     Records,
@@ -22,10 +21,11 @@ from mrf_matrix.estimators.parameters import (
     parameters,
 )
 from mrf_matrix.estimators.plan_fit import check_before_release
+from mrf_matrix.estimators.record_source import PrivateData
 from mrf_matrix.estimators.spending import bill_of
-from mrf_matrix.planning.plans.kind import Kind, kind_of, record_coins
+from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of, record_coins
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
@@ -76,11 +76,11 @@ class PrivatePredictionClassifier(
     keep_records_in_pickle: bool = False
     _learned = "ensembles_"
 
-    def _kind(self) -> Kind:
+    def _kind(self) -> PlanKind:
         """Return what batches are planned as, by the parameters."""
         raise TypeError(f"{type(self).__name__} asks nothing: use one of its subclasses.")
 
-    def _note(self, kind: Kind) -> str:
+    def _note(self, kind: PlanKind) -> str:
         return "the queries are public; the fitted object holds the private records"
 
     def _terms(self) -> Measuring:
@@ -113,7 +113,7 @@ class PrivatePredictionClassifier(
         )
         return self
 
-    def _forests(self, kind: Kind, domain: Domain) -> tuple[PublicForests, np.random.Generator]:
+    def _forests(self, kind: PlanKind, domain: Domain) -> tuple[PublicForests, np.random.Generator]:
         structure = structure_generator(self.random_state)
         return PublicForests.grow(
             kind, domain, self._design(), structure,
@@ -236,7 +236,7 @@ class BatchPredictionClassifier(PrivatePredictionClassifier):
     1
     """
 
-    def _kind(self) -> Kind:
+    def _kind(self) -> PlanKind:
         return kind_of("batch")
 
 
@@ -287,10 +287,10 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     allocation: str = "matrix"
     voting: str = "weight"
 
-    def _kind(self) -> Kind:
+    def _kind(self) -> PlanKind:
         return kind_of("subsample", self.allocation, self.voting)
 
-    def _note(self, kind: Kind) -> str:
+    def _note(self, kind: PlanKind) -> str:
         return (
             f"the queries are public; {kind.voting} voting; the fitted object holds private counts"
         )

@@ -8,7 +8,6 @@ import numpy as np
 from mrf_matrix.base.checks import one_word, public_records
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.given_data import ALL, EncodedRecords, PrivateData, Serving, held
 from mrf_matrix.estimators.parameters import RandomState, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
 from mrf_matrix.estimators.private_kinds import (
@@ -17,17 +16,18 @@ from mrf_matrix.estimators.private_kinds import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
+from mrf_matrix.estimators.record_source import ALL, EncodedRecords, PrivateData, Serving, held
 from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.claim import claiming_budgets
+from mrf_matrix.planning.auto import AutoPlan, auto_plan, plan_after_choice
+from mrf_matrix.planning.auto.forest_plan import forest_plan, single_attributes, tables_of
+from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.planned_errors import weighed
-from mrf_matrix.planning.private import PrivatePlan, planned_for, private_plan
-from mrf_matrix.planning.private.forest_plan import forest_plan, single_attributes, tables_of
-from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation
 
@@ -74,7 +74,7 @@ class PrivateForestClassifier(FitsByPlan):
 
     Attributes
     ----------
-    plan_ : PrivatePlan, or the plan of the kind that was named
+    plan_ : AutoPlan, or the plan of the kind that was named
         The kind, and the rule that took it. ``plan_.announced`` is the plan before the classes
         were asked for, as `plan` gives it.
     forest_plan_ : Plan, ResidualPlan, PooledPlan or LabelPlan
@@ -139,7 +139,7 @@ class PrivateForestClassifier(FitsByPlan):
         domain.required_target()
         tell("Planning the forest")
         known = public_records(self.n_records)
-        return private_plan(
+        return auto_plan(
             domain,
             list(claiming_budgets(self.epsilon, self.delta, self.rho)),
             n_records=known,
@@ -197,7 +197,7 @@ class PrivateForestClassifier(FitsByPlan):
                 check_before_release(plan.forest)
                 return asked_data(plan.forest, data)
             tables = data.tables([])
-            most = why if why.balance is None else planned_for(why, why.n_records or 0)
+            most = why if why.balance is None else plan_after_choice(why, why.n_records or 0)
             check_what_may_follow(why, most, tables, self.random_state)
             return tables
 
@@ -206,7 +206,7 @@ class PrivateForestClassifier(FitsByPlan):
 
 
 def check_what_may_follow(
-    announced: PrivatePlan, most: PrivatePlan, data: Any, random_state: Any
+    announced: AutoPlan, most: AutoPlan, data: Any, random_state: Any
 ) -> None:
     """Refuse forests that could not be fitted, before anything is spent.
 

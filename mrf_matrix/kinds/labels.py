@@ -47,7 +47,7 @@ from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning.private.forest_plan import PooledPlan, shared
+from mrf_matrix.planning.auto.forest_plan import PooledPlan, shared
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Data, Places

@@ -33,11 +33,11 @@ from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.statement import provenance_of, provenance_to_dict
+from mrf_matrix.planning.plans.build import Design, PublicForests, build_plan
 from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.kind import kind_of, record_coins
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import Design, PublicForests, plan_of
+from mrf_matrix.planning.plans.plan_kind import kind_of, record_coins
 from mrf_matrix.planning.plans.strategy_choice import Measuring
 from mrf_matrix.release.curator import Curator, PartyReleases
 from mrf_matrix.release.plan import Cells, Table, Transcript
@@ -304,7 +304,7 @@ def matrix_plan(
     kind = kind_of("matrix", allocation, voting)
     infinite = measuring.budget.is_infinite
     use: Any = "study" if infinite else "release"
-    made = plan_of(kind, domain, design, measuring, structure, n_records=n_records, use=use)
+    made = build_plan(kind, domain, design, measuring, structure, n_records=n_records, use=use)
     study = kind.is_disjoint and (noise == "research" or infinite)
     seeds = structure.integers(2**63, size=len(made.parts)).tolist() if study else []
     return used_by(made, shrinkage, tuple(seeds))

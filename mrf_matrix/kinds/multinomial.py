@@ -19,7 +19,7 @@ from mrf_matrix.forests.growth.level import LABEL_SCORES, private_labels
 from mrf_matrix.forests.growth.private import SCORES
 from mrf_matrix.kinds.model import Kind, Known
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning.private.two_stage_plan import GrowthStep, with_budget, words_of
+from mrf_matrix.planning.plans.two_stage_plan import GrowthStep, with_budget, words_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Budget, Places
 from mrf_matrix.release.step_table import StepTable

@@ -15,9 +15,9 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, Known, Sizes
 from mrf_matrix.planning.plans.block_part import single_attributes
-from mrf_matrix.planning.plans.kind import kind_of
+from mrf_matrix.planning.plans.build import plan_of_part
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of_part
+from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Cells
 from mrf_matrix.reports.privacy_report import PUBLIC

@@ -30,10 +30,10 @@ from mrf_matrix.kinds.model import COMMON, Kind, Known, Sizes, known_of
 from mrf_matrix.kinds.tables import ADDITIVE, BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import budget_of
-from mrf_matrix.planning.private import PrivatePlan, planned_for, records_after
-from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity, Screening
-from mrf_matrix.planning.private.forest_plan import PooledPlan, forest_plan
-from mrf_matrix.planning.private.private_plan import what_follows
+from mrf_matrix.planning.auto import AutoPlan, plan_after_choice, records_after
+from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening
+from mrf_matrix.planning.auto.forest_plan import PooledPlan, forest_plan
+from mrf_matrix.planning.auto.plan import what_follows
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Announced, Budget, Places, Plan, Transcript
@@ -60,7 +60,7 @@ class PrivateSteps:
     balance: ResidualStep | None = None
     screening: Screening | None = None
     forest: Any = None  # None where an earlier choice picks it
-    why: PrivatePlan | None = None  # the rule that led to it; not in files
+    why: AutoPlan | None = None  # the rule that led to it; not in files
     random_state: Any = None  # seed of the public structure of what follows
     followed: Any = None  # what was announced after the choices
     kept: tuple[int, ...] | None = None  # attributes that screening kept
@@ -265,9 +265,7 @@ def kind_of_posterior(posterior: Any) -> Any:
 # What follows ------------------------------------------------------------------------------------
 
 
-def private_steps(
-    plan: PrivatePlan, random_state: Any, budget: Budget | None = None
-) -> PrivateSteps:
+def private_steps(plan: AutoPlan, random_state: Any, budget: Budget | None = None) -> PrivateSteps:
     """Return the steps of a private plan; of one that follows a choice, with the budget left."""
     first = plan.balance is not None
     screening = None if first else plan.screening
@@ -297,7 +295,7 @@ def follows(
     assert plan.why is not None
     if level is None:
         return forest_plan(plan.why, kept, plan.random_state, provenance)
-    later = planned_for(plan.why, records_after(plan.why, level))
+    later = plan_after_choice(plan.why, records_after(plan.why, level))
     return private_steps(later, plan.random_state, plan.steps[-1].budget)
 
 

@@ -17,9 +17,9 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.model import Kind, Known, Sizes
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import only_blocks, tables_of, weighted_blocks
-from mrf_matrix.planning.plans.kind import kind_of
+from mrf_matrix.planning.plans.build import plan_of_part
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of_part
+from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.posterior import (
     SCALES,
     PooledPosterior,

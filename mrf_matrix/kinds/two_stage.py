@@ -30,12 +30,12 @@ from mrf_matrix.kinds.multinomial import (
     trees_to_dict,
 )
 from mrf_matrix.mechanisms import calibrate
+from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.kind import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.planning.plans.strategy_choice import Measuring, given_matrix, one_strategy_each
-from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, two_stage_plan
+from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Announced, Cells, Transcript
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.planning.auto.choices import Screening as Screening
+    from mrf_matrix.planning.auto.plan import AutoPlan as AutoPlan
+    from mrf_matrix.planning.auto.plan import auto_plan as auto_plan
+    from mrf_matrix.planning.auto.rules import RULES as RULES
+    from mrf_matrix.planning.auto.rules import Rule as Rule
     from mrf_matrix.planning.plans.cost import peak_bytes as peak_bytes
+    from mrf_matrix.planning.plans.federated_plan import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
-    from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.plan import Plan as Plan
-    from mrf_matrix.planning.plans.planner import plan as plan
-    from mrf_matrix.planning.private.choices import Screening as Screening
-    from mrf_matrix.planning.private.private_plan import PrivatePlan as PrivatePlan
-    from mrf_matrix.planning.private.private_plan import private_plan as private_plan
-    from mrf_matrix.planning.private.rules import RULES as RULES
-    from mrf_matrix.planning.private.rules import Rule as Rule
+    from mrf_matrix.planning.plans.request import plan as plan
     from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.planning.search.objectives import ExpectedLoss as ExpectedLoss
     from mrf_matrix.planning.search.objectives import FlipProbability as FlipProbability

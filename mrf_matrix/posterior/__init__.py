@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.class_states import penalties_of_scales as penalties_of_scales
     from mrf_matrix.posterior.class_states import scaled_states as scaled_states
     from mrf_matrix.posterior.class_states import sum_of_effects as sum_of_effects
-    from mrf_matrix.posterior.labelled import CellShares as CellShares
-    from mrf_matrix.posterior.labelled import LabelPosterior as LabelPosterior
-    from mrf_matrix.posterior.labelled import PooledPosterior as PooledPosterior
+    from mrf_matrix.posterior.label_posterior import CellShares as CellShares
+    from mrf_matrix.posterior.label_posterior import LabelPosterior as LabelPosterior
+    from mrf_matrix.posterior.label_posterior import PooledPosterior as PooledPosterior
     from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
     from mrf_matrix.posterior.product import product_posterior as product_posterior
     from mrf_matrix.posterior.residual_blocks import Smoothness as Smoothness

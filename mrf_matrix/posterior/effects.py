@@ -16,7 +16,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-from mrf_matrix.posterior.labelled import LabelPosterior, PooledPosterior
+from mrf_matrix.posterior.label_posterior import LabelPosterior, PooledPosterior
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residual_posterior import ResidualPosterior
 from strategies.operators import check_allocation

@@ -27,7 +27,7 @@ from scipy.stats import norm
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.posterior.effects import AnyPosterior, Term, terms, terms_of_tables
-from mrf_matrix.posterior.labelled import LabelPosterior, PooledPosterior
+from mrf_matrix.posterior.label_posterior import LabelPosterior, PooledPosterior
 from strategies.operators import check_allocation
 
 MOST_PLACES = 1 << 16

@@ -25,7 +25,7 @@ from mrf_matrix.estimators.paper_forests import FederatedForestClassifier
 from mrf_matrix.forests import PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.claim import claimed_budget
-from mrf_matrix.planning.plans.plan_of import check_cells
+from mrf_matrix.planning.plans.build import check_cells
 from mrf_matrix.study.comparison import Comparison, strategy_rows
 from mrf_matrix.study.methods import Method, checked_methods
 from mrf_matrix.study.splits import FitFile, Found, Progress, Splits

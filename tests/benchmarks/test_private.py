@@ -24,8 +24,8 @@ from rival_held_out import load_held_out
 from mrf_matrix import PrivateForestClassifier
 from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
 from mrf_matrix.labels import plan as label_depths
-from mrf_matrix.planning.private import choices, forest_plan, rules
-from mrf_matrix.posterior import labelled
+from mrf_matrix.planning.auto import choices, forest_plan, rules
+from mrf_matrix.posterior import label_posterior
 from mrf_matrix.residual import settings
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -129,7 +129,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (choices, rules, forest_plan, settings, label_depths, labelled)
+    places = (choices, rules, forest_plan, settings, label_depths, label_posterior)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():

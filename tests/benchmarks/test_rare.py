@@ -19,7 +19,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from mrf_matrix import PrivateForestClassifier
 from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
-from mrf_matrix.planning.private import choices
+from mrf_matrix.planning.auto import choices
 
 EPSILONS = (0.5, 1.0, 2.0)
 SHARES = (0.02, 0.06, 0.15, 0.3)

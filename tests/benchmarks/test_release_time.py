@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators.made_from import from_design
+from mrf_matrix.estimators.constructors import from_design
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans.cost import release_seconds
 

@@ -27,7 +27,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from mrf_matrix import PrivateForestClassifier
 from mrf_matrix.estimators import PosteriorForestClassifier, ResidualForestClassifier
-from mrf_matrix.estimators.given_data import EncodedRecords
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
 from mrf_matrix.release.curator import Live

@@ -20,8 +20,8 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, matrix, multinomial
 from mrf_matrix.labels.draw import Exponential
 from mrf_matrix.mechanisms.budget import epsilon_from_rho
-from mrf_matrix.planning.plans import kind as plan_kind
-from mrf_matrix.planning.private.choices import Attribute, Enough, Rarity
+from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity
+from mrf_matrix.planning.plans import plan_kind
 from mrf_matrix.release import plan as plans
 from mrf_matrix.residual.questions import Interaction, Scale
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mrf_matrix import Domain, RandomTrees, compare, estimators, plan, tune
 from mrf_matrix.base.kinds import KINDS, TYPED
 from mrf_matrix.base.kinds import KINDS as WORDS
-from mrf_matrix.planning.plans.kind import KINDS as PLANNED
+from mrf_matrix.planning.plans.plan_kind import KINDS as PLANNED
 from strategies.operators import Identity
 
 DOMAIN = Domain.from_sizes([3, 3, 2, 4], n_classes=2)

@@ -15,7 +15,7 @@ from walk_calls import CALLS, PLACES, World
 from mrf_matrix import PrivacyLeakWarning, Provenance
 from mrf_matrix.base import provenance as origins
 from mrf_matrix.domain import domain as domains
-from mrf_matrix.estimators import given_counts
+from mrf_matrix.estimators import count_source
 from mrf_matrix.federated import runner
 from mrf_matrix.kinds import matrix as matrix_kind
 from mrf_matrix.mechanisms import CellCounts, NoNoise, Release
@@ -115,7 +115,7 @@ CUTS = {
     "a join drops the second": (Provenance, "__or__", lambda one, other: one),
     "a sum counts one charge": (origins, "_distinct", lambda each: frozenset([*each][:1])),
     "a release takes nothing on": (Release, "resting_on", lambda release, *others: release),
-    "counts are known by their domain": (given_counts.GivenCounts, "provenance", NAMED),
+    "counts are known by their domain": (count_source.GivenCounts, "provenance", NAMED),
     "a model file forgets": (
         matrix_kind, "checked_forest", lambda *known: CHECKED(*known[:3], origins.FOREST)
     ),

@@ -18,7 +18,7 @@ from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
-from mrf_matrix.planning.plans.kind import Kind
+from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import RowAim
 from mrf_matrix.release.plan import StrategyStep
 from strategies import Strategy
@@ -276,7 +276,7 @@ SAMPLED = 64
 
 
 def flips(
-    kind: Kind,
+    kind: PlanKind,
     parts: Sequence[PlanPart],
     queries: Codes,
     rows: NDArray[np.intp],
@@ -331,7 +331,7 @@ def _leaf_terms(parts: Sequence[PlanPart], rows: NDArray[np.intp]) -> Terms:
 
 
 def _vote_terms(
-    kind: Kind, parts: Sequence[PlanPart], queries: Codes, rows: NDArray[np.intp]
+    kind: PlanKind, parts: Sequence[PlanPart], queries: Codes, rows: NDArray[np.intp]
 ) -> Terms:
     """Return the noise of votes, which add up over the ensembles."""
     found = []

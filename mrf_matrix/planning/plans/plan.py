@@ -20,7 +20,7 @@ from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
-from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
+from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.plotting.style import AnswerDisplay
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import KeptTable, KeptVotes

@@ -17,8 +17,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.claim import squared_factor
-from mrf_matrix.planning.plans.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart, flips, sampled_rows
+from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import RowAim
 from mrf_matrix.release.plan import KeptTable, KeptVotes, StrategyStep
 from strategies.operators import Marginals
@@ -40,7 +40,12 @@ def weighed(plan: Callable[[], object]) -> Iterator[None]:
 
 
 def records_behind(
-    kind: Kind, parts: Sequence[PlanPart], queries: Codes, n_records: int | None, *, leaves: bool
+    kind: PlanKind,
+    parts: Sequence[PlanPart],
+    queries: Codes,
+    n_records: int | None,
+    *,
+    leaves: bool,
 ) -> Array:
     """Return the records of each leaf, or of each query's votes, if all cells are as likely.
 
@@ -63,7 +68,7 @@ def records_behind(
     return np.asarray(n_records * stacked)
 
 
-def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Array:
+def vote_variances(kind: PlanKind, parts: Sequence[PlanPart], queries: Codes) -> Array:
     """Return the expected squared error of every query's weight votes in one class, (b,)."""
     if not kind.votes_add:
         raise ValueError(
@@ -110,7 +115,7 @@ class PlannedErrors:
     ----------
     domain : Domain
         The public schema.
-    kind : Kind
+    kind : PlanKind
         What is asked of which private table, and what the answers are.
     parts : tuple of PlanPart
         Forest, workload, strategy and noise of each ensemble.
@@ -131,7 +136,7 @@ class PlannedErrors:
     """
 
     domain: Domain
-    kind: Kind
+    kind: PlanKind
     parts: tuple[PlanPart, ...]
     queries: Codes
     multiplicity: Longs
@@ -381,7 +386,7 @@ class PlannedErrors:
         return [float(value) for value in found.mean(axis=0)], bool(normal.any())
 
 
-def check_certified(kind: Kind, parts: Sequence[PlanPart]) -> None:
+def check_certified(kind: PlanKind, parts: Sequence[PlanPart]) -> None:
     """Refuse parts beside which no bound stands."""
     if any(part.strategy is None for part in parts):
         raise ValueError(

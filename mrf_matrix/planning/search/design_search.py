@@ -18,9 +18,9 @@ from mrf_matrix.base.workers import bounded_jobs, computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
-from mrf_matrix.planning.plans.kind import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planner import Amount
+from mrf_matrix.planning.plans.plan_kind import kinds_named
+from mrf_matrix.planning.plans.request import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch, is_too_long
 from mrf_matrix.planning.search.expected_accuracy import imagining_seconds

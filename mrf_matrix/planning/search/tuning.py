@@ -13,7 +13,7 @@ from mrf_matrix.base.checks import public_records, shown
 from mrf_matrix.base.display import Cells, Tabular
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.plain_values import RunFile, key_of, plain, plain_figures
-from mrf_matrix.planning.plans.kind import KINDS, Kind, kinds_named
+from mrf_matrix.planning.plans.plan_kind import KINDS, PlanKind, kinds_named
 from mrf_matrix.residual.sequence import most_codes, sequence_budget
 from mrf_matrix.residual.settings import suits_residual_forest
 
@@ -113,7 +113,7 @@ def designs_of(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(checked, chosen, strict=True)) for chosen in product(*checked.values())]
 
 
-def searchable_kind(kind: object) -> type[Kind]:
+def searchable_kind(kind: object) -> type[PlanKind]:
     """Return the kind of a word, whose designs can be compared without data.
 
     Raises ValueError if there is none, or only one design of it.

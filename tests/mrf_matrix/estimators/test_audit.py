@@ -23,7 +23,7 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators import prediction
-from mrf_matrix.estimators.given_data import EncodedRecords
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import measure
 from mrf_matrix.mechanisms.measurement import mechanism
 

@@ -46,8 +46,8 @@ from mrf_matrix.kinds import labels
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import weights
 from mrf_matrix.mechanisms.budget import epsilon_from_rho
-from mrf_matrix.planning.plans import kind as plan_kind
-from mrf_matrix.planning.private import forest_plan, private_plan, rules
+from mrf_matrix.planning.auto import auto_plan, forest_plan, rules
+from mrf_matrix.planning.plans import plan_kind
 from mrf_matrix.release import curator
 from mrf_matrix.release.plan import PlanError
 
@@ -516,7 +516,7 @@ def test_the_accountant_catches_counts_of_cells_that_are_too_dear(
         budget = plan.counts.budget
         return replace(plan, counts=replace(plan.counts, budget=budget * times))
 
-    monkeypatch.setitem(private_plan.__globals__, "label_plan", dearer)
+    monkeypatch.setitem(auto_plan.__globals__, "label_plan", dearer)
     if times == 1:
         put(machine, LabelTreeClassifier, **changes)
         machine.no_claim_is_less_than_the_loss()

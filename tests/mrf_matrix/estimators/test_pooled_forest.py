@@ -20,11 +20,11 @@ from mrf_matrix.kinds import labels, tables
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import BudgetError, PureDP, measure
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.planning.plans.verdict import NOTE, verdict_of
-from mrf_matrix.planning.private import forest_plan
-from mrf_matrix.planning.private.forest_plan import PooledPlan
+from mrf_matrix.planning.auto import forest_plan
+from mrf_matrix.planning.auto.forest_plan import PooledPlan
+from mrf_matrix.planning.plans.signal_to_noise import NOTE, verdict_of
 from mrf_matrix.posterior import PooledPosterior, ResidualPosterior
-from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_TABLES
+from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_TABLES
 from mrf_matrix.release import curator as curators
 from mrf_matrix.release.plan import flat_steps
 from mrf_matrix.reports.privacy_report import stated_budget

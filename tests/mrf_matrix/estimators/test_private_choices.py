@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, PrivateForestClassifier
-from mrf_matrix.estimators.given_data import EncodedRecords
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.kinds import private as kind
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning import Screening, private_plan
-from mrf_matrix.planning.private import planned_for, records_after
-from mrf_matrix.planning.private.choices import (
+from mrf_matrix.planning import Screening, auto_plan
+from mrf_matrix.planning.auto import plan_after_choice, records_after
+from mrf_matrix.planning.auto.choices import (
     ONE_IN,
     Attribute,
     Enough,
@@ -26,7 +26,7 @@ from mrf_matrix.planning.private.choices import (
     planned_screening,
     screening_share,
 )
-from mrf_matrix.planning.private.forest_plan import PooledPlan
+from mrf_matrix.planning.auto.forest_plan import PooledPlan
 from mrf_matrix.residual.step import ResidualStep
 
 # How rare the rarer class is ----------------------------------------------------------------------
@@ -116,10 +116,10 @@ TWELVE = Domain.from_sizes([4] * 12, n_classes=2)
 
 @pytest.mark.parametrize("budget", [PureDP(1), PureDP(Fraction(1, 3))])
 def test_what_follows_spends_what_the_choice_leaves(budget):
-    announced = private_plan(TWELVE, [budget], n_records=20_000)
+    announced = auto_plan(TWELVE, [budget], n_records=20_000)
     assert announced.balance is not None
     for even in (100, 1000, 10_000):
-        follows = planned_for(announced, even)
+        follows = plan_after_choice(announced, even)
         spent = sum((step.budget.exact for step in follows.choices), follows.rest.exact)
         assert spent == follows.budget.exact == budget.exact
         assert follows.choices[0] == announced.balance
@@ -128,21 +128,21 @@ def test_what_follows_spends_what_the_choice_leaves(budget):
 
 def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
     many_codes = Domain.from_sizes([16] * 12, n_classes=2)
-    announced = private_plan(many_codes, [PureDP(4)], n_records=3500)
-    follows = planned_for(announced, 465)
+    announced = auto_plan(many_codes, [PureDP(4)], n_records=3500)
+    follows = plan_after_choice(announced, 465)
     assert announced.name == follows.name == "residual forest"
-    assert planned_for(announced, 350).measured != "additive"  # a signal of 117
+    assert plan_after_choice(announced, 350).measured != "additive"  # a signal of 117
 
 
 def test_what_is_not_screened_before_the_question_is_not_after_it():
     many, laws = Domain.from_sizes([3] * 14, n_classes=2), claiming_budgets(1, 1e-6)
     for domain, n_records, screened in ((many, 6200, True), (TWELVE, 6200, False)):
-        announced = private_plan(domain, laws[:1], n_records=n_records)
+        announced = auto_plan(domain, laws[:1], n_records=n_records)
         assert announced.balance is not None
-        follows = planned_for(announced, n_records)
+        follows = plan_after_choice(announced, n_records)
         assert (announced.screening is not None, follows.screening is not None) == (screened,) * 2
-        assert planned_for(announced, n_records // 10).screening is None
-    assert private_plan(many, laws, n_records=6200, delta=1e-6).screening is None
+        assert plan_after_choice(announced, n_records // 10).screening is None
+    assert auto_plan(many, laws, n_records=6200, delta=1e-6).screening is None
 
 
 def rare_records(n=8000, share=0.05):
@@ -178,7 +178,7 @@ def test_the_names_of_the_classes_decide_nothing():
 )
 def test_where_it_would_tell_nothing_it_is_not_made(sizes, k, n_records, budget):
     domain = Domain.from_sizes(sizes, n_classes=k)
-    assert private_plan(domain, [budget], n_records=n_records).balance is None
+    assert auto_plan(domain, [budget], n_records=n_records).balance is None
 
 
 @pytest.mark.parametrize(("level", "one_in"), [*enumerate(ONE_IN)][2:])
@@ -190,14 +190,14 @@ def test_noise_leaves_as_much_of_log_odds_as_of_those_of_even_classes(level, one
 
 @pytest.mark.parametrize(("level", "one_in"), [*enumerate(ONE_IN)])
 def test_a_tree_stays_beside_tables_unless_a_class_is_rarer_than_one_in_twelve(level, one_in):
-    pool = private_plan(TWELVE, [PureDP(0.2)], n_records=8000)
-    residuals = private_plan(TWELVE, [PureDP(1)], n_records=8000)
+    pool = auto_plan(TWELVE, [PureDP(0.2)], n_records=8000)
+    residuals = auto_plan(TWELVE, [PureDP(1)], n_records=8000)
     assert pool.name == "tree beside tables"
     assert residuals.measured == "additive"
     assert records_after(residuals, level) == even_records(8000, level)
     stays = records_after(pool, level) == 8000
     assert stays == (one_in <= 12)
-    follows = planned_for(pool, records_after(pool, level))
+    follows = plan_after_choice(pool, records_after(pool, level))
     assert (follows.name == pool.name) == stays
 
 

@@ -14,9 +14,9 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.planning import private_plan
+from mrf_matrix.planning import auto_plan
 
-GIVEN = "mrf_matrix.estimators.given_data"
+GIVEN = "mrf_matrix.estimators.record_source"
 
 
 def domain_of(d, k=2):
@@ -188,7 +188,7 @@ def test_screening_reads_counts_of_all_cells_as_it_reads_records(monkeypatch):
 def test_domains_of_too_many_cells_are_not_screened_from_a_stream():
     codes, labels = records(500, 40, 2)
     domain = domain_of(40, 2)
-    assert private_plan(domain, [PureDP(1)], n_records=None).screening is not None
+    assert auto_plan(domain, [PureDP(1)], n_records=None).screening is not None
     model = research(domain, None, epsilon=1).fit_stream([(codes, labels)])
     assert model.plan_.left_out == "residuals and screening"
     assert model.plan_.name == "posterior forest"

@@ -11,7 +11,7 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.base.provenance import NOTHING
-from mrf_matrix.estimators.given_data import EncodedRecords
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP, selection
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.selection import Rate, probabilities

@@ -21,7 +21,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.kinds.matrix import Matrix
 from mrf_matrix.mechanisms import BudgetError
-from mrf_matrix.planning.plans import plan_of
+from mrf_matrix.planning.plans import build
 from mrf_matrix.release import curator
 
 # Searches -----------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def model_of(kind, **changes):
 def slow_planning(monkeypatch):
     """Make every thread that plans wait for the others, if they were let in."""
     together = Barrier(N_THREADS)
-    choose = plan_of.choose_strategies
+    choose = build.choose_strategies
 
     def waiting(*args, **keywords):
         if not together.broken:
@@ -146,7 +146,7 @@ def slow_planning(monkeypatch):
                 together.abort()
         return choose(*args, **keywords)
 
-    monkeypatch.setattr(plan_of, "choose_strategies", waiting)
+    monkeypatch.setattr(build, "choose_strategies", waiting)
 
 
 def at_once(*calls):
@@ -196,7 +196,7 @@ def test_a_reservation_returns_if_planning_fails(kind, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr(plan_of, "choose_strategies", fail)
+        broken.setattr(build, "choose_strategies", fail)
         with pytest.raises(MemoryError):
             model.predict(X)
     assert ledger.spent == 0
@@ -239,13 +239,13 @@ def test_a_ledger_that_refuses_returns_the_reservation():
 
 def test_terms_changed_while_a_batch_is_planned_are_not_obeyed(monkeypatch):
     model = model_of(SubsampleAggregateClassifier, voting="hard").fit(X, Y)
-    choose = plan_of.choose_strategies
+    choose = build.choose_strategies
 
     def changing(*args, **keywords):
         model.set_params(voting="weight", noise="research", noise_state=0, epsilon=9)
         return choose(*args, **keywords)
 
-    monkeypatch.setattr(plan_of, "choose_strategies", changing)
+    monkeypatch.setattr(build, "choose_strategies", changing)
     model.predict(X)
     (release,) = model.batches_[0].releases
     assert (release.noise, release.budget.epsilon) == ("exact", 1)

@@ -17,9 +17,9 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds.two_stage import tables_of_every_structure
 from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, PureDP, count_cells
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
-from mrf_matrix.planning.plans import kind, part
+from mrf_matrix.planning.plans import part, plan_kind
 from mrf_matrix.planning.plans.baselines import HARD_SQUARED
-from mrf_matrix.planning.plans.kind import one_leaf_each, record_coins
+from mrf_matrix.planning.plans.plan_kind import one_leaf_each, record_coins
 from mrf_matrix.voting.voting import leaf_labels
 from strategies import select
 from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError
@@ -100,7 +100,7 @@ def test_a_failing_stage_two_keeps_the_structure(monkeypatch, parts):
     forest = MultinomialMatrixForestClassifier(
         DOMAIN, epsilon=1, parts=parts, n_trees=2, strategy="identity", ledger=ledger
     )
-    failing(monkeypatch, kind, "calibrate")
+    failing(monkeypatch, plan_kind, "calibrate")
     with pytest.raises(ValueError, match="calibrate failed") as error:
         forest.fit(CODES, LABELS)
     note = "".join(error.value.__notes__)

@@ -17,7 +17,7 @@ from mrf_matrix.labels.plan import MOST_CLASSES
 from mrf_matrix.labels.posterior import MOST_DRAWN, counted_evidence
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
-from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_TABLES
+from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_TABLES
 
 LAWS = {
     "Laplace": DiscreteLaplace(Fraction(8)),

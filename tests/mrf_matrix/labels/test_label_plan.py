@@ -42,7 +42,7 @@ from mrf_matrix.mechanisms import (
     DiscreteLaplace,
     PureDP,
 )
-from mrf_matrix.planning.plans.verdict import verdict_of
+from mrf_matrix.planning.plans.signal_to_noise import verdict_of
 from mrf_matrix.posterior.effects import terms
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual.settings import ASSUMED_RECORDS

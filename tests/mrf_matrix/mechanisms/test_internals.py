@@ -26,9 +26,9 @@ from mrf_matrix import (
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.estimators import spending
-from mrf_matrix.estimators.given_counts import GivenCounts
-from mrf_matrix.estimators.given_data import EncodedRecords, GivenRecords, HeldData
-from mrf_matrix.estimators.made_from import claim_parameters
+from mrf_matrix.estimators.constructors import claim_parameters
+from mrf_matrix.estimators.count_source import GivenCounts
+from mrf_matrix.estimators.record_source import EncodedRecords, GivenRecords, HeldData
 from mrf_matrix.labels.joint_counts import JointCounts
 from mrf_matrix.mechanisms import (
     ZCDP,

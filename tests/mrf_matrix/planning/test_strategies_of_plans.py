@@ -27,7 +27,7 @@ from mrf_matrix.compilation import path_matrix, prediction_workload, query_matri
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans.baselines import RULES, level_strategy, level_weights
-from mrf_matrix.planning.plans.kind import KINDS
+from mrf_matrix.planning.plans.plan_kind import KINDS
 from mrf_matrix.planning.plans.strategy_choice import least_expected_error, method_within
 from strategies import examples
 from strategies.methods.trees import tree_sizes, weighted_hierarchy

@@ -24,7 +24,7 @@ from mrf_matrix.posterior import (
 )
 from mrf_matrix.posterior import whole_effects as averages
 from mrf_matrix.posterior.effects import constant, contributions, terms
-from mrf_matrix.posterior.labelled import WEIGHTS_BESIDE_RESIDUALS
+from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_RESIDUALS
 from mrf_matrix.posterior.residual_blocks import EffectBlock
 from mrf_matrix.posterior.whole_effects import averaged
 from strategies.operators import MemoryCapError, memory_cap

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators.given_data import EncodedRecords
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.posterior import (

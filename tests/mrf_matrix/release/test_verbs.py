@@ -16,7 +16,7 @@ from mrf_matrix import (
     plan,
 )
 from mrf_matrix.estimators import MultinomialMatrixForestClassifier
-from mrf_matrix.estimators.given_data import EncodedRecords
+from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import multinomial
 from mrf_matrix.mechanisms import CellCounts, PureDP, count_cells, measure

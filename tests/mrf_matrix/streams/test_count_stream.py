@@ -260,7 +260,7 @@ MEASURING = {
 def test_streams_over_large_domains_count_what_is_measured(name, monkeypatch):
     model = MEASURING[name]
     expected = clone(model).fit(DATA.X, DATA.y).predict_proba(DATA.X)
-    given = "mrf_matrix.estimators.given_counts"
+    given = "mrf_matrix.estimators.count_source"
     monkeypatch.setattr(f"{given}.DENSE_ENTRIES", 0)
     monkeypatch.setattr(f"{TALLY}.DENSE_ENTRIES", 0)
     if name in ("per tree", "tables", "bayes"):  # leaves are all that they measure

@@ -17,8 +17,8 @@ from mrf_matrix.estimators.forest_classifier import (
     TreesClassifier,
     source_of,
 )
-from mrf_matrix.estimators.given_data import validated_queries, validated_training
 from mrf_matrix.estimators.parameters import RandomState, parameters
+from mrf_matrix.estimators.record_source import validated_queries, validated_training
 from mrf_matrix.forests.growth.level import public_labels
 
 

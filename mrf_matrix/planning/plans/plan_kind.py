@@ -80,7 +80,7 @@ OF_TREES = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class PlanKind:
     """What a plan measures, and what its answers are.
 
     Subclasses are values without arrays, one for each word and allocation.
@@ -174,7 +174,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Training(Kind):
+class Training(PlanKind):
     """A strategy for the leaves of every ensemble."""
 
     name: ClassVar[str] = "matrix"
@@ -264,7 +264,7 @@ def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Co
 
 
 @dataclass(frozen=True)
-class Blocks(Kind):
+class Blocks(PlanKind):
     """Blocks chosen without data, labelled by the posterior of their effects."""
 
     name: ClassVar[str] = "tables"
@@ -291,7 +291,7 @@ class NaiveBayes(Blocks):
 
 
 @dataclass(frozen=True)
-class Auto(Kind):
+class Auto(PlanKind):
     """Steps whose shares are fixed before data: the claim and public numbers say all of them."""
 
     name: ClassVar[str] = "auto"
@@ -338,7 +338,7 @@ class TwoStage(Auto):
 
 
 @dataclass(frozen=True)
-class Prediction(Kind):
+class Prediction(PlanKind):
     """A strategy for the weight votes of the queries, ``Q Tᵀ T``."""
 
     name: ClassVar[str] = "batch"
@@ -353,7 +353,7 @@ class Prediction(Kind):
 
 
 @dataclass(frozen=True)
-class Subsample(Kind):
+class Subsample(PlanKind):
     """A strategy for the votes of the queries over leaves, ``Q Tᵀ``."""
 
     name: ClassVar[str] = "subsample"
@@ -407,7 +407,7 @@ class PerQuery(Subsample):
         return workload, one_query_at_a_time(measured, hard=self.counts_votes)
 
 
-KINDS: tuple[type[Kind], ...] = (
+KINDS: tuple[type[PlanKind], ...] = (
     Training, PerTree, Disjoint, UniformLevels, GeometricLevels, OptimalLevels, Prediction,
     Subsample, PerQuery, Blocks, NaiveBayes, Auto, Additive, Labels, Pool, TwoStage,
 )  # fmt: skip
@@ -416,13 +416,13 @@ KINDS: tuple[type[Kind], ...] = (
 UNSAID: object = object()  # what stands for a word that was not said
 
 
-def kinds_named(kind: object) -> tuple[type[Kind], ...]:
+def kinds_named(kind: object) -> tuple[type[PlanKind], ...]:
     """Return the kinds of a word, one for each allocation; ValueError if there is none."""
     word = one_word("kind", kind, tuple(WORDS))
     return tuple(one for one in KINDS if one.name == word)
 
 
-def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID) -> Kind:
+def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID) -> PlanKind:
     """Return the kind that a user's words name, of its usual voting where none is said.
 
     Raises ValueError if a word is unknown, or no word of this kind.

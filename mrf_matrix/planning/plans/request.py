@@ -19,15 +19,15 @@ from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.claim import claimed_budget
+from mrf_matrix.planning.auto.plan import ClaimPlan, plan_of_claim
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import blocks_budget
-from mrf_matrix.planning.plans.kind import UNSAID, Blocks, Kind, TwoStage, kind_of
-from mrf_matrix.planning.plans.parties import quorum_of, shared_plan
+from mrf_matrix.planning.plans.build import Design, build_plan
+from mrf_matrix.planning.plans.federated_plan import quorum_of, shared_plan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import Design, plan_of
+from mrf_matrix.planning.plans.plan_kind import UNSAID, Blocks, PlanKind, TwoStage, kind_of
 from mrf_matrix.planning.plans.strategy_choice import AUTO, Measuring
-from mrf_matrix.planning.private.private_plan import ClaimPlan, plan_of_claim
-from mrf_matrix.planning.private.two_stage_plan import TwoStagePlan, majority_trees, two_stage_plan
+from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, majority_trees, two_stage_plan
 
 Amount = float | Fraction | str | None
 """A budget, read exactly as it is written; "auto" where targets decide it."""
@@ -168,7 +168,7 @@ def plan(
     -------
     Plan
         Of "additive" a `ResidualPlan`, of "labels" a `LabelPlan`, of "pool" a `PooledPlan`, of
-        "auto" the `PrivatePlan` that says which of these, of "two_stage" a `TwoStagePlan`: what the
+        "auto" the `AutoPlan` that says which of these, of "two_stage" a `TwoStagePlan`: what the
         classifier's own `plan` gives.
 
     Raises
@@ -238,7 +238,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
             neighboring=neighboring, random_state=random_state,
         )  # fmt: skip
         return steps
-    made = plan_of(
+    made = build_plan(
         what, schema, design, measuring, structure_generator(random_state), queries=queries,
         n_classes=_classes(schema, n_classes), n_records=records,
     )  # fmt: skip
@@ -260,7 +260,9 @@ def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | Z
     return claimed_budget(None, delta, 1)
 
 
-def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:
+def _design(
+    kind: PlanKind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring
+) -> Design:
     if not (blocks.is_usual or kind.chooses_blocks):
         raise ValueError(
             f"n_blocks={shown(blocks.n_blocks)} and blocks={shown(blocks.blocks)} with "

@@ -15,17 +15,17 @@ from mrf_matrix.estimators import PooledForestClassifier
 from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
-from mrf_matrix.planning import RULES, private_plan
-from mrf_matrix.planning.private import planned_for
-from mrf_matrix.planning.private.choices import GATED_FROM, GATED_RECORDS, planned_screening
-from mrf_matrix.planning.private.forest_plan import (
+from mrf_matrix.planning import RULES, auto_plan
+from mrf_matrix.planning.auto import plan_after_choice
+from mrf_matrix.planning.auto.choices import GATED_FROM, GATED_RECORDS, planned_screening
+from mrf_matrix.planning.auto.forest_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,
     SMALLEST_SHARE,
     PooledPlan,
     shared,
 )
-from mrf_matrix.planning.private.rules import UNDER_ZCDP, row_for
+from mrf_matrix.planning.auto.rules import UNDER_ZCDP, row_for
 from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.residual.settings import ASSUMED_RECORDS
 
@@ -121,7 +121,7 @@ CASES = [  # domain, records, budget, changes, row from 1
 
 @pytest.mark.parametrize(("domain", "n_records", "budget", "changes", "row"), CASES)
 def test_a_row_holds_up_to_its_signal(domain, n_records, budget, changes, row):
-    made = private_plan(domain, [budget], n_records=n_records, **changes)
+    made = auto_plan(domain, [budget], n_records=n_records, **changes)
     assert made.row + 1 == row
     assert (made.screening is not None) == RULES[made.row].screened
     goes_on = made.screening is not None and made.screening.enough is not None
@@ -144,7 +144,7 @@ def test_no_kind_comes_back_as_the_budget_grows(d, k, claim):
     for step in range(14):
         epsilon = Fraction(1, 100) * Fraction(3, 2) ** step
         budget = {"rho": epsilon**2 / 30} if "rho" in claim else {"epsilon": epsilon, **claim}
-        made = private_plan(wide(d, k), claiming_budgets(**budget), n_records=20_000)
+        made = auto_plan(wide(d, k), claiming_budgets(**budget), n_records=20_000)
         kinds.append(made.measured)
     changes = [kinds[0], *(later for one, later in pairwise(kinds) if one != later)]
     assert changes[0] == "labels"
@@ -158,7 +158,7 @@ def test_no_kind_comes_back_as_the_budget_grows(d, k, claim):
 )  # fmt: skip
 def test_a_plan_says_where_other_kinds_begin(domain, n_records, budget):
     """It was planned there: a hair inside it is the same kind, a hair outside the other."""
-    made = private_plan(domain, [budget], n_records=n_records)
+    made = auto_plan(domain, [budget], n_records=n_records)
     near = [one for one in (made.below, made.above) if one is not None]
     assert near
     for signal, name in near:
@@ -167,12 +167,12 @@ def test_a_plan_says_where_other_kinds_begin(domain, n_records, budget):
         outward = Fraction(1001 if times > 1 else 999, 1000)
         for hair, found in ((outward, name), (1 / outward, made.name)):
             power = 1 if budget.parameter == "epsilon" else 2
-            there = private_plan(domain, [budget * (times * hair) ** power], n_records=n_records)
+            there = auto_plan(domain, [budget * (times * hair) ** power], n_records=n_records)
             assert there.name == found
 
 
 def test_rows_are_read_from_the_top():
-    facts = private_plan(wide(12), [PureDP(1)], n_records=3000).facts
+    facts = auto_plan(wide(12), [PureDP(1)], n_records=3000).facts
     rows = [row for row, rule in enumerate(RULES) if rule.holds(facts)]
     assert row_for(facts) == rows[0] < rows[-1] == len(RULES) - 1
     assert not any(rule.holds(replace(facts, trees=False)) for rule in RULES[:3])
@@ -187,9 +187,9 @@ def test_under_delta_tables_have_the_noise_that_is_smaller_of_one_for_each_attri
     d, norm, n_records
 ):
     laws = claiming_budgets(1, 1e-6)
-    made = private_plan(wide(d), laws, n_records=n_records, delta=1e-6)
+    made = auto_plan(wide(d), laws, n_records=n_records, delta=1e-6)
     assert made.budget.norm == norm
-    alone = private_plan(wide(d), [made.budget], n_records=n_records)
+    alone = auto_plan(wide(d), [made.budget], n_records=n_records)
     assert (made.row, made.balance) == (alone.row, alone.balance)
     assert {"l1": "Laplace", "l2": "Gaussian"}[norm] in made.name
 
@@ -197,10 +197,10 @@ def test_under_delta_tables_have_the_noise_that_is_smaller_of_one_for_each_attri
 def test_labels_and_screening_are_of_the_law_of_the_larger_rate():
     for delta, n_records, larger in ((1e-6, 800, 0), (0.3, 80, 1)):
         laws = claiming_budgets(0.1, delta)
-        made = private_plan(wide(12), laws, n_records=n_records, delta=delta)
+        made = auto_plan(wide(12), laws, n_records=n_records, delta=delta)
         assert (made.measured, made.budget) == ("labels", laws[larger])
     laws = claiming_budgets(0.004, 1e-6)
-    few = private_plan(wide(20, 6), laws, n_records=140_000, delta=1e-6)
+    few = auto_plan(wide(20, 6), laws, n_records=140_000, delta=1e-6)
     assert few.screening is not None
     assert few.budget == laws[0]
 
@@ -208,17 +208,17 @@ def test_labels_and_screening_are_of_the_law_of_the_larger_rate():
 def test_one_table_has_laplace_noise():
     """Of one table it is the smaller, though there are many attributes."""
     domain = wide(13, size=2)
-    made = private_plan(domain, claiming_budgets(1, 1e-6), n_records=10**7, delta=1e-6)
+    made = auto_plan(domain, claiming_budgets(1, 1e-6), n_records=10**7, delta=1e-6)
     assert "one table would hold all" in made.rule.where
     assert made.budget.norm == "l1"
-    assert private_plan(domain, claiming_budgets(1, 1e-6), n_records=2000).budget.norm == "l2"
+    assert auto_plan(domain, claiming_budgets(1, 1e-6), n_records=2000).budget.norm == "l2"
 
 
 def test_gaussian_noise_at_hand_asks_no_last_question():
     laws = claiming_budgets(1, 1e-6)
-    assert private_plan(wide(30), laws[:1], n_records=20_000).screening is not None
+    assert auto_plan(wide(30), laws[:1], n_records=20_000).screening is not None
     for budgets in (laws, laws[1:]):
-        assert private_plan(wide(30), budgets, n_records=20_000).screening is None
+        assert auto_plan(wide(30), budgets, n_records=20_000).screening is None
 
 
 # In words ----------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_gaussian_noise_at_hand_asks_no_last_question():
 
 @pytest.mark.parametrize(("domain", "n_records", "budget", "changes", "row"), CASES[::6])
 def test_a_plan_names_its_row_and_no_accuracy(domain, n_records, budget, changes, row):
-    made = private_plan(domain, [budget], n_records=n_records, **changes)
+    made = auto_plan(domain, [budget], n_records=n_records, **changes)
     rule = RULES[row - 1]
     assert f"row {row} of the rules ({rule.condition}). Its lead on public" in str(made)
     assert f"in points: {rule.worth}." in str(made)
@@ -234,7 +234,7 @@ def test_a_plan_names_its_row_and_no_accuracy(domain, n_records, budget, changes
     record = made.to_dict()
     assert (record["row"], record["rule"]) == (row, rule.to_dict())
     if made.balance is not None:
-        assert "of even classes" in planned_for(made, n_records // 20).reason
+        assert "of even classes" in plan_after_choice(made, n_records // 20).reason
 
 
 def test_the_page_has_the_table():
@@ -250,7 +250,7 @@ def test_the_page_has_the_table():
 
 def test_the_classifier_plans_by_it():
     model = PrivateForestClassifier(wide(12), epsilon=1, n_records=3000)
-    assert model.plan() == private_plan(wide(12), [PureDP(1)], n_records=3000)
+    assert model.plan() == auto_plan(wide(12), [PureDP(1)], n_records=3000)
 
 
 # A tree beside tables -----------------------------------------------------------------------------
@@ -310,14 +310,14 @@ DOMAIN = Domain.from_sizes((4,) * 12, n_classes=2)
 def test_how_rare_a_class_is_is_asked_before_a_pool_too():
     """Of rare classes a tree sees little: what follows then has none."""
     for n, kind in ((20_000, "pool"), (50_000, "additive pool")):
-        made = private_plan(DOMAIN, [PureDP(0.1)], n_records=n)
+        made = auto_plan(DOMAIN, [PureDP(0.1)], n_records=n)
         assert made.measured == kind
         assert made.balance is not None
-        assert planned_for(made, n).measured == kind
-        rare = planned_for(made, n // 8)
+        assert plan_after_choice(made, n).measured == kind
+        rare = plan_after_choice(made, n // 8)
         assert rare.is_rare
         assert rare.measured in ("tables", "additive")
-    assert private_plan(DOMAIN, [PureDP(0.1)], n_records=9000).balance is None
+    assert auto_plan(DOMAIN, [PureDP(0.1)], n_records=9000).balance is None
 
 
 @pytest.mark.parametrize(
@@ -346,10 +346,10 @@ def test_what_the_question_costs_takes_no_tree_away(d):
     domain = Domain.from_sizes([4] * d, n_classes=2)
     kinds = set()
     for n in (1000, 3000, 3050, 4000, 4500, 5050, 6000):
-        made = private_plan(domain, [PureDP(1)], n_records=n)
+        made = auto_plan(domain, [PureDP(1)], n_records=n)
         if made.measured not in ("pool", "additive pool"):
             continue
-        follows = planned_for(made, n)
+        follows = plan_after_choice(made, n)
         kinds.add(made.measured)
         assert follows.measured == made.measured
         assert follows.rest == made.after_balance
@@ -426,13 +426,13 @@ def test_a_thousand_classes_are_no_system_of_all_terms():
 def test_domains_of_more_cells_than_a_float_can_count_are_planned(k):
     domain = Domain.from_sizes([4] * 600, n_classes=k)
     assert domain.size > 10**308
-    assert private_plan(domain, [PureDP(1)], n_records=400).name.startswith("tree")
+    assert auto_plan(domain, [PureDP(1)], n_records=400).name.startswith("tree")
 
 
 @pytest.mark.parametrize(
     ("n_records", "epsilon", "faint"), [(100, 0.4, True), (100, 0.6, False), (None, 1e-3, False)]
 )
 def test_a_plan_says_where_the_majority_class_may_be_right_more_often(n_records, epsilon, faint):
-    made = private_plan(Domain.from_sizes([3] * 6, 2), [PureDP(epsilon)], n_records=n_records)
+    made = auto_plan(Domain.from_sizes([3] * 6, 2), [PureDP(epsilon)], n_records=n_records)
     assert made.verdict.is_faint == faint
     assert ("majority class" in made.reason) == faint

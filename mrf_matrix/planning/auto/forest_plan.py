@@ -15,8 +15,10 @@ from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.mechanisms.claim import squared_factor
+from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS, Measured
 from mrf_matrix.planning.plans.block_design import BlockChoice, choose_blocks
 from mrf_matrix.planning.plans.block_part import check_block
+from mrf_matrix.planning.plans.build import build_plan, tables_plan
 from mrf_matrix.planning.plans.cost import (
     ArraySize,
     array_sizes,
@@ -24,11 +26,9 @@ from mrf_matrix.planning.plans.cost import (
     largest_first,
     release_seconds,
 )
-from mrf_matrix.planning.plans.kind import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of, tables_plan
+from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.planning.plans.strategy_choice import Measuring
-from mrf_matrix.planning.private.rules import OF_RESIDUALS, POOLS, Measured
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
@@ -208,7 +208,7 @@ def forest_plan(
 
 def tables_of(plan: Choosing, budget: Budget, blocks: list[Block] | None) -> Plan:
     """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
-    return plan_of(
+    return build_plan(
         kind_of("tables"),
         plan.domain,
         BlockChoice("auto", blocks),

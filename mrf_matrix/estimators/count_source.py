@@ -18,7 +18,7 @@ from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.cells import summed_cells
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
-from mrf_matrix.planning.plans.kind import Features
+from mrf_matrix.planning.plans.plan_kind import Features
 from mrf_matrix.streams import count_leaves, count_tables
 from mrf_matrix.streams.counting import Progress
 from strategies.operators import Operator

@@ -15,16 +15,15 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.claim import checked_neighboring, choice_epsilon, claiming_budgets
-from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
-from mrf_matrix.planning.private.choices import Screening, planned_balance, screening_share
-from mrf_matrix.planning.private.forest_plan import (
+from mrf_matrix.planning.auto.choices import Screening, planned_balance, screening_share
+from mrf_matrix.planning.auto.forest_plan import (
     ForestPlan,
     PooledPlan,
     forest_plan,
     pooled_plan,
     pooling_budget,
 )
-from mrf_matrix.planning.private.rules import (
+from mrf_matrix.planning.auto.rules import (
     FORESTS,
     OF_RESIDUALS,
     POOLS,
@@ -36,6 +35,7 @@ from mrf_matrix.planning.private.rules import (
     neighbour,
     row_for,
 )
+from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.release.plan import Deferred
 from mrf_matrix.release.step_table import Amount, AnnouncedStep, StepTable
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_budget
@@ -44,7 +44,7 @@ from mrf_matrix.residual.step import ResidualStep
 
 
 @dataclass(frozen=True)
-class PrivatePlan(StepTable):
+class AutoPlan(StepTable):
     """What will be measured and why, decided without data."""
 
     facts: Facts  # the public numbers that decided
@@ -56,10 +56,10 @@ class PrivatePlan(StepTable):
     # what was not considered, because data that are counted as they pass cannot serve it
     left_out: str | None = None
     # the choice of how rare the rarer of two classes is, which comes first; what follows is planned
-    # anew by `planned_for`
+    # anew by `plan_after_choice`
     balance: ResidualStep | None = None
     # the plan before that choice, where it was made: it has the whole budget
-    announced: "PrivatePlan | None" = None
+    announced: "AutoPlan | None" = None
     # records of even classes that tell as much, as that choice says
     even_records: int | None = None
     # attributes of fewer codes here than in the domain that was given
@@ -165,8 +165,8 @@ class PrivatePlan(StepTable):
         return forest_plan(self._of_even, None, seed)
 
     @property
-    def _of_even(self) -> "PrivatePlan":
-        return self if self.balance is None else planned_for(self, self.n_records or 0)
+    def _of_even(self) -> "AutoPlan":
+        return self if self.balance is None else plan_after_choice(self, self.n_records or 0)
 
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
@@ -180,10 +180,10 @@ class PrivatePlan(StepTable):
             what += f", or a {FORESTS[plan.measured]} of all"
         return (*choices, AnnouncedStep(what, plan.rest))
 
-    def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> "PrivatePlan":
+    def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> "AutoPlan":
         """Return what the rules take at another budget: it may be another kind."""
         facts = (self.announced or self).facts
-        found = private_plan(
+        found = auto_plan(
             facts.domain, claiming_budgets(epsilon, delta, rho), n_records=facts.n_records,
             neighboring=facts.neighboring, delta=float(delta), records=facts.records,
             tables=facts.tables, random_state=self.random_state,
@@ -277,7 +277,7 @@ class PrivatePlan(StepTable):
         return f"{self.reason}\n{self.to_text()}"
 
 
-def private_plan(
+def auto_plan(
     domain: Domain,
     budgets: Sequence[Budget],
     *,
@@ -287,7 +287,7 @@ def private_plan(
     records: bool = True,
     tables: bool = True,
     random_state: Any = None,
-) -> PrivatePlan:
+) -> AutoPlan:
     """Return the kind of forest that the table of rules takes, without data.
 
     Parameters
@@ -312,7 +312,7 @@ def private_plan(
     --------
     >>> from mrf_matrix.mechanisms import PureDP
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
-    >>> private_plan(domain, [PureDP(1)], n_records=100_000).name
+    >>> auto_plan(domain, [PureDP(1)], n_records=100_000).name
     'residual forest'
     """
     relation = checked_neighboring(neighboring)
@@ -329,7 +329,7 @@ def private_plan(
     return replace(made, coarser=_differing(given, domain), random_state=random_state)
 
 
-def _planned(facts: Facts, delta: float) -> PrivatePlan:
+def _planned(facts: Facts, delta: float) -> AutoPlan:
     row = row_for(facts)
     rule, share, measured = RULES[row], facts.budget, RULES[row].measured
     if rule.screened or rule.measured == "labels":
@@ -337,7 +337,7 @@ def _planned(facts: Facts, delta: float) -> PrivatePlan:
     screening = facts.screening if rule.screened else None
     if screening is not None and screening.enough is not None and facts.suits_residuals:
         measured = "additive"
-    return PrivatePlan(facts, row, share, measured, delta, screening)
+    return AutoPlan(facts, row, share, measured, delta, screening)
 
 
 def _differing(given: Domain, coarse: Domain) -> tuple[str, ...]:
@@ -349,7 +349,7 @@ def _rounded(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
+def plan_after_choice(plan: AutoPlan, even: int) -> AutoPlan:
     """Return what follows the choice of how rare the rarer class is, with what that choice left.
 
     A pool stays: the whole budget decided on it. Of a rare class each code says the usual one, so
@@ -389,7 +389,7 @@ def what_follows(
     return Deferred("what follows the choices", left, plan.neighboring, many)
 
 
-ClaimPlan = PrivatePlan | ResidualPlan | LabelPlan | PooledPlan
+ClaimPlan = AutoPlan | ResidualPlan | LabelPlan | PooledPlan
 CLAIM = ("epsilon", "rho", "delta", "n_records", "neighboring", "random_state")
 
 
@@ -421,7 +421,7 @@ def plan_of_claim(
     k, records = domain.required_target().size, public_records(n_records)
     known: Any = {"n_records": records, "neighboring": neighboring, "delta": float(delta)}
     if kind == "auto":
-        return private_plan(domain, budgets, random_state=random_state, **known)
+        return auto_plan(domain, budgets, random_state=random_state, **known)
     if kind == "pool":
         residuals, budget = beside == "additive", pooling_budget(budgets)
         return pooled_plan(domain, budget, random_state, residuals=residuals, **known)

@@ -2,7 +2,7 @@
 
 An estimator decides without data what it measures, and asks for its tables then: over the cells
 of some attributes, or over the leaves of a public forest. Where the data are is known here, and in
-`given_counts`, alone. ``domain="from_data"`` reads the domain off the records, which is not
+`count_source`, alone. ``domain="from_data"`` reads the domain off the records, which is not
 private: it exists for public data and for scikit-learn's own checks, and warns.
 """
 
@@ -22,7 +22,7 @@ from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.attribute import coarser_codes
 from mrf_matrix.domain.columns import checked_table, names_of
-from mrf_matrix.estimators.given_counts import CountedTables, GivenCounts, GivenStream, is_small
+from mrf_matrix.estimators.count_source import CountedTables, GivenCounts, GivenStream, is_small
 from mrf_matrix.estimators.parameters import Records
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
@@ -31,7 +31,7 @@ from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning.plans.kind import Features, TableSource, one_leaf_each
+from mrf_matrix.planning.plans.plan_kind import Features, TableSource, one_leaf_each
 from mrf_matrix.streams.counting import code_blocks
 from strategies.operators import Operator
 

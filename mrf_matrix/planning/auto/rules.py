@@ -22,8 +22,7 @@ from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
-from mrf_matrix.planning.plans.block_design import MOST_CELLS, choose_blocks
-from mrf_matrix.planning.private.choices import (
+from mrf_matrix.planning.auto.choices import (
     AMPLE,
     GATED_FROM,
     GATED_RECORDS,
@@ -36,6 +35,7 @@ from mrf_matrix.planning.private.choices import (
     even_records,
     planned_screening,
 )
+from mrf_matrix.planning.plans.block_design import MOST_CELLS, choose_blocks
 from mrf_matrix.residual.sequence import most_codes
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, RESIDUAL_SIGNAL, Budget, residual_signal
 

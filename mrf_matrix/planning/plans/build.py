@@ -1,4 +1,4 @@
-"""`plan_of`: the one place where a design becomes strategies and mechanisms.
+"""`build_plan`: the one place where a design becomes strategies and mechanisms.
 
 Nothing else grows public ensembles, shares a budget among them, chooses strategies, weighs queries
 or calibrates noise. `plan`, `tune` and every measuring estimator call it, so that what is promised
@@ -31,9 +31,9 @@ from mrf_matrix.mechanisms.claim import budget_shares
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import block_part, single_attributes
 from mrf_matrix.planning.plans.cost import check_forest
-from mrf_matrix.planning.plans.kind import Kind, NaiveBayes, kind_of
 from mrf_matrix.planning.plans.part import Budget, PlanPart
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_kind import NaiveBayes, PlanKind, kind_of
 from mrf_matrix.planning.plans.strategy_choice import (
     AUTO,
     VOTES,
@@ -71,7 +71,7 @@ def check_cells(n_attributes: int, cells: int, remedy: str, most_bits: int = MOS
 class PublicForests:
     """Forests grown without data, of which batches of queries are planned."""
 
-    kind: Kind
+    kind: PlanKind
     domain: Domain
     ensembles: tuple[Ensemble, ...]
     # seeds the strategies: what is left of the structure's randomness, or a number that does with
@@ -81,7 +81,7 @@ class PublicForests:
     @classmethod
     def grow(
         cls,
-        kind: Kind,
+        kind: PlanKind,
         domain: Domain,
         design: EnsembleDesign,
         structure: np.random.Generator,
@@ -215,7 +215,7 @@ class PublicForests:
         return [aim.of_rows(*ends) for ends in zip([0, *ends], ends, strict=False)]
 
 
-def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
+def votes_aim(kind: PlanKind, ensemble: Ensemble) -> RowAim:
     """Return the sum of the squared errors of the weight votes of all cells of an ensemble.
 
     Raises ValueError if the kind has no leaves of which votes are made later, or the cells are too
@@ -249,8 +249,8 @@ def check_forests(forest: object) -> None:
             )
 
 
-def plan_of(
-    kind: Kind,
+def build_plan(
+    kind: PlanKind,
     domain: Domain,
     design: Design,
     measuring: Measuring,
@@ -305,7 +305,7 @@ def tables_plan(
     `structure`: shuffles attributes; `n_records`: where it is public; `blocks`, `n_blocks`: by
     hand; `delta`: the δ that the claim is stated for.
     """
-    return plan_of(
+    return build_plan(
         kind_of("tables"),
         domain,
         BlockChoice(n_blocks, blocks),
@@ -317,7 +317,7 @@ def tables_plan(
 
 
 def plan_of_part(
-    kind: Kind,
+    kind: PlanKind,
     domain: Domain,
     part: PlanPart,
     n_records: int | None = None,
@@ -326,7 +326,7 @@ def plan_of_part(
     n_classes: int | None = None,
     delta: float = 0.0,
 ) -> Plan:
-    """Return the plan of one measurement that is decided already; parameters as `plan_of`."""
+    """Return the plan of one measurement that is decided already; parameters as `build_plan`."""
     codes, often, _ = distinct_queries([part.ensemble], public_queries(domain, queries))
     classes = domain.n_classes if n_classes is None else n_classes
     return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0, delta=delta)

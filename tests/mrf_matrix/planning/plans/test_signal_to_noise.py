@@ -26,7 +26,13 @@ from mrf_matrix.estimators import (
     ResidualForestClassifier,
 )
 from mrf_matrix.mechanisms import DiscreteLaplace, calibrate
-from mrf_matrix.planning.plans.verdict import NOTE, NoiseError, Verdict, verdict_of, weighing
+from mrf_matrix.planning.plans.signal_to_noise import (
+    NOTE,
+    NoiseError,
+    Verdict,
+    verdict_of,
+    weighing,
+)
 from mrf_matrix.release.plan import StrategyStep, flat_steps
 from mrf_matrix.residual.step import CHOICES
 

@@ -1,0 +1,15 @@
+"""Which kind of forest suits a claim: one table of rules, by public numbers alone."""
+
+from mrf_matrix.planning.auto.choices import Screening
+from mrf_matrix.planning.auto.plan import AutoPlan, auto_plan, plan_after_choice
+from mrf_matrix.planning.auto.rules import RULES, Rule, records_after
+
+__all__ = [
+    "RULES",
+    "AutoPlan",
+    "Rule",
+    "Screening",
+    "auto_plan",
+    "plan_after_choice",
+    "records_after",
+]
