@@ -1,13 +1,18 @@
 """What every room stands on: files written whole, words for people, checks of numbers."""
 
-from mrf_matrix.base.checks import NoiseProcessError, check_parent_process, escaped, is_plain_line
+from mrf_matrix.base.checks import (
+    NoiseProcessError,
+    check_parent_process,
+    escape_controls,
+    is_plain_line,
+)
 from mrf_matrix.base.files import check_writable, whole_file
 
 __all__ = [
     "NoiseProcessError",
     "check_parent_process",
     "check_writable",
-    "escaped",
+    "escape_controls",
     "is_plain_line",
     "whole_file",
 ]

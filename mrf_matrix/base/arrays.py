@@ -38,7 +38,7 @@ def plain_array(name: str, values: object) -> Values:
     return checked(name, values)
 
 
-def owned(array: Values) -> Values:
+def read_only_array(array: Values) -> Values:
     """Return an array in memory that nobody can write to, also not through a copy's pickle.
 
     The one rule of both packages: `strategies.operators.base.validation.owned`.

@@ -46,7 +46,7 @@ _SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return what a message shows of a public value: its repr, cut in the middle if it is long.
 
     Frames, arrays and other objects that may hold records are shown by their type. A repr that
@@ -54,7 +54,7 @@ def shown(value: object) -> str:
 
     `value`: A parameter that somebody gave; never a record's value.
 
-    >>> shown("auto"), shown([1, 2]), len(shown("x" * 100_000)) <= 100
+    >>> short_repr("auto"), short_repr([1, 2]), len(short_repr("x" * 100_000)) <= 100
     ("'auto'", '[1, 2]', True)
     """
     try:
@@ -85,10 +85,10 @@ class PrivateValue:
         )
 
 
-def cut(text: str, most: int = MOST_SAID) -> str:
+def shorten(text: str, most: int = MOST_SAID) -> str:
     """Return a message of bounded length, cut in its middle: strangers decide what it quotes.
 
-    >>> cut("x" * 10_000, most=9)
+    >>> shorten("x" * 10_000, most=9)
     'xxxx [...] xxxx'
     """
     half = most // 2
@@ -106,7 +106,7 @@ def few_values(values: Iterable[object]) -> tuple[object, ...]:
 
 def name_few(values: Iterable[object]) -> str:
     """List the most frequent of some public values, ``'a' (3 times), 'b'``."""
-    counts = Counter(map(shown, values)).most_common()
+    counts = Counter(map(short_repr, values)).most_common()
     names = [f"{text} ({n} times)" if n > 1 else text for text, n in counts[:SHOWN]]
     rest = len(counts) - len(names)
     return ", ".join(names) + (f" and {rest} more" if rest else "")
@@ -115,7 +115,7 @@ def name_few(values: Iterable[object]) -> str:
 def name_some(values: Iterable[object]) -> str:
     """List the first of some public names or categories, in their order."""
     head = list(islice(values, 2 * SHOWN + 1))
-    names = ", ".join(map(shown, head[: 2 * SHOWN]))
+    names = ", ".join(map(short_repr, head[: 2 * SHOWN]))
     return names + (", ..." if len(head) > 2 * SHOWN else "")
 
 
@@ -139,10 +139,10 @@ def whole_number(name: str, value: object, least: int = 1, most: int | None = No
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name}={shown(value)}: expected {kind}.")
+        raise ValueError(f"{name}={short_repr(value)}: expected {kind}.")
     whole = int(value)
     if most is not None and whole > most:
-        raise ValueError(f"{name}={shown(value)}: expected at most {most}.")
+        raise ValueError(f"{name}={short_repr(value)}: expected at most {most}.")
     return whole
 
 
@@ -162,7 +162,9 @@ def public_records(n_records: object) -> int | None:
         return None
     found = whole_number("n_records", n_records)
     if found > LARGEST_N_RECORDS:
-        raise ValueError(f"n_records={shown(n_records)}: expected an integer of at most 10**15.")
+        raise ValueError(
+            f"n_records={short_repr(n_records)}: expected an integer of at most 10**15."
+        )
     return found
 
 
@@ -172,7 +174,7 @@ def check_integer(name: str, value: object, least: int) -> None:
     Raises TypeError, ValueError naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name}={shown(value)}: expected an integer of at least {least}.")
+        raise TypeError(f"{name}={short_repr(value)}: expected an integer of at least {least}.")
     if value < least:
         raise ValueError(f"{name}={value}: expected at least {least}.")
 
@@ -194,8 +196,8 @@ def structure_generator(random_state: object) -> "np.random.Generator":
     except ValueError:
         pass  # a negative number: refused below
     raise ValueError(
-        f"random_state={shown(random_state)}: expected None, a whole number that is not negative, "
-        f"a RandomState or a Generator."
+        f"random_state={short_repr(random_state)}: expected None, a whole number that is not "
+        f"negative, a RandomState or a Generator."
     )
 
 
@@ -204,13 +206,15 @@ def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
     for word in allowed:
         if isinstance(value, str) and value == word:
             return word
-    raise ValueError(f"{name}={shown(value)}: expected one of {', '.join(map(repr, allowed))}.")
+    raise ValueError(
+        f"{name}={short_repr(value)}: expected one of {', '.join(map(repr, allowed))}."
+    )
 
 
 def checked_level(level: object) -> float:
     if isinstance(level, Real) and 0 < (share := float(level)) < 1:
         return share
-    raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")
+    raise ValueError(f"level={short_repr(level)}: expected a number between 0 and 1, such as 0.95.")
 
 
 ACTING = {"Cc", "Cs", "Zl", "Zp"}
@@ -234,12 +238,12 @@ def is_plain_line(text: str) -> bool:
     return text.isprintable() or not any(map(_acts, text))
 
 
-def escaped(text: str, *, keep: str = "") -> str:
+def escape_controls(text: str, *, keep: str = "") -> str:
     r"""Return a text with every character that acts or hides written as in a Python string.
 
     `keep`: characters that stay, a line's end say.
 
-    >>> print(escaped("class\x1b]0;owned\x07"))
+    >>> print(escape_controls("class\x1b]0;owned\x07"))
     class\x1b]0;owned\x07
     """
     if text.isprintable():
@@ -305,20 +309,22 @@ def exact_positive(
     expected = range_words or "a positive number" + (' or float("inf")' if allow_infinite else "")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(
-            f"{name}={shown(value)} is of type {type(value).__name__}: expected {expected}"
+            f"{name}={short_repr(value)} is of type {type(value).__name__}: expected {expected}"
             f"{example}."
         )
     if value != value:
         raise BudgetError(f"{name} is NaN: expected {expected}.")
     if value <= 0:
-        raise BudgetError(f"{name}={shown(value)}: expected {expected}.")
+        raise BudgetError(f"{name}={short_repr(value)}: expected {expected}.")
     if not isinstance(value, Rational) and not isfinite(value):
         if not allow_infinite:
             raise BudgetError(f"{name}={value}: expected {expected}, and finite.")
         return float("inf")
     exact = as_fraction(value)
     if max(exact.numerator, exact.denominator).bit_length() > MOST_BITS:
-        raise BudgetError(f"{name}={shown(value)}: expected {expected} of at most 3900 digits.")
+        raise BudgetError(
+            f"{name}={short_repr(value)}: expected {expected} of at most 3900 digits."
+        )
     return exact
 
 
@@ -333,10 +339,10 @@ def as_fraction(value: object) -> Fraction:
     return Fraction(str(value))  # other NumPy floats print their shortest decimal
 
 
-def readable(value: Fraction | float) -> str:
+def format_number(value: Fraction | float) -> str:
     """Write an exact number for people: as a short decimal where it is one, else as a fraction.
 
-    >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(float("inf"))
+    >>> format_number(Fraction(1, 10)), format_number(Fraction(1, 3)), format_number(float("inf"))
     ('0.1', '1/3', 'inf')
     """
     if not isinstance(value, Fraction):
@@ -371,7 +377,7 @@ def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
     """
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(
-            f"shares={shown(shares)}: expected a number of shares or a list of weights."
+            f"shares={short_repr(shares)}: expected a number of shares or a list of weights."
         )
     if isinstance(shares, Integral):
         if shares < 1:
@@ -412,7 +418,7 @@ class DomainError(ValueError):
     values: tuple[object, ...]
 
     def __init__(self, message: str, *, values: Iterable[object] = ()) -> None:
-        super().__init__(cut(message))
+        super().__init__(shorten(message))
         self.values = few_values(values)
 
     def __reduce__(self) -> tuple[type["DomainError"], tuple[str]]:

@@ -16,7 +16,7 @@ Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 SHOWN = 12  # texts that are listed in a line
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a line of text for each row, columns under each other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -32,7 +32,7 @@ def first_few(texts: Iterable[str]) -> str:
     return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def whole(n: int) -> str:
+def format_count(n: int) -> str:
     return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
 
 
@@ -150,7 +150,7 @@ class RowDisplay(Tabular):
         return ("name", "value"), self.rows
 
     def __str__(self) -> str:
-        return "\n".join([self.statement, *(f"  {line}" for line in aligned(self.rows))])
+        return "\n".join([self.statement, *(f"  {line}" for line in align_columns(self.rows))])
 
     def _repr_html_(self) -> str:
         return html_table(self.statement, self.rows)

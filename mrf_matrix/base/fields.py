@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import NoReturn
 
-from mrf_matrix.base.checks import cut, is_plain_line, shown
+from mrf_matrix.base.checks import is_plain_line, short_repr, shorten
 
 JsonObject = dict[str, object]
 """An object of JSON; its values are nothing in particular until a field is checked."""
@@ -23,10 +23,10 @@ class FieldError(ValueError):
     """A field is missing, of another type, or larger than it may be."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(cut(message))
+        super().__init__(shorten(message))
 
 
-def parsed(content: bytes, *, finite: bool = True) -> object:
+def parse_json(content: bytes, *, finite: bool = True) -> object:
     """Return the value of JSON in UTF-8; refuse repeated keys, NaN and infinities, endless numbers.
 
     `finite`: False takes NaN and infinities, which our own results of a search have.
@@ -36,8 +36,8 @@ def parsed(content: bytes, *, finite: bool = True) -> object:
     try:
         return json.loads(
             content.decode("utf-8-sig"),
-            object_pairs_hook=_distinct,
-            parse_constant=_no_constant if finite else None,
+            object_pairs_hook=_distinct_object,
+            parse_constant=_refuse_constant if finite else None,
             parse_int=_short_integer,
             parse_float=_finite_number if finite else None,
         )
@@ -53,7 +53,7 @@ def object_of(
         raise FieldError(f"{where} is {type(data).__name__}; expected an object.")
     unknown = [key for key in data if key not in keys and key not in optional]
     if unknown:
-        names = ", ".join(map(shown, unknown[:5]))
+        names = ", ".join(map(short_repr, unknown[:5]))
         raise FieldError(f"{where}: unknown keys {names}; expected {sorted({*keys, *optional})}.")
     absent = sorted(set(keys) - set(data))
     if absent:
@@ -69,7 +69,7 @@ def part_of(data: JsonObject, key: str) -> JsonObject:
     return found
 
 
-def versioned_of(
+def versioned_object(
     data: object,
     where: str,
     kind: str,
@@ -85,7 +85,7 @@ def versioned_of(
 
 def _check_version(data: JsonObject, kind: str, version: int) -> None:
     if data.get("format") != kind:
-        raise FieldError(f"format={shown(data.get('format'))}: expected {kind!r}.")
+        raise FieldError(f"format={short_repr(data.get('format'))}: expected {kind!r}.")
     found = data.get("schema_version")
     if type(found) is int and 0 < found < version:
         raise FieldError(
@@ -94,8 +94,8 @@ def _check_version(data: JsonObject, kind: str, version: int) -> None:
         )
     if type(found) is not int or found != version:
         raise FieldError(
-            f"schema_version={shown(found)}: this mrf_matrix reads {version}; a later one may read "
-            f"it. Upgrade mrf_matrix."
+            f"schema_version={short_repr(found)}: this mrf_matrix reads {version}; a later one may "
+            f"read it. Upgrade mrf_matrix."
         )
 
 
@@ -125,21 +125,21 @@ def whole_numbers(
 
 def integer_of(data: object, where: str, least: int = 0, most: int = 2**31 - 1) -> int:
     if type(data) is not int or not least <= data <= most:
-        raise FieldError(f"{where}={shown(data)}: expected a whole number, {least} to {most}.")
+        raise FieldError(f"{where}={short_repr(data)}: expected a whole number, {least} to {most}.")
     return data
 
 
 def number_of(data: object, where: str, least: float = 0.0, most: float = inf) -> float:
     if not (type(data) is int or type(data) is float) or not isfinite(data):
-        raise FieldError(f"{where}={shown(data)}: expected a finite number.")
+        raise FieldError(f"{where}={short_repr(data)}: expected a finite number.")
     if not least <= data <= most:
-        raise FieldError(f"{where}={shown(data)}: expected a number from {least} to {most}.")
+        raise FieldError(f"{where}={short_repr(data)}: expected a number from {least} to {most}.")
     return float(data)
 
 
 def flag_of(data: object, where: str) -> bool:
     if type(data) is not bool:
-        raise FieldError(f"{where}={shown(data)}: expected true or false.")
+        raise FieldError(f"{where}={short_repr(data)}: expected true or false.")
     return data
 
 
@@ -153,18 +153,18 @@ def line_of_text(data: object, where: str, longest: int = LONGEST) -> str:
 def fraction_of(data: object, where: str) -> Fraction:
     """Return an exact number from its text: ``1/3`` or ``5``, of bounded length."""
     if not isinstance(data, str) or FRACTION.fullmatch(data) is None:
-        raise FieldError(f"{where}={shown(data)}: expected a fraction as text: '1/2'.")
+        raise FieldError(f"{where}={short_repr(data)}: expected a fraction as text: '1/2'.")
     try:
         return Fraction(data)
     except ZeroDivisionError:
-        raise FieldError(f"{where}={shown(data)} divides by zero.") from None
+        raise FieldError(f"{where}={short_repr(data)} divides by zero.") from None
 
 
 def whole_of(data: object, where: str) -> int:
     """Return a whole number that is not negative from its text."""
     number = fraction_of(data, where)
     if number.denominator != 1:
-        raise FieldError(f"{where}={shown(data)}: expected a whole number as text.")
+        raise FieldError(f"{where}={short_repr(data)}: expected a whole number as text.")
     return number.numerator
 
 
@@ -185,17 +185,17 @@ def _short_integer(text: str) -> int:
 def _finite_number(text: str) -> float:
     number = float(text)
     if not isfinite(number):
-        raise ValueError(f"{cut(text, 40)} is no finite number")
+        raise ValueError(f"{shorten(text, 40)} is no finite number")
     return number
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> JsonObject:
+def _distinct_object(pairs: list[tuple[str, object]]) -> JsonObject:
     data = dict(pairs)
     if len(data) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"repeated keys: {shown(repeated)}")
+        raise ValueError(f"repeated keys: {short_repr(repeated)}")
     return data
 
 
-def _no_constant(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 
 TAB_ENDINGS = (".tsv", ".tsv.gz")
 SEPARATORS = (",", ";", "\t", "|")
@@ -56,17 +56,17 @@ class FileFormat:
             and mark not in " \"'\r\n.+-_\0"
         ):
             raise ValueError(
-                f"separator={shown(mark)}; expected one character that parts fields, such as "
+                f"separator={short_repr(mark)}; expected one character that parts fields, such as "
                 "';', '\\t' or '|'."
             )
         if self.decimal not in (".", ","):
-            raise ValueError(f"decimal={shown(self.decimal)}; expected '.' or ','.")
+            raise ValueError(f"decimal={short_repr(self.decimal)}; expected '.' or ','.")
         try:
             "a,\n".encode(self.encoding)
         except (LookupError, TypeError, ValueError):
             raise ValueError(
-                f"encoding={shown(self.encoding)}; expected Python's name of an encoding of text: "
-                "'utf-8', 'latin-1', 'cp1252' or 'utf-16', say."
+                f"encoding={short_repr(self.encoding)}; expected Python's name of an encoding of "
+                f"text: 'utf-8', 'latin-1', 'cp1252' or 'utf-16', say."
             ) from None
 
     @property
@@ -107,13 +107,13 @@ def separator_hint(line: str, separator: str, wanted: Sequence[str] = ()) -> str
     `wanted`: names of which that would make columns.
     """
 
-    def found(mark: str) -> int:
+    def count_wanted(mark: str) -> int:
         names = {name.strip(' "') for name in line.strip().split(mark)}
         return sum(one in names for one in wanted)
 
     others = [one for one in SEPARATORS if one != separator and one in line]
-    best = max(others, key=lambda one: (found(one), line.count(one)), default=None)
-    if best is None or (separator in line and found(best) <= found(separator)):
+    best = max(others, key=lambda one: (count_wanted(one), line.count(one)), default=None)
+    if best is None or (separator in line and count_wanted(best) <= count_wanted(separator)):
         return ""
     return (
         f" Its first line has {best!r} between names: where that parts its fields, give "

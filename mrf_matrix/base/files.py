@@ -1,7 +1,7 @@
 """Files of strangers are read within bounds; ours are written whole or not at all.
 
 A named pipe would be waited for without end, a device has no end, and a file may be larger than
-memory. So whatever is read comes through `opened_regular`, which asks what it is before it opens
+memory. So whatever is read comes through `open_regular`, which asks what it is before it opens
 it, and what is read whole through `content_of`, which asks how large it is before it reads. What
 is written is on the disk before anyone relies on it.
 """
@@ -42,7 +42,7 @@ class UnreadableError(ValueError):
 
 
 @contextmanager
-def opened_regular(path: PathLike, most: int | None = None) -> Iterator[BufferedReader]:
+def open_regular(path: PathLike, most: int | None = None) -> Iterator[BufferedReader]:
     """Give a regular file to read; a pipe, a device, a socket and a folder are refused.
 
     `most`: bytes that it may have at most; None for records, which are read a part at a time.
@@ -65,14 +65,14 @@ def opened_regular(path: PathLike, most: int | None = None) -> Iterator[Buffered
 def content_of(path: PathLike, most: int = MOST_BYTES) -> bytes:
     """Return the content of a regular file, as long as it says it is, and at most so many bytes.
 
-    Raises UnreadableError, OSError as `opened_regular`.
+    Raises UnreadableError, OSError as `open_regular`.
     """
-    with opened_regular(path, most) as file:
+    with open_regular(path, most) as file:
         return file.read(os.fstat(file.fileno()).st_size)
 
 
 def hash_of(path: PathLike) -> str:
-    with opened_regular(path) as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -97,8 +97,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
     something that is no regular file: a folder, a device, a pipe.
     """
-    with named(path):
-        target = regular(path)
+    with name_path_in_errors(path):
+        target = regular_path(path)
         draft = draft_of(target)
         file = draft.open("xb")
         try:
@@ -121,8 +121,8 @@ def check_writable(path: Path, room: int = ROOM) -> None:
     Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
     something that is no regular file.
     """
-    with named(path):
-        draft = draft_of(regular(path))
+    with name_path_in_errors(path):
+        draft = draft_of(regular_path(path))
         file = draft.open("xb")
         try:
             with file:
@@ -138,7 +138,7 @@ def draft_of(target: Path) -> Path:
     return target.with_name(f".{target.name[:40]}.{token_hex(8)}.part")
 
 
-def regular(path: Path) -> Path:
+def regular_path(path: Path) -> Path:
     """Return where a path leads to; refuse what is there and is no regular file."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -164,7 +164,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def name_path_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -102,11 +102,11 @@ TYPED = tuple(word for word, kind in KINDS.items() if kind.is_typed)
 """The words of the command line."""
 
 
-def kind_asked_by(given: Collection[str]) -> str:
+def kind_of_arguments(given: Collection[str]) -> str:
     """Return the kind that names of arguments are of, "auto" where they are of all.
 
-    >>> kind_asked_by({"n_trees", "random_state"}), kind_asked_by({"n_blocks"}), kind_asked_by(())
-    ('matrix', 'tables', 'auto')
+    >>> [kind_of_arguments(names) for names in ({"n_trees", "random_state"}, {"n_blocks"}, ())]
+    ['matrix', 'tables', 'auto']
     """
     told = {name for name in given if name != "random_state"}
     for word in ("matrix", *TYPED):

@@ -14,7 +14,7 @@ from operator import or_
 from typing import Any, Self
 from uuid import uuid4
 
-from mrf_matrix.base.checks import is_plain_line, one_word, shown
+from mrf_matrix.base.checks import is_plain_line, one_word, short_repr
 
 WORST_FIRST = ("none", "research", "claimed", "shares", "exact")
 """Kinds of noise, by what they protect. "claimed" is that of a law that its author vouches for."""
@@ -57,7 +57,7 @@ class Spending:
 
     def __post_init__(self) -> None:
         if not hasattr(self.budget, "is_infinite"):
-            raise TypeError(f"budget={shown(self.budget)}: expected PureDP(...) or ZCDP(...).")
+            raise TypeError(f"budget={short_repr(self.budget)}: expected PureDP(...) or ZCDP(...).")
         one_word("neighboring", self.neighboring, RELATIONS)
         one_word("noise", self.noise, WORST_FIRST)
 
@@ -70,7 +70,7 @@ class Spending:
             and WORST_FIRST.index(noise) >= WORST_FIRST.index(self.noise)
         )
 
-    def joined(self, other: "Spending") -> "Spending":
+    def merge(self, other: "Spending") -> "Spending":
         """Return the worse of two accounts of one charge, part by part."""
         noise = min(self.noise, other.noise, key=WORST_FIRST.index)
         told = dict.fromkeys(filter(None, (self.condition, other.condition)))
@@ -81,7 +81,7 @@ class Spending:
         )
 
 
-def _quoted(what: str, word: str) -> str:
+def _quote(what: str, word: str) -> str:
     if not isinstance(word, str) or len(word) > LONGEST_WORD or not is_plain_line(word):
         raise ValueError(
             f"word has {len(str(word))} characters: expected one line of at most {LONGEST_WORD} "
@@ -140,7 +140,7 @@ class Provenance:
     @classmethod
     def public(cls, what: str = "forest", word: str = "") -> Self:
         """Return that of what a caller declares to be public; `word`: why, quoted in claims."""
-        return cls(declared=frozenset({_quoted(what, word)}))
+        return cls(declared=frozenset({_quote(what, word)}))
 
     @classmethod
     def from_records(cls, what: str) -> Self:
@@ -162,11 +162,11 @@ class Provenance:
         caller's word, so such a claim is unverified.
         """
         noise = "none" if getattr(budget, "is_infinite", False) else "claimed"
-        one = Spending(budget, neighboring, noise, what, _quoted(f"whoever made the {what}", word))
+        one = Spending(budget, neighboring, noise, what, _quote(f"whoever made the {what}", word))
         return cls(released=frozenset({one}))
 
     @classmethod
-    def of_spending(cls, spending: Spending) -> Self:
+    def from_spending(cls, spending: Spending) -> Self:
         """Return that of what a charge paid for."""
         return cls(released=frozenset({spending}))
 
@@ -175,7 +175,7 @@ class Provenance:
             self.declared | other.declared,
             self.read_off | other.read_off,
             self.unknown | other.unknown,
-            _distinct([*self.released, *other.released]),
+            _merge_accounts([*self.released, *other.released]),
         )
 
     @property
@@ -196,22 +196,22 @@ def join(parts: Iterable[Provenance]) -> Provenance:
     return reduce(or_, parts, NOTHING)
 
 
-def _distinct(spendings: Iterable[Spending]) -> frozenset[Spending]:
+def _merge_accounts(spendings: Iterable[Spending]) -> frozenset[Spending]:
     """Return one account for each charge: the worse, part by part, where several differ."""
     found: dict[tuple[str, type], Spending] = {}
     for one in spendings:
         key = one.identity, type(one.budget)
-        found[key] = found[key].joined(one) if key in found else one
+        found[key] = found[key].merge(one) if key in found else one
     return frozenset(found.values())
 
 
-class Chosen(tuple[Any, ...]):
+class ChosenTuple(tuple[Any, ...]):
     """A tuple that records chose, privately: attributes or blocks, and what the choice cost.
 
     It is a tuple in every other way; copies, pickles and clones of what holds it keep it.
 
-    >>> kept = Chosen((2, 5), Provenance.public("attributes"))
-    >>> kept == (2, 5), sorted(carried([kept], "blocks").declared)
+    >>> kept = ChosenTuple((2, 5), Provenance.public("attributes"))
+    >>> kept == (2, 5), sorted(provenance_of([kept], "blocks").declared)
     (True, ['attributes', 'blocks'])
     """
 
@@ -232,16 +232,16 @@ class Chosen(tuple[Any, ...]):
         return tuple(self), self.provenance
 
 
-def carried(value: object, what: str) -> Provenance:
+def provenance_of(value: object, what: str) -> Provenance:
     """Return the provenance of what a caller gave by hand, under its name: declared public.
 
     A private choice is no declaration: it carries what it cost, and so does what holds one.
     """
-    if isinstance(value, Chosen):
+    if isinstance(value, ChosenTuple):
         return value.provenance
     known = Provenance.public(what)
     if isinstance(value, list | tuple):
-        return join([known, *(carried(one, what) for one in value)])
+        return join([known, *(provenance_of(one, what) for one in value)])
     return known
 
 
@@ -256,10 +256,10 @@ def current_spending() -> Spending | None:
     return _WITHIN.get()
 
 
-def chosen_here() -> Provenance:
+def current_choice_provenance() -> Provenance:
     """Return the provenance of what the whole that is being released here has chosen."""
     whole = _WITHIN.get()
-    return NOTHING if whole is None else Provenance.of_spending(whole)
+    return NOTHING if whole is None else Provenance.from_spending(whole)
 
 
 @contextmanager
@@ -295,4 +295,4 @@ def part_of_charge(own: Spending, whole: Spending) -> Spending:
         return own
     if not own.budget <= whole.budget:
         return own
-    return whole.joined(replace(own, identity=whole.identity, budget=whole.budget))
+    return whole.merge(replace(own, identity=whole.identity, budget=whole.budget))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.parallel import get_active_backend
 
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,10 +41,10 @@ def tell(step: str | Callable[[], str], done: int = 0, total: int | None = None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def progress_listener(listener: Listener) -> Iterator[None]:
     """Let a listener hear of every step of this thread.
 
-    >>> with listening(lambda step, done, total: print(step)):
+    >>> with progress_listener(lambda step, done, total: print(step)):
     ...     tell("Growing 4 trees")
     Growing 4 trees
     """
@@ -61,7 +61,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def computed(
+def run_tasks(
     function: Callable[[Task], Result],
     tasks: Iterable[Task],
     *,
@@ -75,7 +75,7 @@ def computed(
 
     Raises ValueError if both are given, or ``n_jobs`` is no number of processes.
 
-    >>> list(computed(abs, [-1, 2]))
+    >>> list(run_tasks(abs, [-1, 2]))
     [1, 2]
     """
     if client is None:
@@ -86,8 +86,8 @@ def computed(
         raise ValueError(f"n_jobs={n_jobs} and client are both given: expected one of them.")
     most = bounded_jobs(n_jobs, len(tasks) if isinstance(tasks, Sized) else None)
     with where:
-        work = delayed(partial(_watched, function, os.getpid()))
-        options = {"n_jobs": most, "return_as": "generator", **watching_from_their_start()}
+        work = delayed(partial(_run_watched, function, os.getpid()))
+        options = {"n_jobs": most, "return_as": "generator", **watch_options()}
         yield from Parallel(**options)(work(task) for task in tasks)
 
 
@@ -102,22 +102,22 @@ def bounded_jobs(n_jobs: int | None, n_tasks: int | None = None) -> int | None:
         return None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(
-            f"n_jobs={shown(n_jobs)}: expected a number of workers of at least 1, or -1 for all "
-            f"cores."
+            f"n_jobs={short_repr(n_jobs)}: expected a number of workers of at least 1, or -1 for "
+            f"all cores."
         )
     cores = int(cpu_count())
     wanted = int(n_jobs) if n_jobs > 0 else cores + 1 + int(n_jobs)
     return max(1, min(wanted, cores, cores if n_tasks is None else n_tasks))
 
 
-def watching_from_their_start() -> dict[str, Any]:
+def watch_options() -> dict[str, Any]:
     """Return joblib's options by which its own processes watch their parent before any task."""
     backend, _ = get_active_backend()
     is_loky = type(backend).__name__ == "LokyBackend"
     return {"initializer": _watch, "initargs": (os.getpid(),)} if is_loky else {}
 
 
-def _watched(function: Callable[[Task], Result], parent: int, task: Task) -> Result:
+def _run_watched(function: Callable[[Task], Result], parent: int, task: Task) -> Result:
     """Return ``function(task)``; a child of the parent sees to it that it dies with it."""
     if os.getpid() != parent == os.getppid():
         _watch(parent)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from mrf_matrix.base import escaped
-from mrf_matrix.base.fields import FieldError, parsed
+from mrf_matrix.base import escape_controls
+from mrf_matrix.base.fields import FieldError, parse_json
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import content_of
 from mrf_matrix.cli.errors import spoken, user_errors
@@ -23,14 +23,14 @@ from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.datasets.tables import domain_problems, record_problems
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
-from mrf_matrix.domain.foreign import foreign_domain, not_kept, yaml_value
+from mrf_matrix.domain.foreign import foreign_domain, schema_losses, yaml_value
 from mrf_matrix.domain.serialization import (
     attribute_from_dict,
     attribute_row,
     domain_schema,
     readable_count,
 )
-from mrf_matrix.domain.shorthand import HELP, described
+from mrf_matrix.domain.shorthand import HELP, attribute_from_words
 
 
 @click.group(name="domain")
@@ -86,7 +86,7 @@ def new(
         click.echo(f"What may a column hold? From public knowledge, not from the records.\n{HELP}")
     found: dict[str, Any] = {}
     for name in names:
-        found[name] = described(name, answers[name]) if name in answers else _asked(name)
+        found[name] = attribute_from_words(name, answers[name]) if name in answers else _asked(name)
     while header is None and not told and (name := _answer("column", "", show_default=False)):
         found[name] = _asked(name)
     known = {name: one for name, one in found.items() if one is not None}
@@ -116,7 +116,7 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     except ValueError as error:
         raise click.ClickException(f"the schema {schema}: {error}") from error
     _keep(Domain.from_dict(foreign_domain(told, target)), file)
-    for line in not_kept(told):
+    for line in schema_losses(told):
         note(f"Note: {spoken(line)}")
 
 
@@ -217,7 +217,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _answer(question: str, default: str | None = None, *, show_default: bool = True) -> str:
     try:
-        return str(click.prompt(escaped(question), default, show_default=show_default))
+        return str(click.prompt(escape_controls(question), default, show_default=show_default))
     except click.Abort as error:
         raise click.ClickException(
             "the answers ended before the questions: nothing was written. Answer them all, or "
@@ -229,12 +229,12 @@ def _asked(name: str) -> Any:
 
     while True:
         try:
-            found = described(name, _answer(name))
+            found = attribute_from_words(name, _answer(name))
             if found is not None:
                 attribute_from_dict(found, name)
             return found
         except (DomainError, FieldError) as error:
-            click.echo(escaped(spoken(str(error)), keep="\n"))
+            click.echo(escape_controls(spoken(str(error)), keep="\n"))
 
 
 def _keep(domain: "Domain", file: Path) -> None:
@@ -249,7 +249,7 @@ def _parsed(schema: Path) -> object:
     if schema.suffix.lower() in (".yaml", ".yml"):
         return yaml_value(content)
     try:
-        return parsed(content)
+        return parse_json(content)
     except ValueError as error:
         raise click.ClickException(f"the schema {schema} is not JSON: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mrf_matrix.base import escaped
+from mrf_matrix.base import escape_controls
 from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.cli.screen import NO_COLOR, VOLUME
 
@@ -176,7 +176,7 @@ def show_all(error: Exception) -> None:
     """Print the traceback and the values at fault, below a warning, to standard error."""
     click.echo(WARNING, err=True)
     told = "".join(traceback.format_exception(error))
-    click.echo(escaped(told, keep="\n"), file=sys.stderr)
+    click.echo(escape_controls(told, keep="\n"), file=sys.stderr)
     values = getattr(error, "values", ())
     if isinstance(values, tuple) and values:
         click.echo("Values at fault: " + ", ".join(map(repr, values)), err=True)

@@ -11,7 +11,7 @@ import click
 import mrf_matrix
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
-from mrf_matrix.base.workers import listening
+from mrf_matrix.base.workers import progress_listener
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     NEW,
@@ -219,7 +219,7 @@ def fit_from(
 
     `held`: whether the classifier needs all records in memory.
     """
-    with progress_bar(quiet=quiet) as report, listening(report):
+    with progress_bar(quiet=quiet) as report, progress_listener(report):
         if domain is not None and (Path(data).is_dir() or is_data_file(data)):
             counted = partial(report, "Records counted")
             note_ignored(data, domain, file_format)

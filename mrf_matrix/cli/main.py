@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from mrf_matrix.base import escaped
-from mrf_matrix.base.checks import cut
+from mrf_matrix.base import escape_controls
+from mrf_matrix.base.checks import shorten
 from mrf_matrix.cli.options import read_plainly
 
 UNSPOKEN = "mrf_matrix.json"
@@ -49,7 +49,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        vars(error).update(message=spelled(cut(escaped(error.message, keep="\n"))))
+        vars(error).update(message=spelled(shorten(escape_controls(error.message, keep="\n"))))
         raise
 
 

@@ -11,9 +11,9 @@ import click
 
 import mrf_matrix
 from mrf_matrix import streams
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.file_format import FileFormat
-from mrf_matrix.base.kinds import KINDS, TYPED, kind_asked_by
+from mrf_matrix.base.kinds import KINDS, TYPED, kind_of_arguments
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.claim import claiming_budgets
@@ -39,9 +39,9 @@ class PlainNumber(click.ParamType):  # type: ignore[type-arg]  # generic since c
         if isinstance(value, str):
             if not (WHOLE if self.is_whole else NUMBER).fullmatch(value.strip()):
                 what = "whole number such as 10" if self.is_whole else "finite number such as 0.5"
-                self.fail(f"{shown(value)}: expected a {what}.", param, ctx)
+                self.fail(f"{short_repr(value)}: expected a {what}.", param, ctx)
             if not abs(float(value)) <= LARGEST:
-                self.fail(f"{shown(value)}: expected at most 10^15 in size.", param, ctx)
+                self.fail(f"{short_repr(value)}: expected at most 10^15 in size.", param, ctx)
         return self.kind.convert(value, param, ctx)
 
     def __getattr__(self, name: str) -> Any:
@@ -64,7 +64,7 @@ def number_text(text: str) -> str:
     Raises ValueError if it is none.
     """
     if NUMBER.fullmatch(text.strip()) is None:
-        raise ValueError(f"{shown(text)} is no plain number")
+        raise ValueError(f"{short_repr(text)} is no plain number")
     return text
 
 
@@ -113,10 +113,10 @@ def exact_number(
         number = Fraction(value) if len(parts) > 1 else float(parts[0])
     except (ValueError, ZeroDivisionError) as error:
         raise click.BadParameter(
-            f"{shown(value)}: expected a finite number such as 1, 0.5 or 1/3"
+            f"{short_repr(value)}: expected a finite number such as 1, 0.5 or 1/3"
         ) from error
     if not 0 < number < float("inf"):
-        raise click.BadParameter(f"{shown(value)}: expected a positive, finite number")
+        raise click.BadParameter(f"{short_repr(value)}: expected a positive, finite number")
     return number
 
 
@@ -352,7 +352,7 @@ def checked_kind(named: str, among: Sequence[str] = OPTIONS) -> str:
     """
     given = [name for name in among if was_given(name)]
     if not was_given("kind"):
-        asked = kind_asked_by(given)
+        asked = kind_of_arguments(given)
         named = named if asked == "auto" else asked
     refuse_given([name for name in given if name not in KINDS[named].options], f"--kind {named}")
     return named

@@ -19,8 +19,8 @@ import click
 import mrf_matrix
 from mrf_matrix import mechanisms
 from mrf_matrix.base import check_writable, whole_file
-from mrf_matrix.base.files import named
-from mrf_matrix.base.kept import DrawRecord, Holding, kept_draws, until_kept
+from mrf_matrix.base.draw_record import DrawRecord, SignalHold, hold_after_payment, keep_draws
+from mrf_matrix.base.files import name_path_in_errors
 from mrf_matrix.cli.errors import line_of
 
 Write = Callable[[Path], None]
@@ -48,7 +48,7 @@ class Rescue:
         self.has_output, self.output = output is not None, output or Path(f"{what}.json")
         self.place: Path | None = None  # where the result is, once it is written
         self.unwritten: Write | None = None  # writes a result that is to be printed alone
-        self.holding = Holding()
+        self.holding = SignalHold()
         self._mark: tuple[int, int] | None = None
         self._drawn: list[Path] = []
 
@@ -173,11 +173,11 @@ def rescued(rescue: Rescue) -> Iterator[None]:
     """
     rescue.reserve()
     try:
-        with until_kept(rescue.holding), kept_draws(rescue.keep) as record:
+        with hold_after_payment(rescue.holding), keep_draws(rescue.keep) as record:
             try:
                 yield
             except BaseException as error:
-                if not record.paid:
+                if not record.payments_made:
                     raise
                 message = _lost_and_found(rescue, record, error)
                 if rescue.holding.came or isinstance(error, BrokenPipeError):
@@ -195,7 +195,7 @@ def _lost_and_found(rescue: Rescue, record: "DrawRecord", error: BaseException) 
     why = _reason(error)
     if not isinstance(error, click.ClickException):
         why = f"The {rescue.what} was paid for, and then something failed: {why.rstrip('.')}."
-    spent = " and ".join(f"{one.budget!r}" for one in record.paid)
+    spent = " and ".join(f"{one.budget!r}" for one in record.payments_made)
     told = f"{why} {spent} is spent{rescue.charged}"
     if rescue.place is None and rescue.unwritten is not None:
         rescue.place = rescue.elsewhere(rescue.unwritten, rescue.output)
@@ -227,7 +227,7 @@ def write_new(write: Write, output: Path) -> None:
     """Write a file whole where there is none, in one step."""
     draft = output.with_name(f".{output.stem[:40]}-{token_hex(8)}{output.suffix}")
     try:
-        with named(output):
+        with name_path_in_errors(output):
             write(draft)
             try:
                 os.link(draft, output)

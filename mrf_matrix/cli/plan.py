@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from mrf_matrix import plotting
-from mrf_matrix.base.checks import cut, magnitude
+from mrf_matrix.base.checks import magnitude, shorten
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.cli.errors import spoken, user_errors
@@ -59,7 +59,7 @@ def numbers(
         return list(map(int, texts)) if param.name == "groups" else list(map(float, texts))
     except (OSError, ValueError) as error:
         raise click.BadParameter(
-            f"{value}: expected a text file of numbers ({cut(str(error), 200)})"
+            f"{value}: expected a text file of numbers ({shorten(str(error), 200)})"
         ) from error
 
 

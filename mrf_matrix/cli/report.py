@@ -9,7 +9,7 @@ import click
 import mrf_matrix
 from mrf_matrix import reports
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.fields import object_of, parsed
+from mrf_matrix.base.fields import object_of, parse_json
 from mrf_matrix.base.files import content_of, hash_of
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
@@ -90,7 +90,7 @@ def show(page: "reports.ReportPage", html: Path | None) -> None:
 def evaluation_of(file: Path) -> dict[str, object]:
     content = content_of(file, LONGEST)
     try:
-        found = parsed(content)
+        found = parse_json(content)
     except ValueError as error:
         raise click.ClickException(
             f"--evaluation {file} is no JSON: expected what `mrf-matrix evaluate --output` wrote."

@@ -28,7 +28,7 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.table import Table
 
-from mrf_matrix.base import escaped, whole_file
+from mrf_matrix.base import escape_controls, whole_file
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.datasets.files import header_of, is_data_file
 from mrf_matrix.domain import Domain
@@ -115,7 +115,11 @@ class EscapedText:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for segment in console.render(self.drawing, options):
             plain = segment.control or segment.text.isprintable()
-            yield segment if plain else Segment(escaped(segment.text, keep="\n"), segment.style)
+            yield (
+                segment
+                if plain
+                else Segment(escape_controls(segment.text, keep="\n"), segment.style)
+            )
 
 
 def table(title: str, *columns: str, words: int = 1) -> Table:

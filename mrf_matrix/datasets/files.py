@@ -16,7 +16,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.checks import name_some
 from mrf_matrix.base.file_format import IN_WORDS, PLAIN, TAB_ENDINGS, FileFormat, separator_hint
-from mrf_matrix.base.files import opened_regular
+from mrf_matrix.base.files import open_regular
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import check_repeats
 from mrf_matrix.domain.encoding import numbers, value_array
@@ -129,7 +129,7 @@ def parquet_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
 @contextmanager
 def parquet_errors(path: Path, library: str) -> Iterator[None]:
     """Turn a library's errors into one that quotes nothing; ask first whether there is a file."""
-    with opened_regular(path):
+    with open_regular(path):
         pass
     try:
         yield
@@ -181,7 +181,7 @@ def opened(path: Path, file_format: FileFormat = PLAIN) -> Iterator[IO[str]]:
 
     It is read twice at least, header and records, and so is no pipe.
     """
-    with opened_regular(path) as file, ExitStack() as stack:
+    with open_regular(path) as file, ExitStack() as stack:
         raw: BinaryIO = file
         if path.name.lower().endswith(".gz"):
             raw = cast(BinaryIO, stack.enter_context(gzip.open(file)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.checks import SEE_VALUES, shown
+from mrf_matrix.base.checks import SEE_VALUES, short_repr
 from mrf_matrix.base.fields import FieldError, list_of
 from mrf_matrix.base.file_format import PLAIN, FileFormat
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
@@ -115,7 +115,7 @@ def domain_of_columns(columns: Columns, target: str | None) -> Domain:
     names = list(columns)
     if len(names) < 2 or (target is not None and target not in names):
         raise DomainError(
-            f"target={shown(target)}; expected one of two or more columns.", values=names
+            f"target={short_repr(target)}; expected one of two or more columns.", values=names
         )
     name = names[-1] if target is None else target
     records = {key: values for key, values in columns.items() if key != name}
@@ -125,7 +125,7 @@ def domain_of_columns(columns: Columns, target: str | None) -> Domain:
 
 def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> None:
     if extra not in ("error", "ignore"):
-        raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
+        raise DomainError(f"extra={short_repr(extra)}; expected 'error' or 'ignore'.")
     check_columns(got, [*domain.names, domain.required_target().name], extra, where)
 
 
@@ -237,7 +237,7 @@ def record_problems(
     check_repeats(header, [one.name for one in wanted], str(file))
     there = set(header)
     absent = [one.name for one in wanted if one.name not in there]
-    problems = {f"{file} lacks the column {shown(name)}.": None for name in absent}
+    problems = {f"{file} lacks the column {short_repr(name)}.": None for name in absent}
     if absent and (hint := header_hint(file, absent, file_format)):
         problems[f"{file}:{hint}"] = None
     present = [one for one in wanted if one.name in there]

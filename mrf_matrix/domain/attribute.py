@@ -10,7 +10,7 @@ from typing import Literal, cast
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes
-from mrf_matrix.base.checks import DomainError, name_few, name_some, shown
+from mrf_matrix.base.checks import DomainError, name_few, name_some, short_repr
 from mrf_matrix.base.provenance import DOMAIN, Provenance
 from mrf_matrix.domain.attribute_parts import (
     MAX_SIZE,
@@ -121,7 +121,7 @@ class Attribute:
         ):
             if got not in allowed:
                 raise DomainError(
-                    f"Attribute {name!r}: {option}={shown(got)}; expected one of {allowed}."
+                    f"Attribute {name!r}: {option}={short_repr(got)}; expected one of {allowed}."
                 )
         if edges is None and outside == "open":
             raise DomainError(

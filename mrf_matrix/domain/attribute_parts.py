@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Values
-from mrf_matrix.base.checks import DomainError, name_few, shown
+from mrf_matrix.base.checks import DomainError, name_few, short_repr
 
 EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)
@@ -79,7 +79,7 @@ def check_name(name: object) -> None:
     """Refuse a name that is not text."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST:
         raise DomainError(
-            f"Attribute name={shown(name)}: expected a non-empty string, of at most {LONGEST} "
+            f"Attribute name={short_repr(name)}: expected a non-empty string, of at most {LONGEST} "
             "characters."
         )
     if not is_plain_line(name):  # it will be printed, and may come from a stranger's file
@@ -99,7 +99,7 @@ def check_one_kind(name: str, **kinds: object) -> None:
 def checked_size(name: str, size: object) -> range:
     if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= int(size) <= MAX_SIZE:
         raise DomainError(
-            f"Attribute {name!r}: size={shown(size)}; expected a positive integer, at most "
+            f"Attribute {name!r}: size={short_repr(size)}; expected a positive integer, at most "
             f"{MAX_SIZE}: use coarser codes."
         )
     return range(int(size))
@@ -109,14 +109,14 @@ def checked_categories(name: str, categories: Iterable[object]) -> Sequence[Scal
     """Return categories as Python scalars; refuse none, repeated or unfit ones."""
     if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
         raise DomainError(
-            f"Attribute {name!r}: categories={shown(categories)}; expected a list such as "
+            f"Attribute {name!r}: categories={short_repr(categories)}; expected a list such as "
             "['low', 'high']."
         )
     if isinstance(categories, range) and categories.step == 1 and len(categories):
-        plain(name, categories[0])
-        plain(name, categories[-1])
+        plain_scalar(name, categories[0])
+        plain_scalar(name, categories[-1])
         return categories
-    values = tuple(plain(name, value) for value in categories)
+    values = tuple(plain_scalar(name, value) for value in categories)
     if not values:
         raise DomainError(f"Attribute {name!r}: no categories; expected at least one.")
     if len(set(map(match_key, values))) < len(values):
@@ -138,7 +138,7 @@ def match_key(value: Scalar) -> tuple[str, Scalar]:
     return ("str", value) if isinstance(value, str) else ("number", value)
 
 
-def plain(name: str, value: object) -> Scalar:
+def plain_scalar(name: str, value: object) -> Scalar:
     scalar = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(scalar, str):
         if not is_plain_line(scalar):
@@ -152,9 +152,9 @@ def plain(name: str, value: object) -> Scalar:
     if isinstance(scalar, bool | int | float) and abs(scalar) <= LARGEST:
         return scalar
     raise DomainError(
-        f"Attribute {name!r}: category {shown(value)} of type {type(value).__name__}; expected a "
-        "string, boolean or number up to 2**53 in size (longer ones as strings). For "
-        "missing values give missing='category'."
+        f"Attribute {name!r}: category {short_repr(value)} of type {type(value).__name__}; "
+        f"expected a string, boolean or number up to 2**53 in size (longer ones as strings). For "
+        f"missing values give missing='category'."
     )
 
 
@@ -162,7 +162,7 @@ def checked_missing_values(name: str, values: Iterable[object], missing: str) ->
     """Return values that stand for missing ones; refuse them where missing values have no code."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise DomainError(f"Attribute {name!r}: missing_values expects a list, such as [999].")
-    listed = tuple(plain(name, value) for value in values)
+    listed = tuple(plain_scalar(name, value) for value in values)
     if listed and missing == "error":
         raise DomainError(
             f"Attribute {name!r}: missing_values need a code; add missing='category'."
@@ -175,7 +175,9 @@ def checked_edges(
 ) -> tuple[int | float, ...] | tuple[date, ...]:
     """Return edges as Python numbers or dates; refuse too few, non-finite or unordered ones."""
     if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
-        raise DomainError(f"Attribute {name!r}: edges={shown(edges)}; expected a list of numbers.")
+        raise DomainError(
+            f"Attribute {name!r}: edges={short_repr(edges)}; expected a list of numbers."
+        )
     listed = list(edges)
     values: list[int | float] | list[date]
     if any(map(is_date, listed)):
@@ -212,15 +214,15 @@ def checked_date(name: str, edge: object) -> date:
     if is_date(edge):
         return date.fromisoformat(str(edge))
     raise DomainError(
-        f"Attribute {name!r}: edge {shown(edge)}; expected a date such as '2020-01-31', as the "
-        "others."
+        f"Attribute {name!r}: edge {short_repr(edge)}; expected a date such as '2020-01-31', as "
+        f"the others."
     )
 
 
 def checked_edge(name: str, edge: object) -> int | float:
     if isinstance(edge, bool) or not isinstance(edge, Real) or not abs(edge) <= LARGEST_EDGE:  # type: ignore[operator]
         raise DomainError(
-            f"Attribute {name!r}: edge {shown(edge)}; expected a finite number that a float "
+            f"Attribute {name!r}: edge {short_repr(edge)}; expected a finite number that a float "
             "holds, or dates alone. For open-ended outer bins give outside='open'."
         )
     return int(edge) if isinstance(edge, Integral) else float(edge)
@@ -241,15 +243,15 @@ def checked_groups(name: str, groups: object) -> Groups:
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
         pairs = [(one, one) if isinstance(one, str) else one for one in groups]
     else:
-        raise _unfit(name)
+        raise _groups_error(name)
     found = []
     for pair in pairs:
         if not isinstance(pair, Sequence) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise _unfit(name)
+            raise _groups_error(name)
         listed = (pair[1],) if isinstance(pair[1], str) else pair[1]
         prefixes = tuple(listed) if isinstance(listed, Iterable) else ()
         if not prefixes or not all(isinstance(one, str) and one.strip() for one in prefixes):
-            raise _unfit(name)
+            raise _groups_error(name)
         for one in prefixes:
             _check_range(name, one.strip())
         found.append((pair[0], tuple(one.strip() for one in prefixes)))
@@ -277,7 +279,7 @@ def _check_range(name: str, prefix: str) -> None:
         )
 
 
-def _unfit(name: str) -> DomainError:
+def _groups_error(name: str) -> DomainError:
     return DomainError(
         f"Attribute {name!r}: groups expects labels with prefixes of codes, for example "
         "{'diabetes': ['E10-E14'], 'heart': ['I20-I25', 'I50']}."

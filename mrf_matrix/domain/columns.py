@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
-from mrf_matrix.base.checks import DomainError, PrivateValue, name_some, shown
+from mrf_matrix.base.checks import DomainError, PrivateValue, name_some, short_repr
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -45,7 +45,7 @@ class Column(PrivateValue):
     def __post_init__(self) -> None:
         if self.values.ndim != 1:
             raise DomainError(
-                f"Column {shown(self.name)}: {self.values.ndim} dimensions; expected one."
+                f"Column {short_repr(self.name)}: {self.values.ndim} dimensions; expected one."
             )
 
 
@@ -57,7 +57,7 @@ def type_name(dtype: object) -> str:
 
 
 def as_array_column(name: str, values: object) -> Column:
-    array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
+    array = values if isinstance(values, np.ndarray) else object_array(name, values)
     fields = array.dtype.names or ()
     if len(fields) == 1:  # as a frame of one column
         array = array[fields[0]]
@@ -67,18 +67,19 @@ def as_array_column(name: str, values: object) -> Column:
     return Column(name, array, source=type_name(array.dtype))
 
 
-def one_dimensional(name: str, values: object) -> Values:
+def object_array(name: str, values: object) -> Values:
     """Return a list as an array that keeps numbers, strings and booleans apart."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise DomainError(
-            f"Column {shown(name)}: got {type(values).__name__}; expected an array, series or list."
+            f"Column {short_repr(name)}: got {type(values).__name__}; expected an array, series or "
+            f"list."
         )
     array = np.empty(len(values), dtype=object)
     try:
         array[:] = values
     except ValueError:  # whose text tells the lengths
         raise DomainError(
-            f"Column {shown(name)} holds lists; expected one value a record."
+            f"Column {short_repr(name)} holds lists; expected one value a record."
         ) from None
     return array
 
@@ -207,7 +208,7 @@ def checked_table(records: object, names: Sequence[str], extra: str | None = Non
     shape.
     """
     if extra not in ("error", "ignore", None):
-        raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
+        raise DomainError(f"extra={short_repr(extra)}; expected 'error' or 'ignore'.")
     table = as_table(without_repeats(records, names, extra))
     got = names_of(table)
     if got is not None:
@@ -289,7 +290,7 @@ def as_any_column(name: str, values: object) -> Column:
     if isinstance(found, nw.DataFrame):
         if found.shape[1] != 1:
             raise DomainError(
-                f"Column {shown(name)}: got a frame of {found.shape[1]} columns; expected one."
+                f"Column {short_repr(name)}: got a frame of {found.shape[1]} columns; expected one."
             )
         found = found.get_column(found.columns[0])
     if isinstance(found, nw.Series):

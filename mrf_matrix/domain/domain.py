@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.base.arrays import Codes, Values
-from mrf_matrix.base.checks import DomainError, name_few, name_some, shown, whole_number
+from mrf_matrix.base.checks import DomainError, name_few, name_some, short_repr, whole_number
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance, join
+from mrf_matrix.base.provenance import NOTHING, ChosenTuple, Provenance, join
 from mrf_matrix.domain.attribute import MOST_BINS, READ_OFF, Attribute, coarser_attribute
 from mrf_matrix.domain.attribute_parts import Scalar
 from mrf_matrix.domain.columns import Outside
@@ -236,7 +236,7 @@ class Domain:
 
         Where a private choice picked them, the domain carries what the choice cost.
         """
-        known = which.provenance if isinstance(which, Chosen) else NOTHING
+        known = which.provenance if isinstance(which, ChosenTuple) else NOTHING
         found = chosen_attributes(self.attributes, which)
         return self.of(replace(one, _provenance=one.provenance | known) for one in found)
 
@@ -344,14 +344,14 @@ def is_position(key: object) -> TypeGuard[int]:
 
 def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
     if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
-        raise DomainError(f"attributes={shown(attributes)}; expected a list of Attribute.")
+        raise DomainError(f"attributes={short_repr(attributes)}; expected a list of Attribute.")
     listed = tuple(attributes)
     if not listed:
         raise DomainError("attributes is empty; a domain needs at least one attribute.")
     for item in listed:
         if not isinstance(item, Attribute):
             raise DomainError(
-                f"attributes holds {shown(item)} of type {type(item).__name__}; expected "
+                f"attributes holds {short_repr(item)} of type {type(item).__name__}; expected "
                 "Attribute, e.g. Attribute('age', edges=[25, 40, 60])."
             )
     return tuple(listed)
@@ -359,7 +359,7 @@ def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]
 
 def check_target(target: object) -> None:
     if target is not None and not isinstance(target, Attribute):
-        raise DomainError(f"target={shown(target)}; expected an Attribute or None.")
+        raise DomainError(f"target={short_repr(target)}; expected an Attribute or None.")
 
 
 def check_distinct(attributes: Sequence[Attribute]) -> None:
@@ -383,7 +383,9 @@ def chosen_attributes(
         elif is_position(key) and -len(by_name) <= key < len(by_name):
             chosen.append(attributes[key])
         else:
-            raise DomainError(f"No attribute {shown(key)}; the domain has {name_some(by_name)}.")
+            raise DomainError(
+                f"No attribute {short_repr(key)}; the domain has {name_some(by_name)}."
+            )
     return chosen
 
 
@@ -430,7 +432,7 @@ def required_domain(domain: object) -> Domain:
         )
     domain = as_domain(domain)
     if not isinstance(domain, Domain):
-        what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
+        what = short_repr(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
         raise TypeError(
             f"domain={what}: expected a Domain or the path of a domain file (.json); only fit "
             "takes 'from_data' too."

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values, plain_array
-from mrf_matrix.base.checks import SEE_VALUES, DomainError, name_some, shown
+from mrf_matrix.base.checks import SEE_VALUES, DomainError, name_some, short_repr
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
     GroupOfCode,
@@ -55,7 +55,7 @@ class CodeTable(dict[object, int]):
         return UNLISTED
 
 
-def plainly_comparable(categories: Sequence[Scalar], values: Sequence[object]) -> bool:
+def is_plainly_comparable(categories: Sequence[Scalar], values: Sequence[object]) -> bool:
     """Whether Python's own equality is right: it is not where True and 1 can meet."""
     if all(isinstance(value, str) for value in categories):
         return True
@@ -64,7 +64,7 @@ def plainly_comparable(categories: Sequence[Scalar], values: Sequence[object]) -
 
 
 def match_objects(categories: Sequence[Scalar], values: Sequence[object]) -> Codes:
-    if plainly_comparable(categories, values):
+    if is_plainly_comparable(categories, values):
         table = CodeTable({value: code for code, value in enumerate(categories)})
         codes = np.fromiter(map(table.__getitem__, values), np.int32, len(values))
     else:
@@ -161,7 +161,7 @@ def encode_columns(
     value has no code: of all columns at once.
     """
     if outside not in OUTSIDE:
-        raise DomainError(f"outside={shown(outside)}; expected one of {OUTSIDE}.")
+        raise DomainError(f"outside={short_repr(outside)}; expected one of {OUTSIDE}.")
     columns = read_columns(records, tuple(attribute.name for attribute in attributes), extra)
     lengths = {len(column.values) for column in columns}
     if len(lengths) != 1:
@@ -189,10 +189,10 @@ def encode_labels(target: Attribute, labels: object) -> Codes:
     try:
         return encode_column(target, column)
     except DomainError as error:
-        raise numbers_for_classes(target, column, error) from None
+        raise class_numbers_error(target, column, error) from None
 
 
-def numbers_for_classes(target: Attribute, column: Column, error: DomainError) -> DomainError:
+def class_numbers_error(target: Attribute, column: Column, error: DomainError) -> DomainError:
     """Return an error, with the remedy where numbers stand for classes that are text.
 
     Types alone decide whether it is told: which numbers there are is private.
@@ -232,8 +232,8 @@ def encode_column(attribute: Attribute, column: Column, outside: str = "refuse")
         codes[absent] = attribute.missing_code
     elif absent.any():
         raise DomainError(
-            f"Column {shown(attribute.name)} has missing values. Drop or fill them, or declare the "
-            "attribute with missing='category'."
+            f"Column {short_repr(attribute.name)} has missing values. Drop or fill them, or "
+            f"declare the attribute with missing='category'."
         )
     if attribute.is_binned and outside == "clip":
         codes[unlisted] = np.where(is_below(attribute, column), 0, attribute.n_known - 1)[unlisted]
@@ -242,7 +242,7 @@ def encode_column(attribute: Attribute, column: Column, outside: str = "refuse")
     elif attribute.other_code is not None:
         codes[unlisted] = attribute.other_code
     elif unlisted.any():
-        raise unlisted_values(attribute, column, unlisted)
+        raise unlisted_error(attribute, column, unlisted)
     return codes
 
 
@@ -251,12 +251,12 @@ def is_below(attribute: Attribute, column: Column) -> Bools:
     return np.asarray(values < attribute.numeric_edges[0])
 
 
-def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
+def unlisted_error(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
     """Return the error of values that have no code: what was expected, and what to do."""
     picked = column.values[unlisted].tolist()
     if column.levels is not None:
         picked = [column.levels[i] for i in picked]
-    where = f"Column {shown(attribute.name)} ({column.source}) holds values"
+    where = f"Column {short_repr(attribute.name)} ({column.source}) holds values"
     if attribute.edges is not None:
         low, high = attribute.edges[0], attribute.edges[-1]
         return DomainError(
@@ -308,7 +308,7 @@ def days(attribute: Attribute, column: Column) -> Values:
     if None in found:
         wrong = [value for value, day in zip(held, found, strict=True) if day is None]
         raise DomainError(
-            f"Column {shown(attribute.name)} ({column.source}) holds values where dates are "
+            f"Column {short_repr(attribute.name)} ({column.source}) holds values where dates are "
             f"expected (edges {name_some(map(str, attribute.edges or ()))}) that are none. Write "
             f"them as 2020-01-31. {SEE_VALUES}",
             values=wrong,
@@ -328,10 +328,10 @@ def numbers(attribute: Attribute, column: Column) -> Values:
         used[-1] = False
         found[used] = floats_of_objects(attribute, levels[used], column.source)
         return np.asarray(found[column.values])
-    raise not_numbers(attribute, column.source, column.values[:5].tolist())
+    raise not_numbers_error(attribute, column.source, column.values[:5].tolist())
 
 
-def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
+def not_numbers_error(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
     """Say that a numeric attribute met something else."""
     what = "holds text" if source == "text" else f"({source}) holds values"
     commas = (
@@ -340,7 +340,7 @@ def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> 
         else ""
     )
     return DomainError(
-        f"Column {shown(attribute.name)} {what} where numbers are expected (edges "
+        f"Column {short_repr(attribute.name)} {what} where numbers are expected (edges "
         f"{name_some(attribute.edges or ())}). Correct them, or declare missing='category' with "
         f"missing_values; {MARKS} are missing already.{commas} {SEE_VALUES}",
         values=values,
@@ -361,7 +361,7 @@ def floats_of_objects(attribute: Attribute, values: Values, source: str) -> Valu
         except (TypeError, ValueError, OverflowError):  # whose texts quote values
             pass
         wrong = kinds - {int, float} or kinds
-    raise not_numbers(attribute, source, [v for v in listed if type(v) in wrong])
+    raise not_numbers_error(attribute, source, [v for v in listed if type(v) in wrong])
 
 
 def decode_records(
@@ -406,7 +406,7 @@ def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) 
         wrong = (array[:, i] < 0) | (array[:, i] >= size)
         if wrong.any():
             raise DomainError(
-                f"codes of {shown(names[i])} are out of range; expected 0 .. {size - 1}.",
+                f"codes of {short_repr(names[i])} are out of range; expected 0 .. {size - 1}.",
                 values=array[wrong, i].tolist(),
             )
     return array

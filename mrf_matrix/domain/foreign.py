@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from mrf_matrix.base.checks import DomainError, name_some, shown
+from mrf_matrix.base.checks import DomainError, name_some, short_repr
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain.texts import MISSING_MARKS
 
@@ -76,7 +76,7 @@ def _construct_mapping(loader: Any, node: Any, deep: bool = False) -> dict[Any, 
     counts = Counter(getattr(key, "value", None) for key, _ in node.value)
     repeated = [key for key, count in counts.items() if count > 1 and isinstance(key, str)]
     if repeated:
-        raise DomainError(f"the key {shown(repeated[0])} is repeated.")
+        raise DomainError(f"the key {short_repr(repeated[0])} is repeated.")
     return dict(super(type(loader), loader).construct_mapping(node, deep=deep))
 
 
@@ -90,7 +90,7 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
 
     Enumerations become categories, booleans booleans, and ranges of numbers ten bins (integers up
     to twenty of them values); missing values get a code where the schema allows them, and its marks
-    of them are the attribute's. What a domain has no word for `not_kept` tells.
+    of them are the attribute's. What a domain has no word for `schema_losses` tells.
 
     `schema`: a Frictionless Table Schema or resource (``fields``, ``constraints``), or
     pandera's ``to_json`` or ``to_yaml`` (``columns``, ``checks``), as parsed; `target`: the column
@@ -110,7 +110,7 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
     _refuse_notations(schema)
     if target not in columns:
         raise DomainError(
-            f"target={shown(target)}: expected a column of the schema: {name_some(columns)}."
+            f"target={short_repr(target)}: expected a column of the schema: {name_some(columns)}."
         )
     unbounded = [name for name, told in columns.items() if told is None]
     if unbounded:
@@ -124,7 +124,7 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
     return {"attributes": attributes, "target": {"name": target, **classes}}
 
 
-def not_kept(schema: object) -> list[str]:
+def schema_losses(schema: object) -> list[str]:
     """Return what a schema says and a domain does not, a sentence each: how files are written.
 
     `schema`: one that `foreign_domain` takes.
@@ -133,10 +133,12 @@ def not_kept(schema: object) -> list[str]:
     notes = _file_notes(resource, _fields(given))
     for name, one in _named_rules(given):
         if told := [key for key in one if key not in KEPT_RULES]:
-            notes.append(f"{shown(name)}: {name_some(told)} of its values is not kept.")
+            notes.append(f"{short_repr(name)}: {name_some(told)} of its values is not kept.")
     for field in _fields(given):
         if field.get("categoriesOrdered"):
-            notes.append(f"{shown(field.get('name'))}: that its categories are ordered is lost.")
+            notes.append(
+                f"{short_repr(field.get('name'))}: that its categories are ordered is lost."
+            )
     return notes
 
 
@@ -181,7 +183,7 @@ ISO_FORMATS = {
 def _refuse_notations(schema: object) -> None:
     """Refuse fields whose values are written as no reader of ours reads them, all by name."""
     fields = _fields(_parts(schema)[1])
-    wrong = [f"{shown(one.get('name'))} ({why})" for one in fields if (why := _notation(one))]
+    wrong = [f"{short_repr(one.get('name'))} ({why})" for one in fields if (why := _notation(one))]
     numbers = [one for one in fields if one.get("type") == "number"]
     if len({str(one.get("decimalChar", ".")) for one in numbers}) > 1:
         names = [one.get("name") for one in numbers if one.get("decimalChar", ".") != "."]
@@ -197,20 +199,20 @@ def _notation(field: Mapping[str, Any]) -> str | None:
     """Return what of a field's notation is not read here; None where all is."""
     kind, form = str(field.get("type", "string")), field.get("format", "default")
     if kind in ("date", "datetime", "time") and form not in ISO_FORMATS:
-        return f"format {shown(form)}; dates are read as 2020-01-31"
+        return f"format {short_repr(form)}; dates are read as 2020-01-31"
     if kind in ("number", "integer") and field.get("groupChar"):
         return "groupChar"
     if kind in ("number", "integer") and field.get("bareNumber", True) is not True:
         return "bareNumber"
     if kind == "number" and field.get("decimalChar", ".") not in (".", ","):
         return "decimalChar"
-    if kind == "boolean" and _of_boolean(field) is None:
+    if kind == "boolean" and _boolean_values(field) is None:
         return "trueValues and falseValues of several spellings"
     clash = set(_marks(field)) & {str(one) for one in _labels(_values_of(field))}
     return f"missingValues and values both name {name_some(sorted(clash))}" if clash else None
 
 
-def _of_boolean(field: Mapping[str, Any]) -> JsonObject | None:
+def _boolean_values(field: Mapping[str, Any]) -> JsonObject | None:
     """Return a boolean field's values; None if one of the two has several spellings."""
     true, false = field.get("trueValues") or ["true"], field.get("falseValues") or ["false"]
     if {str(one).lower() for one in true} <= {"true"} and {str(one).lower() for one in false} <= {
@@ -267,9 +269,11 @@ def _columns(schema: object) -> dict[str, JsonObject | None]:
     if isinstance(given.get("fields"), list):
         marks = given.get("missingValues", [""])
         named = [(_name(one), {"missingValues": marks, **one}) for one in given["fields"]]
-        return _each(named, _of_field)
+        return _read_each(named, _field_values)
     if isinstance(given.get("columns"), Mapping):
-        return _each([(str(name), one) for name, one in given["columns"].items()], _of_column)
+        return _read_each(
+            [(str(name), one) for name, one in given["columns"].items()], _column_values
+        )
     raise DomainError(
         "the schema is neither a Frictionless Table Schema (fields) nor one of pandera (columns)."
     )
@@ -286,7 +290,7 @@ def _name(field: object) -> str:
     return name
 
 
-def _each(
+def _read_each(
     columns: Sequence[tuple[str, Any]], read: Callable[[Mapping[str, Any]], JsonObject | None]
 ) -> dict[str, JsonObject | None]:
     """Return what each column tells; whoever wrote the schema may have written anything."""
@@ -299,19 +303,19 @@ def _each(
             told[name] = read(one)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             raise DomainError(
-                f"the schema's column {shown(name)} is not as Frictionless or pandera write it. "
-                "Expected its type, and an enumeration or two finite ends."
+                f"the schema's column {short_repr(name)} is not as Frictionless or pandera write "
+                f"it. Expected its type, and an enumeration or two finite ends."
             ) from None
     return told
 
 
-def _of_field(field: Mapping[str, Any]) -> JsonObject | None:
+def _field_values(field: Mapping[str, Any]) -> JsonObject | None:
     rules, kind = field.get("constraints", {}), str(field.get("type", "string"))
     marks = _marks(field)
     if kind == "boolean" and not _values_of(field):
-        told = _of_boolean(field)
+        told = _boolean_values(field)
     else:
-        told = _told(
+        told = _rule_values(
             kind, _values_of(field), rules.get("minimum", rules.get("exclusiveMinimum")),
             rules.get("maximum", rules.get("exclusiveMaximum")),
         )  # fmt: skip
@@ -320,12 +324,12 @@ def _of_field(field: Mapping[str, Any]) -> JsonObject | None:
     return {**told, "missing": "category", **({"missing_values": marks} if marks else {})}
 
 
-def _of_column(column: Mapping[str, Any]) -> JsonObject | None:
+def _column_values(column: Mapping[str, Any]) -> JsonObject | None:
     checks = _checks(column)
     within = checks.get("in_range") or {}
     low = checks.get("greater_than_or_equal_to", checks.get("greater_than"))
     high = checks.get("less_than_or_equal_to", checks.get("less_than"))
-    told = _told(
+    told = _rule_values(
         str(column.get("dtype", "")), checks.get("isin"),
         within.get("min_value", low), within.get("max_value", high),
     )  # fmt: skip
@@ -348,7 +352,7 @@ def _checks(column: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(kind: str, values: Any, low: Any, high: Any) -> JsonObject | None:
+def _rule_values(kind: str, values: Any, low: Any, high: Any) -> JsonObject | None:
     if isinstance(values, Mapping):
         values = values.get("allowed_values")
     if values:

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Values
-from mrf_matrix.base.checks import DomainError, PrivacyLeakWarning, shown, warn_caller
+from mrf_matrix.base.checks import DomainError, PrivacyLeakWarning, short_repr, warn_caller
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
 from mrf_matrix.domain.texts import is_missing
@@ -21,7 +21,7 @@ def attributes_from_data(
 ) -> tuple[list[Attribute], Attribute | None]:
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise DomainError(f"{option}={shown(value)}; expected a positive integer.")
+            raise DomainError(f"{option}={short_repr(value)}; expected a positive integer.")
     warn_caller(REMEDY, PrivacyLeakWarning)
     columns = read_columns(records, column_names(records))
     attributes = [
@@ -73,15 +73,15 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     """Return the attribute of one column: distinct values, or quantile bins of numbers."""
     values = distinct_values(column)
     if not values:
-        raise DomainError(f"Column {shown(column.name)} has no values to take a domain from.")
+        raise DomainError(f"Column {short_repr(column.name)} has no values to take a domain from.")
     missing: Literal["category", "error"] = "category" if has_missing(column) else "error"
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         edges = inner_edges(column, values, max_bins)
         return Attribute(column.name, edges=edges, outside="open", missing=missing)
     if len(values) > max_categories:
         raise DomainError(
-            f"Column {shown(column.name)} has more than max_categories={max_categories} distinct "
-            "values. Drop or group it, or raise max_categories."
+            f"Column {short_repr(column.name)} has more than max_categories={max_categories} "
+            f"distinct values. Drop or group it, or raise max_categories."
         )
     return Attribute(column.name, categories=values, missing=missing)
 
@@ -95,7 +95,7 @@ def inner_edges(column: Column, distinct: list[object], max_bins: int) -> list[f
     few = few[np.isfinite(few)]
     if not len(few):
         raise DomainError(
-            f"Column {shown(column.name)} has no finite values to take a domain from."
+            f"Column {short_repr(column.name)} has no finite values to take a domain from."
         )
     if len(few) == 1 or max_bins == 1:
         return [float(few[0])]

@@ -9,7 +9,14 @@ from pathlib import Path
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.checks import SHOWN, DomainError, magnitude
 from mrf_matrix.base.display import html_table
-from mrf_matrix.base.fields import FieldError, JsonObject, list_of, object_of, parsed, versioned_of
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    list_of,
+    object_of,
+    parse_json,
+    versioned_object,
+)
 from mrf_matrix.base.files import UnreadableError, content_of
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.shorthand import STEPS, VOCABULARIES
@@ -91,7 +98,7 @@ def domain_object(data: object, where: str) -> JsonObject:
     """Return the object of a domain; by hand, format and version may be left out."""
     if isinstance(data, dict):
         data = {"format": FORMAT, "schema_version": SCHEMA_VERSION} | data
-    return versioned_of(data, where, FORMAT, SCHEMA_VERSION, ("attributes",), DOMAIN_KEYS)
+    return versioned_object(data, where, FORMAT, SCHEMA_VERSION, ("attributes",), DOMAIN_KEYS)
 
 
 def attribute_from_dict(item: object, where: str) -> Attribute:
@@ -101,9 +108,9 @@ def attribute_from_dict(item: object, where: str) -> Attribute:
             list_of(data[key], f"{where}: {key}", MAX_VALUES)
     try:
         if not data.keys().isdisjoint(SHORTHAND):
-            from mrf_matrix.domain.shorthand import written_out  # few files have them
+            from mrf_matrix.domain.shorthand import expand_shorthand  # few files have them
 
-            data = written_out(data)
+            data = expand_shorthand(data)
         return Attribute(**data)  # type: ignore[arg-type]  # which checks all that it is given
     except (ValueError, TypeError, ArithmeticError) as error:  # whoever wrote it, may write all
         raise FieldError(f"{where}: {error}") from error
@@ -135,7 +142,7 @@ def load_domain(path: "str | os.PathLike[str]") -> DomainParts:
 
 def domain_json(path: "str | os.PathLike[str]") -> object:
     try:
-        return parsed(content_of(path, MAX_BYTES))
+        return parse_json(content_of(path, MAX_BYTES))
     except UnreadableError as error:
         raise DomainError(str(error)) from error
     except ValueError as error:
@@ -190,7 +197,7 @@ def _properties() -> JsonObject:
         "items": {"type": "string", "pattern": r"\S"},
     }
 
-    def listed(items: JsonObject, least: int, says: str) -> JsonObject:
+    def array_of(items: JsonObject, least: int, says: str) -> JsonObject:
         return {
             "type": "array", "minItems": least, "maxItems": MAX_VALUES, "items": items,
             "description": says,
@@ -200,8 +207,8 @@ def _properties() -> JsonObject:
     return {
         "name": {"type": "string", "minLength": 1, "description": "The column's name."},
         "size": {"type": "integer", "minimum": 1, "description": "Integers 0 .. size-1."},
-        "categories": listed(scalars, 1, "Every value that is possible."),
-        "edges": listed(edge, 1, "Edges of bins, outer ones included; or ISO dates."),
+        "categories": array_of(scalars, 1, "Every value that is possible."),
+        "edges": array_of(edge, 1, "Edges of bins, outer ones included; or ISO dates."),
         "groups": {
             "description": "Groups of codes by prefix: a label and prefixes, as E10-E14.",
             "anyOf": [{"type": "object", "minProperties": 1, "additionalProperties": texts}, texts],
@@ -223,7 +230,7 @@ def _properties() -> JsonObject:
             "enum": ["error", "missing", "other"],
             "description": "Values of no kind expected.",
         },
-        "missing_values": listed(scalars, 1, "Values that stand for a missing one."),
+        "missing_values": array_of(scalars, 1, "Values that stand for a missing one."),
     }  # fmt: skip
 
 
@@ -285,11 +292,11 @@ def wide_columns(
     return [
         _advice(attribute, n_records, noise)
         for attribute in attributes
-        if attribute.size > WIDE and not _is_rich(attribute.size, n_records, noise)
+        if attribute.size > WIDE and not _has_many_records(attribute.size, n_records, noise)
     ]
 
 
-def _is_rich(codes: int, n_records: int | None, noise: float | None) -> bool:
+def _has_many_records(codes: int, n_records: int | None, noise: float | None) -> bool:
     return n_records is not None and n_records / codes > max(FEW, 10 * (noise or 0))
 
 

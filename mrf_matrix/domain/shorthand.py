@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import MAXYEAR, date
 from fractions import Fraction
 
-from mrf_matrix.base.checks import DomainError, shown
+from mrf_matrix.base.checks import DomainError, short_repr
 from mrf_matrix.base.fields import FieldError, JsonObject, one_line
 
 Vocabulary = Sequence[str] | Mapping[str, Sequence[str]]  # categories, or groups of codes by prefix
@@ -64,7 +64,7 @@ STEPS = {"month": 1, "quarter": 3, "year": 12}
 MOST_BINS = 100_000
 
 
-def written_out(data: JsonObject) -> JsonObject:
+def expand_shorthand(data: JsonObject) -> JsonObject:
     """Return an attribute without short forms.
 
     ``"boolean": true`` are the categories false and true; ``"range": [0, 120]`` the integers of
@@ -73,9 +73,9 @@ def written_out(data: JsonObject) -> JsonObject:
 
     Raises FieldError if a short form is none of these, or two are given.
 
-    >>> written_out({"name": "age", "range": [0, 60], "step": 20})
+    >>> expand_shorthand({"name": "age", "range": [0, 60], "step": 20})
     {'name': 'age', 'edges': [0, 20, 40, 60]}
-    >>> written_out({"name": "day", "range": ["2020-01-01", "2021-01-01"], "step": "quarter"})[
+    >>> expand_shorthand({"name": "day", "range": ["2020-01-01", "2021-01-01"], "step": "quarter"})[
     ...     "edges"
     ... ]
     ['2020-01-01', '2020-04-01', '2020-07-01', '2020-10-01', '2021-01-01']
@@ -93,12 +93,12 @@ def written_out(data: JsonObject) -> JsonObject:
             raise FieldError("boolean expects true.")
         written: JsonObject = {"categories": [False, True]}
     elif given == ["range"]:
-        written = _of_range(data["range"], data.get("step"))
+        written = _range_values(data["range"], data.get("step"))
     else:
         name = data["vocabulary"]
         if not isinstance(name, str) or name not in VOCABULARIES:
             raise FieldError(
-                f"vocabulary={shown(name)}; expected one of {', '.join(VOCABULARIES)}."
+                f"vocabulary={short_repr(name)}; expected one of {', '.join(VOCABULARIES)}."
             )
         found = VOCABULARIES[name]
         written = {"groups": found} if isinstance(found, dict) else {"categories": found}
@@ -108,22 +108,22 @@ def written_out(data: JsonObject) -> JsonObject:
     return rest | written
 
 
-def _of_range(ends: object, step: object) -> JsonObject:
+def _range_values(ends: object, step: object) -> JsonObject:
     if not isinstance(ends, list | tuple) or len(ends) != 2:
-        raise FieldError(f"range={shown(ends)}; expected its two ends, for example [0, 120].")
+        raise FieldError(f"range={short_repr(ends)}; expected its two ends, for example [0, 120].")
     low, high = ends
     if isinstance(low, str):
         return {"edges": _date_edges(low, high, step)}
     if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
-        raise FieldError(f"range={shown(ends)}; expected two numbers, or two dates.")
+        raise FieldError(f"range={short_repr(ends)}; expected two numbers, or two dates.")
     if not low < high:
-        raise FieldError(f"range={shown(ends)}; expected the smaller end first.")
+        raise FieldError(f"range={short_repr(ends)}; expected the smaller end first.")
     if step is None:
         if not (isinstance(low, int) and isinstance(high, int)):
-            raise FieldError(f"range={shown(ends)}; numbers that are no integers need a step.")
+            raise FieldError(f"range={short_repr(ends)}; numbers that are no integers need a step.")
         return {"categories": range(low, high + 1)}
     if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:
-        raise FieldError(f"step={shown(step)}; expected a positive number.")
+        raise FieldError(f"step={short_repr(step)}; expected a positive number.")
     return {"edges": _edges(Fraction(str(low)), Fraction(str(high)), Fraction(str(step)))}
 
 
@@ -139,15 +139,18 @@ def _edges(low: Fraction, high: Fraction, step: Fraction) -> list[int | float]:
 
 def _date_edges(low: str, high: object, step: object) -> list[str]:
     if step not in STEPS:
-        raise FieldError(f"step={shown(step)}; of dates expected one of {', '.join(STEPS)}.")
+        raise FieldError(f"step={short_repr(step)}; of dates expected one of {', '.join(STEPS)}.")
     try:
         first, last = date.fromisoformat(low), date.fromisoformat(str(high))
     except ValueError as error:
         raise FieldError(
-            f"range={shown([low, high])}; expected two dates as 2020-01-31 ({one_line(error)})."
+            f"range={short_repr([low, high])}; expected two dates as 2020-01-31 "
+            f"({one_line(error)})."
         ) from error
     if first.day > 28 or not first < last:
-        raise FieldError(f"range={shown([low, high])}; expected the earlier date first, by day 28.")
+        raise FieldError(
+            f"range={short_repr([low, high])}; expected the earlier date first, by day 28."
+        )
     edges, months = [first], STEPS[str(step)]
     while edges[-1] < last and len(edges) <= MOST_BINS:
         year, month = divmod(edges[-1].year * 12 + edges[-1].month - 1 + months, 12)
@@ -181,14 +184,14 @@ OPTIONS: dict[str, JsonObject] = {
 }
 
 
-def described(name: str, text: str) -> JsonObject | None:
+def attribute_from_words(name: str, text: str) -> JsonObject | None:
     """Return the attribute of a line of words, as a domain file writes it; None to skip it.
 
     Raises DomainError if the words mean nothing.
 
-    >>> described("age", "0..120 by 10 +open")
+    >>> attribute_from_words("age", "0..120 by 10 +open")
     {'name': 'age', 'range': [0, 120], 'step': 10, 'outside': 'open'}
-    >>> described("smoker", "yes, no +missing=9")
+    >>> attribute_from_words("smoker", "yes, no +missing=9")
     {'name': 'smoker', 'categories': ['yes', 'no'], 'missing': 'category', 'missing_values': [9]}
     """
     options: JsonObject = {}

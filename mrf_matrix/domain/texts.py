@@ -1,9 +1,9 @@
-"""What a value means for an attribute: one reading, in whatever it was handed over.
+"""The meaning of a value for an attribute: the same in every file, frame, array and list.
 
-A text means the same in a CSV file, a frame, an array or a list, whatever stands beside it. So a
-column is read value by value, each distinct one once, by `meaning`: blanks around it are dropped;
-a category's own spelling is that category; a mark of missing values is a missing one; what is
-spelled as a number is that number. Numbers, in turn, mean the category that is spelled as they are.
+A column is read value by value, each distinct value once (`value_reader`), so that no value's
+meaning depends on another record. Blanks around a text are dropped. A category's own spelling is
+that category, a mark of missing values is a missing value, and a text that spells a number is that
+number. A number, in turn, means the category that spells it.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Values
-from mrf_matrix.base.checks import DomainError, name_some, shown
+from mrf_matrix.base.checks import DomainError, name_some, short_repr
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_parts import (
     LARGEST_EDGE,
@@ -33,7 +33,7 @@ UNREADABLE = object()
 """Stands for a value that is of no kind expected, where such values have a code."""
 
 Key = TypeVar("Key", bound=Hashable)
-Meaning = Callable[[object], object]
+Reader = Callable[[object], object]
 
 
 def parsed_number(text: str) -> int | float | None:
@@ -84,19 +84,19 @@ def read_column(attribute: Attribute, column: Column) -> Column:
     """
     kind = column.values.dtype.kind
     if column.levels is not None:
-        meaning = meanings(attribute, column.decimal)
-        return replace(column, levels=tuple(map(meaning, column.levels)))
+        read = value_reader(attribute, column.decimal)
+        return replace(column, levels=tuple(map(read, column.levels)))
     if kind == "b":
-        both = tuple(map(meanings(attribute), (False, True)))
+        both = tuple(map(value_reader(attribute), (False, True)))
         return replace(column, values=column.values.astype(np.int64), levels=both)
     if kind in "iuf":
         return _read_numbers(attribute, column)
     if kind == "M" and attribute.is_date:
-        return _with_missing(column, column.values, days_of_times(column.values), _days(attribute))
+        return _mark_missing(column, column.values, days_of_times(column.values), _days(attribute))
     held = list(column.values) if kind in "mM" else column.values.tolist()  # times are no numbers
     places, distinct = distinct_values(attribute, held)
-    meaning = meanings(attribute, column.decimal)
-    return replace(column, values=places, levels=tuple(map(meaning, distinct)))
+    read = value_reader(attribute, column.decimal)
+    return replace(column, values=places, levels=tuple(map(read, distinct)))
 
 
 def text_column(attribute: Attribute, texts: Sequence[str], decimal: str = ".") -> Column:
@@ -128,12 +128,12 @@ def _read_numbers(attribute: Attribute, column: Column) -> Column:
         if column.missing is not None:  # whose values mean nothing
             held = ~column.missing
         distinct, places[held] = np.unique(values[held], return_inverse=True)
-        levels = tuple(map(meanings(attribute), distinct.tolist()))
+        levels = tuple(map(value_reader(attribute), distinct.tolist()))
         return replace(column, values=places, levels=levels)
-    return _with_missing(column, values, values, _marks(attribute)[1])
+    return _mark_missing(column, values, values, _marks(attribute)[1])
 
 
-def _with_missing(column: Column, values: Values, keys: Values, marks: Collection[float]) -> Column:
+def _mark_missing(column: Column, values: Values, keys: Values, marks: Collection[float]) -> Column:
     """Return a column of values, missing ones marked: those whose keys are marks."""
     if not marks:
         return replace(column, values=values)
@@ -173,7 +173,7 @@ def distinct_values(attribute: Attribute, values: Sequence[object]) -> tuple[Lon
         places, found = positions_of([(type(one), one) for one in values])
     except TypeError:  # whose text is the values' own
         raise DomainError(
-            f"Column {shown(attribute.name)} holds values that are not scalars. Expected "
+            f"Column {short_repr(attribute.name)} holds values that are not scalars. Expected "
             f"{known_values(attribute)}."
         ) from None
     return places, [one for _, one in found]
@@ -187,22 +187,22 @@ def known_values(attribute: Attribute) -> str:
     return f"one of {name_some(attribute.labels)}"
 
 
-def meanings(attribute: Attribute, decimal: str = ".") -> Meaning:
+def value_reader(attribute: Attribute, decimal: str = ".") -> Reader:
     """Return what tells a value's meaning: a category, a number or a date's text, or None.
 
     A value without a meaning stays as it is, so that encoding judges it. `decimal`: the mark by
     which texts write decimals.
     """
     if attribute.groups is not None:
-        meaning = _of_groups(attribute)
+        read = _group_reader(attribute)
     elif not attribute.is_binned:
-        meaning = _of_categories(attribute)
+        read = _category_reader(attribute)
     else:
-        meaning = _of_dates(attribute) if attribute.is_date else _of_numbers(attribute)
+        read = _date_reader(attribute) if attribute.is_date else _number_reader(attribute)
     if decimal != "." and not attribute.is_date:
-        meaning = _by_decimal(meaning, attribute, decimal)
+        read = _decimal_reader(read, attribute, decimal)
     is_lenient = attribute.is_binned and attribute.unreadable == "missing"
-    return _or_missing(meaning, attribute) if is_lenient else meaning
+    return _lenient_reader(read, attribute) if is_lenient else read
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class OtherNotation:
         return repr(self.text)
 
 
-def _by_decimal(meaning: Meaning, attribute: Attribute, decimal: str) -> Meaning:
+def _decimal_reader(inner: Reader, attribute: Attribute, decimal: str) -> Reader:
     """Return a meaning of texts that write decimals by a mark other than the point.
 
     A category or mark of missing values that is spelled so is itself. Text categories and groups
@@ -229,24 +229,24 @@ def _by_decimal(meaning: Meaning, attribute: Attribute, decimal: str) -> Meaning
     def read(value: object) -> object:
         text = value.strip() if isinstance(value, str) else ""
         if not text or text in own:
-            return meaning(value)
+            return inner(value)
         if number_in_text(text, decimal) is not None:
-            return meaning(text.replace(decimal, "."))
+            return inner(text.replace(decimal, "."))
         is_number = "." in text and parsed_number(text) is not None
-        return OtherNotation(text) if is_number and not is_text else meaning(value)
+        return OtherNotation(text) if is_number and not is_text else inner(value)
 
     return read
 
 
-def _or_missing(meaning: Meaning, attribute: Attribute) -> Meaning:
+def _lenient_reader(inner: Reader, attribute: Attribute) -> Reader:
     """Return a meaning by which what is no number, or no date, is missing."""
 
-    def readable(value: object) -> object:
-        found = None if is_missing(value) else meaning(value)
+    def read(value: object) -> object:
+        found = None if is_missing(value) else inner(value)
         known = number_of(found) if attribute.is_numeric else day_or_none(found)
         return None if known is None else found
 
-    return readable
+    return read
 
 
 def _marks(attribute: Attribute) -> tuple[frozenset[str], frozenset[float]]:
@@ -285,10 +285,10 @@ def number_of(value: object) -> int | float | None:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-def _of_numbers(attribute: Attribute) -> Meaning:
+def _number_reader(attribute: Attribute) -> Reader:
     marks, numbers = _marks(attribute)
 
-    def meaning(value: object) -> object:
+    def read(value: object) -> object:
         if is_missing(value):
             return None
         number = number_of(value)
@@ -299,14 +299,14 @@ def _of_numbers(attribute: Attribute) -> Meaning:
             return None
         return value
 
-    return meaning
+    return read
 
 
-def _of_dates(attribute: Attribute) -> Meaning:
+def _date_reader(attribute: Attribute) -> Reader:
     """Return what finds marks, as texts, numbers or days; of a number its digits: 20200131."""
     (marks, numbers), days = _marks(attribute), _days(attribute)
 
-    def meaning(value: object) -> object:
+    def read(value: object) -> object:
         number = number_of(value)
         if number in numbers or (isinstance(value, str) and value.strip() in marks):
             return None
@@ -314,31 +314,31 @@ def _of_dates(attribute: Attribute) -> Meaning:
         day = day_or_none(written)
         return value if day is None else None if day in days else written
 
-    return meaning
+    return read
 
 
-def _of_groups(attribute: Attribute) -> Meaning:
+def _group_reader(attribute: Attribute) -> Reader:
     """Return what finds declared marks first, then codes, which may begin with NA, then NA."""
     group_of, (marks, marked) = GroupOfCode(attribute.groups or ()), _marks(attribute)
 
-    def meaning(value: object) -> object:
+    def read(value: object) -> object:
         text = value.strip() if isinstance(value, str) else value
         if is_missing(value) or text in marks - MISSING_MARKS or number_of(value) in marked:
             return None
         return None if text in marks and group_of(text) < 0 else text
 
-    return meaning
+    return read
 
 
-def _of_categories(attribute: Attribute) -> Meaning:
+def _category_reader(attribute: Attribute) -> Reader:
     """Return what finds a category by its spelling, or by the number or boolean that it is."""
     known, listed = attribute.categories, listed_categories(attribute)
     texts = {one for one in listed if isinstance(one, str)}
-    numbers = _by_number(listed)
-    booleans = _by_boolean(listed)
+    numbers = _numbered_categories(listed)
+    booleans = _boolean_categories(listed)
     marks, marked = _marks(attribute)
 
-    def meaning(value: object) -> object:
+    def read(value: object) -> object:
         if is_missing(value):
             return None
         if isinstance(value, bool | np.bool_):
@@ -356,10 +356,10 @@ def _of_categories(attribute: Attribute) -> Meaning:
             return number if isinstance(known, range) else numbers.get(number, value)
         return value if text is None else booleans.get(BOOLEANS.get(text.lower()), text)
 
-    return meaning
+    return read
 
 
-def _by_number(categories: Sequence[object]) -> dict[object, object]:
+def _numbered_categories(categories: Sequence[object]) -> dict[object, object]:
     """Return categories by the numbers they are, or else spell, where one alone spells it."""
     spelled: dict[object, list[str]] = {}
     for one in categories:
@@ -373,7 +373,7 @@ def _by_number(categories: Sequence[object]) -> dict[object, object]:
     return found | {one: one for one in categories if not isinstance(one, str | bool)}
 
 
-def _by_boolean(categories: Sequence[object]) -> dict[object, object]:
+def _boolean_categories(categories: Sequence[object]) -> dict[object, object]:
     """Return categories by the booleans they are, or else spell, where one alone spells it."""
     found: dict[object, object] = {}
     for text, truth in BOOLEANS.items():

@@ -233,7 +233,7 @@ class Answers:
         for one in batches:
             told += [Announced(one.plan), *one.releases]
         known = [release.provenance for one in batches for release in one.releases]
-        known += map(Provenance.of_spending, charges)
+        known += map(Provenance.from_spending, charges)
         noise: Any = "none" if self.bill.budget.is_infinite else self.bill.noise
         return report_of(
             self._plan, Transcript(noise, tuple(told), join(known)), notes=tuple(notes),

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values, plain_array
+from mrf_matrix.base.draw_record import keep_draws
 from mrf_matrix.base.file_format import PLAIN, FileFormat
-from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table
 from mrf_matrix.estimators.count_source import GivenCounts, GivenStream
@@ -57,7 +57,7 @@ def in_one_step(fit: Fit) -> Fit:
         draft = object.__new__(type(self))
         draft.__dict__ = _unfitted(self)
         try:
-            with kept_draws():
+            with keep_draws():
                 fit(draft, *args, **keywords)
         except BaseException:
             if "failed_" in vars(draft):

@@ -7,7 +7,7 @@ from typing import Any
 
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.fields import one_line
-from mrf_matrix.base.files import opened_regular
+from mrf_matrix.base.files import open_regular
 from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
@@ -285,7 +285,7 @@ def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> Re
     """
     where = fspath(path)
     try:
-        with opened_regular(path, bytes_at_most(max_bytes)) as file:
+        with open_regular(path, bytes_at_most(max_bytes)) as file:
             container = Container(file, "model", max_bytes)
             return ReleasedClassifier(model_of(container))
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from mrf_matrix.base.checks import PrivateValue, shown
+from mrf_matrix.base.checks import PrivateValue, short_repr
 from mrf_matrix.base.file_format import PLAIN, FileFormat, checked_format
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain, DomainOrPath, required_domain, will_be_read_off
@@ -199,7 +199,7 @@ def is_small(domain: Domain) -> bool:
 def _domain_for_batches(domain: DomainOrPath) -> Domain:
     if will_be_read_off(domain):
         raise ValueError(
-            f"domain={shown(domain)}: expected a Domain, for counts and batches are made over one "
-            f"that is public before any record is read."
+            f"domain={short_repr(domain)}: expected a Domain, for counts and batches are made over "
+            f"one that is public before any record is read."
         )
     return required_domain(domain)

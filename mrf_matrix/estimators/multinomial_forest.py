@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import shown, structure_generator
+from mrf_matrix.base.checks import short_repr, structure_generator
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import in_one_step
 from mrf_matrix.estimators.forest_classifier import LearnedForestClassifier, source_of
@@ -140,8 +140,8 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
             check_no_ledger(self.ledger, "epsilon=None grows without privacy")
             if self.delta != 0:
                 raise BudgetError(
-                    f"delta={shown(self.delta)} with epsilon=None, which claims nothing: expected "
-                    f"delta=0, or a finite epsilon."
+                    f"delta={short_repr(self.delta)} with epsilon=None, which claims nothing: "
+                    f"expected delta=0, or a finite epsilon."
                 )
             return super().fit(X, y)
         check_private_parameters(self)
@@ -196,7 +196,7 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
         raise ValueError(
-            f"min_points={shown(estimator.min_points)} with a budget: "
+            f"min_points={short_repr(estimator.min_points)} with a budget: "
             f"whether a node has more than k estimation points is private, and a stopping rule "
             f"that reads it reveals it: a record more turns a leaf into a split with certainty, "
             f"so no ε holds (Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and "
@@ -214,7 +214,7 @@ def check_structure_score(score: object) -> None:
     """Refuse an unknown score of private structure choices, by the classifiers' name for it."""
     if score not in SCORES:
         raise ValueError(
-            f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."
+            f"structure_score={short_repr(score)}: expected one of {', '.join(map(repr, SCORES))}."
         )
 
 

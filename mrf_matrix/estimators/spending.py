@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from mrf_matrix.base.arrays import Seed
-from mrf_matrix.base.checks import check_parent_process, shown, warn_caller
-from mrf_matrix.base.kept import Payment, held_signals, kept_draws
+from mrf_matrix.base.checks import check_parent_process, short_repr, warn_caller
+from mrf_matrix.base.draw_record import Payment, hold_signals, keep_draws
 from mrf_matrix.base.provenance import (
     NOTHING,
     Provenance,
@@ -101,7 +101,7 @@ class Bill:
 
     @property
     def provenance(self) -> Provenance:
-        return self.rests_on | Provenance.of_spending(self.spending)
+        return self.rests_on | Provenance.from_spending(self.spending)
 
     def resting_on(self, *others: Provenance) -> "Bill":
         return replace(self, rests_on=join([self.rests_on, *others]))
@@ -112,7 +112,7 @@ class Bill:
         if self.ledger is not None:
             if not isinstance(self.ledger, PrivacyLedger):
                 raise TypeError(
-                    f"ledger={shown(self.ledger)} is of type {type(self.ledger).__name__}: "
+                    f"ledger={short_repr(self.ledger)} is of type {type(self.ledger).__name__}: "
                     f"expected a PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
                 )
             self.ledger.check(
@@ -157,7 +157,7 @@ def paid(bill: Bill) -> Iterator[None]:
     error of the block holds what was drawn as its `releases`.
     """
     payment = Payment(bill.spending, bill.provenance, bill.is_charged)
-    with held_signals(), kept_draws() as record:
+    with hold_signals(), keep_draws() as record:
         record.payments.append(payment)
         bill.charge()
         with parts_of(bill.spending):
@@ -201,7 +201,9 @@ def check_noise(noise: str, noise_state: Seed, budget: Budget) -> None:
     exact noise would be drawn in a worker process.
     """
     if noise not in NOISES:
-        raise ValueError(f"noise={shown(noise)}: expected 'exact' (release-grade) or 'research'.")
+        raise ValueError(
+            f"noise={short_repr(noise)}: expected 'exact' (release-grade) or 'research'."
+        )
     if noise == "research":
         _check_seed(noise_state)
         return
@@ -219,7 +221,7 @@ def _check_seed(noise_state: Seed) -> None:
         np.random.default_rng(noise_state)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"noise_state={shown(noise_state)}: expected None, a whole number that is not "
+            f"noise_state={short_repr(noise_state)}: expected None, a whole number that is not "
             f"negative, or a Generator."
         ) from error
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mrf_matrix.base import escaped
+from mrf_matrix.base import escape_controls
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.kept import begun, kept_draws
+from mrf_matrix.base.draw_record import enter_draw, keep_draws
 from mrf_matrix.base.provenance import NOTHING
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.noisy_answers import (
@@ -111,8 +111,8 @@ def server_app(
                 revealing=len(revealing), domain=domain, session=session,
             )  # fmt: skip
 
-        with kept_draws():
-            draw = begun(made)
+        with keep_draws():
+            draw = enter_draw(made)
             total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
             draw.outcome = total, survivors, None, ()
             if design.takes_off(len(survivors)):
@@ -144,7 +144,7 @@ def _summed(
             try:
                 state = server_receive(state, reply)
             except ProtocolError as error:  # the party counts as vanished
-                print(escaped(str(error)))
+                print(escape_controls(str(error)))
     return opened_sum(state), state.survivors
 
 

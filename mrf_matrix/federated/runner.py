@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.kept import DrawRecord, Payment, begun, kept_draws, tell_kept
+from mrf_matrix.base.draw_record import DrawRecord, Payment, enter_draw, keep_draws, save_draw
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
 from mrf_matrix.federated.local_party import Kept, LocalParty, check_before_charge, party_answer
 from mrf_matrix.federated.noisy_answers import (
@@ -232,7 +232,7 @@ def run_federation(
     payers = _Payers(design, tuple(ledgers or ()), server_ledger, noise, label, rests_on)
     net = payers.without_refusals(network or Network())
     generator = np.random.default_rng(random_state) if noise == "research" else None
-    with kept_draws() as record:
+    with keep_draws() as record:
         while True:
             try:
                 found = _opened(design, parts, payers, net, generator, record, domain)
@@ -279,7 +279,7 @@ def _opened(
         return payers.charge(own, list(able))
 
     run = _Run(answer, dict.fromkeys(session.members, Kept()))
-    draw = begun(made)
+    draw = enter_draw(made)
     total, survivors = run.summed(ServerState(session, keys[-1]), net, charge)
     draw.outcome = total, survivors, None, ()
     up, down = dict(run.up), dict(run.down)
@@ -288,7 +288,7 @@ def _opened(
         second = ServerState(excess_session(session, survivors), keys[-1])
         with suppress(ProtocolError):  # then it stays in, and the law says so
             draw.outcome = total, survivors, *run.summed(second, replace(net, absent=gone))
-    tell_kept(draw)
+    save_draw(draw)
     release: Release = made(draw.outcome)
     return Federation(release, survivors, draw.outcome[3], up, down, run.late, 0.0)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.arrays import Values
-from mrf_matrix.base.fields import JsonObject, one_line, parsed
+from mrf_matrix.base.fields import JsonObject, one_line, parse_json
 
 MAX_JSON = 8 * 1024**2
 MAX_MEMBERS = 10_000
@@ -105,7 +105,7 @@ class Container:
             check_directory(file)
             self._zip = zipfile.ZipFile(file)
             self._infos = self._checked_members(max_bytes)
-            self.data: object = parsed(self._content(self._json))
+            self.data: object = parse_json(self._content(self._json))
         except ContainerError:
             raise
         except (*_BROKEN, RecursionError) as error:

@@ -22,7 +22,7 @@ from mrf_matrix.base.fields import (
     list_of,
     object_of,
     part_of,
-    versioned_of,
+    versioned_object,
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.domain import sorted_classes
@@ -106,7 +106,7 @@ def model_of(container: Container) -> Model:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
-    data = versioned_of(container.data, "model.json", FORMAT, VERSION, KEYS)
+    data = versioned_object(container.data, "model.json", FORMAT, VERSION, KEYS)
     kind = KINDS[one_word("kind", data["kind"], tuple(KINDS))]
     if data["settings"] != kind.settings:
         raise FieldError(

@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from mrf_matrix.base.fields import FieldError, one_line
-from mrf_matrix.base.files import opened_regular
+from mrf_matrix.base.files import open_regular
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.container import (
     MAX_BYTES,
@@ -127,7 +127,7 @@ def load_release(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> 
     """
     where = fspath(path)
     try:
-        with opened_regular(path, bytes_at_most(max_bytes)) as file:
+        with open_regular(path, bytes_at_most(max_bytes)) as file:
             release, domain = release_of(Container(file, KIND, max_bytes))
         return replace(release, domain=_domain(domain))
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:

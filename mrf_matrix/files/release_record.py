@@ -24,7 +24,7 @@ from mrf_matrix.base.fields import (
     line_of_text,
     object_of,
     one_line,
-    versioned_of,
+    versioned_object,
     whole_numbers,
     whole_of,
 )
@@ -276,7 +276,7 @@ def release_of(container: Container) -> tuple[Release, object]:
     KeyError, ArithmeticError if something is missing, of another type, too large, or does not
     agree.
     """
-    data = versioned_of(container.data, "release.json", FORMAT, SCHEMA_VERSION, KEYS, SHARES)
+    data = versioned_object(container.data, "release.json", FORMAT, SCHEMA_VERSION, KEYS, SHARES)
     noise = one_word("noise", data["noise"], NOISE_KINDS)
     budget = budget_of(data["budget"])
     provenance = provenance_of(data["provenance"])

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Ints, Longs
-from mrf_matrix.base.checks import shown, whole_number
-from mrf_matrix.base.provenance import FOREST, Chosen, Provenance, carried
+from mrf_matrix.base.checks import short_repr, whole_number
+from mrf_matrix.base.provenance import FOREST, ChosenTuple, Provenance, provenance_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
     branch_pool,
@@ -104,7 +104,7 @@ class EnsembleDesign:
             forest = source if given else grown_publicly(source, part, structure)
             _check_fits(forest, part)
             if self.feature_subsets is not None:
-                known = carried(self.feature_subsets, "feature subsets")
+                known = provenance_of(self.feature_subsets, "feature subsets")
                 forest = replace(forest, provenance=known)
             if use != "study":
                 paid = use == "release"
@@ -117,15 +117,15 @@ class EnsembleDesign:
         count = whole_number("n_ensembles", self.n_ensembles)
         if count > MOST_ENSEMBLES:
             raise ValueError(
-                f"n_ensembles={shown(count)}: expected at most {MOST_ENSEMBLES}. Each has a share "
-                f"of the budget, which is nothing then."
+                f"n_ensembles={short_repr(count)}: expected at most {MOST_ENSEMBLES}. Each has a "
+                f"share of the budget, which is nothing then."
             )
         if self.feature_subsets is None:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
             raise ValueError(
-                f"feature_subsets={shown(self.feature_subsets)}: expected one list of attributes "
-                f"for each ensemble, for example [[0, 1], ['age', 'sex']]."
+                f"feature_subsets={short_repr(self.feature_subsets)}: expected one list of "
+                f"attributes for each ensemble, for example [[0, 1], ['age', 'sex']]."
             )
         if count not in (1, len(self.feature_subsets)):
             raise ValueError(
@@ -140,8 +140,8 @@ class EnsembleDesign:
         if self.feature_subsets is not None:
             if self.max_features is not None:
                 raise ValueError(
-                    f"max_features={shown(self.max_features)} and feature_subsets are both given: "
-                    f"expected one of them."
+                    f"max_features={short_repr(self.max_features)} and feature_subsets are both "
+                    f"given: expected one of them."
                 )
             return [
                 attribute_positions("feature_subsets", domain, subset)
@@ -205,7 +205,7 @@ def _check_asks_no_records(source: object) -> None:
     asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
     if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
         raise LearnedStructureError(
-            f"forest={shown(source)}: expected a Forest, or a path source that grows from the "
+            f"forest={short_repr(source)}: expected a Forest, or a path source that grows from the "
             f"public domain alone, such as RandomTrees or PureTrees. One that learns from records "
             f"cannot be planned without data."
         )
@@ -219,7 +219,7 @@ def attribute_positions(name: str, domain: Domain, subset: Sequence[str | int]) 
     """
     if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
         raise ValueError(
-            f"{name} holds {shown(subset)}: expected lists of attributes, such as [0, 1] or "
+            f"{name} holds {short_repr(subset)}: expected lists of attributes, such as [0, 1] or "
             f"['age', 'sex']."
         )
     place = {name: i for i, name in enumerate(domain.names)}
@@ -263,8 +263,9 @@ def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
         count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
         if count * domain.n_attributes > MOST_CODES:
             raise ValueError(
-                f"queries={shown(count)}: expected at most {MOST_CODES // domain.n_attributes}, "
-                f"whose codes of {domain.n_attributes} attributes fit in memory."
+                f"queries={short_repr(count)}: expected at most "
+                f"{MOST_CODES // domain.n_attributes}, whose codes of {domain.n_attributes} "
+                f"attributes fit in memory."
             )
         generator = np.random.default_rng(0)
         drawn = [generator.integers(0, size, count) for size in domain.sizes]
@@ -339,7 +340,9 @@ class BlockTrees:
                 f"blocks={self.blocks!r}: expected at least one block, none of them empty, and "
                 f"each attribute's position in one block only."
             )
-        object.__setattr__(self, "blocks", Chosen(blocks, carried(self.blocks, "forest")))
+        object.__setattr__(
+            self, "blocks", ChosenTuple(blocks, provenance_of(self.blocks, "forest"))
+        )
 
     def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
         """Return the trees, in the order of the blocks; nothing is random.
@@ -361,7 +364,7 @@ class BlockTrees:
                 f"blocks name attribute {largest}: the domain has {domain.n_attributes} "
                 f"attributes, numbered from 0."
             )
-        known = carried(self.blocks, "forest")
+        known = provenance_of(self.blocks, "forest")
         names = " ".join(map(str, map(list, self.blocks[:4])))
         more = " ..." if len(self.blocks) > 4 else ""
         tables = [*self.blocks, ()] if self.class_totals else self.blocks

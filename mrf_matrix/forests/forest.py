@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes, Ints, Longs, owned, plain_array
+from mrf_matrix.base.arrays import Codes, Ints, Longs, plain_array, read_only_array
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router, checked_codes
@@ -226,7 +226,7 @@ class Forest(Nodes):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the arrays of a copy or a pickle, which nobody can write to either."""
-        vars(self).update(state, **{name: owned(state[name]) for name in ARRAYS})
+        vars(self).update(state, **{name: read_only_array(state[name]) for name in ARRAYS})
 
     @property
     def is_data_dependent(self) -> bool:
@@ -326,7 +326,7 @@ def _read_only(name: str, array: object) -> Ints:
         )
     if given.size and (given.max() > np.iinfo(np.int32).max or given.min() < -1):
         raise ForestError(f"{name} has entries outside -1..2**31-1, the range of node numbers.")
-    return owned(given.astype(np.int32, copy=False))
+    return read_only_array(given.astype(np.int32, copy=False))
 
 
 class LearnedStructureError(ValueError):

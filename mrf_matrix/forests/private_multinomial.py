@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, Seed, plain_array
-from mrf_matrix.base.checks import check_integer, shown
+from mrf_matrix.base.checks import check_integer, short_repr
 from mrf_matrix.base.provenance import Provenance, spending_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
@@ -200,7 +200,8 @@ class PrivateMultinomialTrees:
         check_probability("structure_share", self.structure_share)
         if self.neighboring not in ("add_remove", "replace_one"):
             raise ValueError(
-                f"neighboring={shown(self.neighboring)}: expected 'add_remove' or 'replace_one'."
+                f"neighboring={short_repr(self.neighboring)}: expected 'add_remove' or "
+                f"'replace_one'."
             )
         _ = self.growth  # refuses unknown scores, and rates that cannot be drawn at
 
@@ -264,7 +265,7 @@ class PrivateMultinomialTrees:
         budget = self.rates.budget
         kind = "none" if budget.is_infinite else bits.noise
         spent = spending_of(budget, self.neighboring, kind, "the structure of a forest")
-        known = Provenance.of_spending(spent)
+        known = Provenance.from_spending(spent)
         levels, counts = [], []
         for n_trees, structure, estimation in self._points(domain, len(codes), bits):
             grown = private_levels(domain, codes, labels, *structure, n_trees, self.growth, bits)

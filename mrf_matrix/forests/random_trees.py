@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints
-from mrf_matrix.base.checks import check_integer, name_some, shown
+from mrf_matrix.base.checks import check_integer, name_some, short_repr
 from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import (
@@ -80,7 +80,7 @@ class RandomTrees:
         check_integer("n_trees", self.n_trees, 1)
         check_integer("max_depth", self.max_depth, 0)
         if self.splits not in ("multiway", "binary"):
-            raise ValueError(f"splits={shown(self.splits)}: expected 'multiway' or 'binary'.")
+            raise ValueError(f"splits={short_repr(self.splits)}: expected 'multiway' or 'binary'.")
         object.__setattr__(self, "attributes", attribute_choice(self.attributes))
 
     def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
@@ -174,7 +174,7 @@ def attribute_choice(attributes: Sequence[str | int] | None) -> tuple[str | int,
         return None
     if isinstance(attributes, str):
         raise TypeError(
-            f"attributes={shown(attributes)}: expected a sequence of names or indices, "
+            f"attributes={short_repr(attributes)}: expected a sequence of names or indices, "
             f"for example [{attributes!r}]."
         )
     return tuple(attributes)
@@ -190,7 +190,7 @@ def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) ->
     else:
         index = attribute_indices(domain, attributes, "attributes")
         if len(set(index)) < len(index):
-            raise ValueError(f"attributes={shown(attributes)} names an attribute twice.")
+            raise ValueError(f"attributes={short_repr(attributes)} names an attribute twice.")
         chosen = np.zeros(domain.n_attributes, dtype=np.bool_)
         chosen[index] = True
     return chosen & (np.asarray(domain.sizes, dtype=object) >= 2).astype(np.bool_)

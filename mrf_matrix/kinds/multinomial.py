@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
-from mrf_matrix.base.checks import one_word, readable
+from mrf_matrix.base.checks import format_number, one_word
+from mrf_matrix.base.draw_record import enter_draw
 from mrf_matrix.base.fields import FieldError, JsonObject, flag_of, integer_of, number_of
-from mrf_matrix.base.kept import begun
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
@@ -51,7 +51,7 @@ class Structures:
         return data.codes, data.labels
 
     def draw(self, scores: tuple[Codes, Codes], step: GrowthStep, bits: Bits) -> Places:
-        draw = begun()
+        draw = enter_draw()
         forest = self.trees.grow(self.domain, *scores, bits=bits).forest
         draw.outcome = forest
         return self.trees.choices_of(forest)
@@ -75,7 +75,7 @@ class LabelledStructures(Structures):
     label_score: str = "share"
 
     def draw(self, scores: tuple[Codes, Codes], step: GrowthStep, bits: Bits) -> Places:
-        draw = begun()
+        draw = enter_draw()
         grown = self.trees.grow(self.domain, *scores, bits=bits)
         draw.outcome = grown.forest
         rate, score = self.trees.rates.label, self.label_score
@@ -159,7 +159,7 @@ class Multinomial(Kind):
         return (
             *composition_of(plan.trees),
             f"labels come from records that the structure of their tree has not seen, by class "
-            f"{plan.label_score}s at epsilon {readable(plan.trees.rates.label)} each",
+            f"{plan.label_score}s at epsilon {format_number(plan.trees.rates.label)} each",
         )
 
     def numbers(self, posterior: LabelledForest) -> Iterator[Array]:
@@ -181,7 +181,7 @@ def composition_of(trees: PrivateMultinomialTrees) -> tuple[str, str]:
     """Return what each choice of trees spends, and why all cost their budget together."""
     records = "every record is in one tree" if trees.disjoint else "trees add up"
     factor = "; replacing is two steps" if trees.neighboring == "replace_one" else ""
-    attribute, cut = (readable(one) for one in (trees.rates.attribute, trees.rates.cut))
+    attribute, cut = (format_number(one) for one in (trees.rates.attribute, trees.rates.cut))
     return (
         f"a node spends epsilon {attribute} on its attribute and {cut} on its cut",
         f"nodes of a level hold different records, {trees.max_depth} levels add up, {records}"

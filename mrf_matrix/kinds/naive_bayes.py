@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.fields import JsonObject, number_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
@@ -40,7 +40,7 @@ def checked_alpha(alpha: object) -> float:
         if LEAST_ALPHA <= number <= LARGEST_ALPHA:
             return number
     raise ValueError(
-        f"alpha={shown(alpha)}: expected a positive number of records from {LEAST_ALPHA} to "
+        f"alpha={short_repr(alpha)}: expected a positive number of records from {LEAST_ALPHA} to "
         f"{LARGEST_ALPHA}, for example 1.0."
     )
 

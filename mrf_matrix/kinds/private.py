@@ -23,7 +23,7 @@ from mrf_matrix.base.fields import (
     object_of,
     part_of,
 )
-from mrf_matrix.base.provenance import Chosen, Provenance
+from mrf_matrix.base.provenance import ChosenTuple, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.labels import LABELS, POOL
 from mrf_matrix.kinds.model import COMMON, Kind, Known, Sizes, known_of
@@ -319,7 +319,7 @@ def _kept_of(
     screening: Screening, chosen: Sequence[Places], known: Provenance
 ) -> tuple[int, ...] | None:
     """Return the attributes that choices kept, of their provenance; None for all."""
-    kept = Chosen([place for (place,) in chosen[: len(screening.choices)]], known)
+    kept = ChosenTuple([place for (place,) in chosen[: len(screening.choices)]], known)
     if screening.enough is None or chosen[len(kept)] == (0,):
         return kept
     return None

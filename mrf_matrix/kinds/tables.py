@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Array, Codes, Longs
 from mrf_matrix.base.fields import FieldError, JsonObject, integer_of, list_of, whole_numbers
-from mrf_matrix.base.provenance import Chosen, Provenance
+from mrf_matrix.base.provenance import ChosenTuple, Provenance
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.model import Kind, Known, Sizes
@@ -94,7 +94,7 @@ class Tables(Kind):
         part = weighted_blocks(
             known.domain,
             known.budget,
-            blocks if chosen is None else Chosen(blocks, chosen),
+            blocks if chosen is None else ChosenTuple(blocks, chosen),
             _weights_of(structure["weights"]),
             n_classes=known.domain.n_classes,
             neighboring=known.neighboring,

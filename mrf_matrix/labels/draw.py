@@ -55,8 +55,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.kept import Choice, begun
-from mrf_matrix.base.provenance import chosen_here
+from mrf_matrix.base.draw_record import Choice, enter_draw
+from mrf_matrix.base.provenance import current_choice_provenance
 from mrf_matrix.base.workers import tell
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.forests.random_trees import Cut
@@ -323,7 +323,7 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[L
     nodes: list[JointCounts] = [counts]
     drawn: list[Cut] = []
     labels: list[int] = []
-    begun(Choice).outcome = drawn, labels  # kept as they are drawn
+    enter_draw(Choice).outcome = drawn, labels  # kept as they are drawn
     for _ in range(counts.order):
         below = []
         for node in nodes:
@@ -333,7 +333,7 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[L
             below += [lower.at(place), upper.at(place)]
         nodes = below
     labels.extend(rules.draw(partial(_of_each_label, cell)) for cell in nodes)
-    known = chosen_here()
+    known = current_choice_provenance()
     tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64), provenance=known)
     return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
 

@@ -11,7 +11,13 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.checks import BudgetError, checked_shares, exact_positive, magnitude, readable
+from mrf_matrix.base.checks import (
+    BudgetError,
+    checked_shares,
+    exact_positive,
+    format_number,
+    magnitude,
+)
 from mrf_matrix.base.fields import FieldError, fraction_of
 
 Norm = Literal["l1", "l2"]
@@ -94,7 +100,8 @@ class Budget:
         """
         if not delta or self.is_infinite:
             return repr(self)
-        return f"(epsilon={readable(self.claimed_epsilon(delta))}, delta={delta!r})-DP via {self!r}"
+        epsilon = format_number(self.claimed_epsilon(delta))
+        return f"(epsilon={epsilon}, delta={delta!r})-DP via {self!r}"
 
     def claimed_epsilon(self, delta: float) -> Fraction:
         """Return the ε of a finite budget's (ε, δ) claim: of a pure one its own."""
@@ -144,7 +151,7 @@ class Budget:
         return self.amount < other.amount
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.parameter}={readable(self.amount)})"
+        return f"{type(self).__name__}({self.parameter}={format_number(self.amount)})"
 
     def _same_kind(self, other: object) -> None:
         if type(other) is not type(self):

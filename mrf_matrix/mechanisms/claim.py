@@ -34,7 +34,7 @@ from numbers import Real
 from reprlib import repr as short
 from typing import Literal, TypeVar, get_args
 
-from mrf_matrix.base.checks import BudgetError, exact_positive, magnitude, one_word, readable
+from mrf_matrix.base.checks import BudgetError, exact_positive, format_number, magnitude, one_word
 from mrf_matrix.mechanisms.budget import LEAST, LEAST_CONVERTED, ZCDP, PureDP
 
 
@@ -96,7 +96,7 @@ class ApproximateDP:
         return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
 
     def __str__(self) -> str:
-        return f"(epsilon={readable(self.epsilon)}, delta={readable(self.delta)})"
+        return f"(epsilon={format_number(self.epsilon)}, delta={format_number(self.delta)})"
 
     def __repr__(self) -> str:
         return f"ApproximateDP{self}"

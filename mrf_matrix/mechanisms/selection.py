@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Longs, Seed, Words
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.kept import Choice, begun
+from mrf_matrix.base.draw_record import Choice, enter_draw
 
 Noise = Literal["exact", "research"]
 REMARK = " (research noise, not a release)"
@@ -161,7 +161,7 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
     rows = np.nonzero(options.T)[1]
     chosen = np.full(len(number), -1, dtype=np.int64)
     pending = np.flatnonzero(number)
-    draw = begun(Choice)
+    draw = enter_draw(Choice)
     while len(pending):
         row = rows[starts[pending] + bits.below(number[pending])]
         if rate.units is None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.fields import list_of, object_of, parsed, part_of
+from mrf_matrix.base.fields import list_of, object_of, parse_json, part_of
 from mrf_matrix.base.files import content_of
 from strategies import Strategy
 from strategies.operator_files import encode
@@ -120,7 +120,7 @@ class RunFile:
         if self.path is None or not self.path.exists():
             return []
         try:
-            content = parsed(content_of(self.path, MAX_BYTES), finite=False)
+            content = parse_json(content_of(self.path, MAX_BYTES), finite=False)
             found = object_of(content, "it", ("schema", "request", self.rows))
             request = part_of(found, "request")
             stored: list[Any] = list_of(found[self.rows], self.rows, most=MAX_BYTES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mrf_matrix.base.display import Cells, Tabular, aligned, latex_table
+from mrf_matrix.base.display import Cells, Tabular, align_columns, latex_table
 from mrf_matrix.mechanisms import BudgetError, as_budget
 from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.release.plan import Budget, is_plan
@@ -121,7 +121,7 @@ class StepTable(Tabular):
         told = [(one.measured, one.share_text(whole), one.error) for one in self.announced_steps]
         first, rest, last = (told, [], []) if verbose else folded(told)
         more = [(f"{len(rest)} more: to_text(verbose=True)", "", "")] if rest else []
-        return "\n".join(f"  {line}" for line in aligned([*first, *more, *last]))
+        return "\n".join(f"  {line}" for line in align_columns([*first, *more, *last]))
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.to_text()}"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mrf_matrix.base.checks import readable
+from mrf_matrix.base.checks import format_number
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import condition
@@ -86,7 +86,7 @@ def measured_section(report: PrivacyReport, facts: Facts) -> Section:
 
 def _figures(one: Measurement) -> tuple[str, ...]:
     budget = stated_budget(one.budget)
-    spent = f"{'ε' if isinstance(budget, PureDP) else 'ρ'} = {readable(budget.amount)}"
+    spent = f"{'ε' if isinstance(budget, PureDP) else 'ρ'} = {format_number(budget.amount)}"
     return spent, f"{one.sensitivity:.4g}", noise_words(one)
 
 

@@ -7,8 +7,8 @@ from html import escape
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import escaped
-from mrf_matrix.base.display import aligned
+from mrf_matrix.base.checks import escape_controls
+from mrf_matrix.base.display import align_columns
 from mrf_matrix.base.fields import JsonObject
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -148,7 +148,7 @@ def _svg(width: int, height: int, body: str, title: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return escape(escaped(text))
+    return escape(escape_controls(text))
 
 
 STYLE = """
@@ -205,7 +205,7 @@ class Section:
 
     def __str__(self) -> str:
         table = [self.header, *self.rows] if self.header else self.rows
-        lines = [*self.words, *(aligned(table) if self.rows else ())]
+        lines = [*self.words, *(align_columns(table) if self.rows else ())]
         return "\n".join([self.title, *(f"  {line}" for line in lines)])
 
     def to_dict(self) -> JsonObject:
@@ -299,4 +299,4 @@ class ReportPage:
 
 def _text(text: str) -> str:
     """Return a text that is neither markup nor acts on whatever shows it."""
-    return escape(escaped(text))
+    return escape(escape_controls(text))

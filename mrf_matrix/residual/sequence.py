@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import cut
+from mrf_matrix.base.checks import shorten
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.claim import checked_neighboring, claiming_budgets
 from mrf_matrix.release.step_table import StepTable, share_of
@@ -202,7 +202,7 @@ def residual_plan(
     rest -= known.curvature if curvatures else 0
     for_pairs = rest * known.pairs if tables else Fraction(0)
     of_singles, each = rest - for_pairs, table_shares(domain.sizes, budget, signal)
-    names = [cut(name, LONGEST_NAME) for name in domain.names]
+    names = [shorten(name, LONGEST_NAME) for name in domain.names]
     plan = ResidualPlan(
         domain=domain,
         budget=budget,

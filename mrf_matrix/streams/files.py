@@ -32,7 +32,7 @@ from mrf_matrix.datasets.files import (
 )
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, check_repeats, read_columns
-from mrf_matrix.domain.texts import meanings, positions_of, text_column
+from mrf_matrix.domain.texts import positions_of, text_column, value_reader
 
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame, Series
@@ -266,7 +266,7 @@ def _arrow_column(
         return Column(attribute.name, values)
     others = texts.take(pyarrow.array(rest)).to_pylist()
     places, distinct = positions_of(others)
-    found = list(map(meanings(attribute), distinct))
+    found = list(map(value_reader(attribute), distinct))
     if not all(one is None or isinstance(one, int | float) for one in found):
         return text_column(attribute, texts.to_pylist())  # which encoding refuses
     values[rest] = np.array(found, dtype=np.float64)[places]

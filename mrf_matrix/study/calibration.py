@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from mrf_matrix.base.arrays import AnyInts, Array, Codes, plain_array, plain_floats
-from mrf_matrix.base.checks import shown, whole_number
+from mrf_matrix.base.checks import short_repr, whole_number
 
 MOST_BINS = 10_000  # finer ones hold nothing but noise
 SAME = 1e-12  # distance below which a threshold is an edge
@@ -48,8 +48,8 @@ class ProbabilityGrid:
         if n_classes > 2:
             if threshold is not None:
                 raise ValueError(
-                    f"threshold={shown(threshold)} with {n_classes} classes: expected None, for a "
-                    f"threshold is of two classes."
+                    f"threshold={short_repr(threshold)} with {n_classes} classes: expected None, "
+                    f"for a threshold is of two classes."
                 )
             return cls(_edges(1 / n_classes, bins), n_classes, None)
         cut = 0.5 if threshold is None else checked_threshold(threshold)
@@ -114,7 +114,7 @@ def _edges(low: float, bins: int) -> Array:
 def checked_threshold(threshold: object) -> float:
     """Return a probability between 0 and 1, or refuse."""
     if not isinstance(threshold, float | np.floating) or not 0 < threshold < 1:
-        raise ValueError(f"threshold={shown(threshold)}: expected a number between 0 and 1.")
+        raise ValueError(f"threshold={short_repr(threshold)}: expected a number between 0 and 1.")
     return float(threshold)
 
 

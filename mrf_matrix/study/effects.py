@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.ensembles import attribute_positions
@@ -114,17 +114,17 @@ def effect(
     Nothing but the release is read; averages and bands: `mrf_matrix.posterior.whole_effects`.
     """
     if not isinstance(level, float) or not 0 < level < 1:
-        raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")
+        raise ValueError(f"level={short_repr(level)}: expected a number between 0 and 1.")
     posterior, domain = _posterior_of(model)
     asked = [attributes] if isinstance(attributes, str) else attributes
     if not isinstance(asked, Sequence) or not all(isinstance(one, str) for one in asked):
-        raise TypeError(f"attributes={shown(attributes)}: expected a name, or several.")
+        raise TypeError(f"attributes={short_repr(attributes)}: expected a name, or several.")
     places = tuple(sorted(attribute_positions("attributes", domain, asked)))
     pair = _classes(model, classes)
     found = effect_of(posterior, places, pair, level)
     if found is None:
         told = _nothing(posterior, domain, places, pair)
-        raise ValueError(f"attributes={shown(attributes)}: {told}")
+        raise ValueError(f"attributes={short_repr(attributes)}: {told}")
     return _named(model, [domain.attributes[i] for i in places], found, pair, level)
 
 
@@ -194,7 +194,7 @@ def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tu
     given = (sorted_[-1], sorted_[0]) if asked is None else asked
     found = [known.index(name) for name in given if name in known] if _is_pair(given) else []
     if len(set(found)) != 2:
-        raise ValueError(f"classes={shown(asked)}: expected two of {shown(known)}.")
+        raise ValueError(f"classes={short_repr(asked)}: expected two of {short_repr(known)}.")
     return found[0], found[1]
 
 
@@ -213,14 +213,16 @@ def _nothing(
     """Return why nothing is said of some attributes, and of which there is."""
     tree = posterior.tree if isinstance(posterior, PooledPosterior) else posterior
     cut = tree.partition.attributes if isinstance(tree, LabelPosterior) else ()
-    names = shown([domain.names[i] for i in cut])
-    without = shown([domain.names[i] for i in places if i not in cut])
+    names = short_repr([domain.names[i] for i in cut])
+    without = short_repr([domain.names[i] for i in places if i not in cut])
     if isinstance(posterior, LabelPosterior):
         return (
             f"the labels of the tree do not depend on {without}, and nothing else was measured. "
             f"Expected one or more of {names}."
         )
-    known = f"Expected one of {shown([_name(domain, term) for term in terms(posterior, *pair)])}"
+    known = (
+        f"Expected one of {short_repr([_name(domain, term) for term in terms(posterior, *pair)])}"
+    )
     if not cut:
         return f"no table of just these was measured. {known}."
     return (

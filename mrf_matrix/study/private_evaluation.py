@@ -9,8 +9,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Seed, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.draw_record import keep_draws
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.kept import kept_draws
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction import PrivatePredictionClassifier
 from mrf_matrix.estimators.spending import Bill, noise_stream, paid
@@ -234,7 +234,7 @@ def evaluate(
         plan, (X, y), partial(paid, bill), noise, noise_stream(noise, noise_state),
         provenance=domain.provenance | bill.provenance,
     )  # fmt: skip
-    with kept_draws(), curator:
+    with keep_draws(), curator:
         (release,) = curator.measure_all([GradedRecords(model, grid)])
         return PrivateEvaluation(
             release, grid, tuple(model.classes_.tolist()),

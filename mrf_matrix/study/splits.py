@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.workers import computed
+from mrf_matrix.base.workers import run_tasks
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset
 from mrf_matrix.domain import Domain
@@ -124,7 +124,7 @@ class Splits:
                 f"a release is drawn in this process only. Leave client out."
             )
         parts: list[Found] = []
-        for found in computed(self.run_split, splits, client=client):
+        for found in run_tasks(self.run_split, splits, client=client):
             parts.append(found)
             progress("splits", len(parts), len(splits))
         return parts

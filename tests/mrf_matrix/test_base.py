@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, MatrixForestClassifier, PrivacyLedger, PrivateForestClassifier, tune
-from mrf_matrix.base import check_writable, escaped, is_plain_line, whole_file
+from mrf_matrix.base import check_writable, escape_controls, is_plain_line, whole_file
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.display import SHOWN, first_few, latex_table
-from mrf_matrix.base.workers import bounded_jobs, computed, listening
+from mrf_matrix.base.workers import bounded_jobs, progress_listener, run_tasks
 from mrf_matrix.cli import screen
 from mrf_matrix.files import write_container
 from mrf_matrix.mechanisms import PureDP
@@ -163,7 +163,7 @@ def test_a_charge_that_cannot_be_written_is_refused_under_the_ledgers_name(tmp_p
 
 PARENT = """
 import os, time
-from mrf_matrix.base.workers import computed
+from mrf_matrix.base.workers import run_tasks
 from sys import argv
 
 def work(folder):
@@ -171,7 +171,7 @@ def work(folder):
     time.sleep(120)
 
 if __name__ == "__main__":
-    list(computed(work, iter([argv[1]] * int(argv[2])), n_jobs=2))
+    list(run_tasks(work, iter([argv[1]] * int(argv[2])), n_jobs=2))
 """
 
 
@@ -184,7 +184,7 @@ def test_no_more_workers_than_cores_and_tasks():
     for wrong in (0, 1.5, True, "2"):
         with pytest.raises(ValueError, match="n_jobs="):
             bounded_jobs(wrong)
-    assert list(computed(abs, [-1, 2, -3], n_jobs=100_000)) == [1, 2, 3]
+    assert list(run_tasks(abs, [-1, 2, -3], n_jobs=100_000)) == [1, 2, 3]
 
 
 def test_every_door_bounds_its_workers(monkeypatch):
@@ -290,7 +290,7 @@ def fit_and_listen(told, **settings):
     X, y = rng.integers(0, SMALL_DOMAIN.sizes, (100, 3)), rng.integers(0, 2, 100)
     ledger = PrivacyLedger(epsilon=5)
     model = MatrixForestClassifier(SMALL_DOMAIN, n_trees=4, max_depth=2, ledger=ledger, **settings)
-    with listening(lambda *step: told.append((*step, len(ledger.charges)))):
+    with progress_listener(lambda *step: told.append((*step, len(ledger.charges)))):
         model.fit(X, y)
 
 
@@ -323,10 +323,10 @@ def test_what_is_told_is_public(records):
     rng = np.random.default_rng(records)
     X, y = rng.integers(0, SMALL_DOMAIN.sizes, (records, 3)), rng.integers(0, 2, records)
     model = MatrixForestClassifier(SMALL_DOMAIN, n_trees=4, max_depth=2, strategy="identity")
-    with listening(lambda *step: told.append(step)):
+    with progress_listener(lambda *step: told.append(step)):
         model.set_params(random_state=0).fit(X, y)
     again = []
-    with listening(lambda *step: again.append(step)):
+    with progress_listener(lambda *step: again.append(step)):
         model.fit(X[:1], y[:1])
     assert told == again
 
@@ -348,7 +348,7 @@ def test_every_step_of_a_private_forest_is_told(case):
         Domain.from_sizes([3] * d, n_classes=2), noise="research", noise_state=0, **given
     )
     told = []
-    with listening(lambda what, done, total: told.append(what)):
+    with progress_listener(lambda what, done, total: told.append(what)):
         model.fit(codes, (codes[:, 0] + codes[:, 1] > 1).astype(int))
     assert told[0] == "Planning the forest"
     assert any(one.startswith(step) for one in told)
@@ -392,22 +392,22 @@ def test_the_console_escapes_whatever_prints_it(capsys, monkeypatch):
 def test_acting_texts_are_told_and_shown_harmless(text):
     around = f"yes{text}no"
     assert not is_plain_line(around)
-    assert is_plain_line(escaped(around))
-    assert escaped(around).startswith("yes\\")
+    assert is_plain_line(escape_controls(around))
+    assert escape_controls(around).startswith("yes\\")
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_words_of_any_language_stay_as_they_are(text):
     assert is_plain_line(text)
-    assert escaped(text) == text
+    assert escape_controls(text) == text
 
 
 @given(st.text(st.characters()))
 def test_what_is_escaped_is_plain_and_what_is_plain_stays(text):
-    assert is_plain_line(escaped(text))
-    assert (escaped(text) == text) == is_plain_line(text)
-    assert all(unicodedata.category(one) != "Cc" for one in escaped(text))
+    assert is_plain_line(escape_controls(text))
+    assert (escape_controls(text) == text) == is_plain_line(text)
+    assert all(unicodedata.category(one) != "Cc" for one in escape_controls(text))
 
 
 def test_line_ends_may_be_kept():
-    assert escaped("a\nb\x1b", keep="\n") == "a\nb\\x1b"
+    assert escape_controls("a\nb\x1b", keep="\n") == "a\nb\\x1b"

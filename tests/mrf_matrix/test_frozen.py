@@ -38,7 +38,7 @@ from mrf_matrix import (
     load_dataset,
     plan,
 )
-from mrf_matrix.base.kept import kept_draws
+from mrf_matrix.base.draw_record import keep_draws
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     MultinomialMatrixForestClassifier,
@@ -194,7 +194,7 @@ def cell(kind, data, claim, relation):
         warnings.simplefilter("ignore")
         try:
             one = model(domain, **given)
-            with kept_draws() as record:
+            with keep_draws() as record:
                 fitted = of_parties(one, given, codes, labels) if "parties" in kind else None
                 fitted = fitted or one.fit(codes, labels)
                 said = fitted.predict_proba(codes[:QUERIES])

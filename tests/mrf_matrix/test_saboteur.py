@@ -32,7 +32,7 @@ from mrf_matrix import (
     load_release,
 )
 from mrf_matrix.base import kept as kept_in
-from mrf_matrix.base.kept import Choice
+from mrf_matrix.base.draw_record import Choice
 from mrf_matrix.cli import paid_release
 from mrf_matrix.estimators import (
     LabelTreeClassifier,

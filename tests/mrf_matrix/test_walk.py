@@ -113,7 +113,7 @@ def entered_as_exact(mechanism, noise, *known, **more):
 CUTS = {
     "sums over attributes forget": (CellCounts, "marginal", forgetting),
     "a join drops the second": (Provenance, "__or__", lambda one, other: one),
-    "a sum counts one charge": (origins, "_distinct", lambda each: frozenset([*each][:1])),
+    "a sum counts one charge": (origins, "_merge_accounts", lambda each: frozenset([*each][:1])),
     "a release takes nothing on": (Release, "resting_on", lambda release, *others: release),
     "counts are known by their domain": (count_source.GivenCounts, "provenance", NAMED),
     "a model file forgets": (

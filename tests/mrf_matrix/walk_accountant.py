@@ -35,7 +35,7 @@ PRIVATE, PUBLIC = "Private release", "taken as public: "
 READ_OFF, UNKNOWN, BY_HAND = "read off records", "of unknown origin", "put in by hand"
 SPOILT = {READ_OFF, UNKNOWN, BY_HAND, "seeded", "none", "claimed"}
 """Facts, and kinds of noise, that leave nothing private."""
-ONE_CHARGE = Provenance.of_spending(Spending(PureDP(1), "add_remove", "exact"))
+ONE_CHARGE = Provenance.from_spending(Spending(PureDP(1), "add_remove", "exact"))
 
 REFUSALS = (ValueError, TypeError, AttributeError)
 

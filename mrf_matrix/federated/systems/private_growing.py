@@ -122,7 +122,7 @@ def grow_privately(
     kind = "none" if budget.is_infinite else noise
     spent = spending_of(budget, trees.neighboring, kind, "splits of trees")
     charge_together(ledgers or (), spent)
-    known = Provenance.of_spending(spent)
+    known = Provenance.from_spending(spent)
     curators = {
         party: Live(plan, parts[party], nullcontext, noise, bits.generator, provenance=known)
         for party, plan in enumerate(party_plans(domain, trees, subsets, turns))

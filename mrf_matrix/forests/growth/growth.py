@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.checks import check_integer, shown
+from mrf_matrix.base.checks import check_integer, short_repr
 
 
 def check_sharpness(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name}={shown(value)}: expected a number from 0 to float('inf').")
+        raise TypeError(f"{name}={short_repr(value)}: expected a number from 0 to float('inf').")
     if isnan(value) or value < 0:
         raise ValueError(f"{name}={value}: expected a number from 0 to float('inf').")
     return float(value)
@@ -33,7 +33,7 @@ def check_sharpness(name: str, value: object) -> float:
 
 def check_probability(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"{name}={shown(value)}: expected a probability from 0 to 1.")
+        raise ValueError(f"{name}={short_repr(value)}: expected a probability from 0 to 1.")
 
 
 Criterion = Literal["gini", "entropy"]
@@ -56,7 +56,7 @@ class Impurity:
     def __post_init__(self) -> None:
         if self.criterion not in CRITERIA:
             raise ValueError(
-                f"criterion={shown(self.criterion)}: expected one of "
+                f"criterion={short_repr(self.criterion)}: expected one of "
                 f"{', '.join(map(repr, CRITERIA))}."
             )
 
@@ -133,7 +133,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         if isinstance(self.rate, bool) or not isinstance(self.rate, int | float):
-            raise TypeError(f"partition_rate={shown(self.rate)}: expected a positive number.")
+            raise TypeError(f"partition_rate={short_repr(self.rate)}: expected a positive number.")
         if not 0 < self.rate < float("inf"):
             raise ValueError(f"partition_rate={self.rate}: expected a positive number.")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.forests.growth.records import Items, Records
@@ -296,7 +296,8 @@ def check_label_score(score: object) -> None:
     """
     if score not in LABEL_SCORES:
         raise ValueError(
-            f"label_score={shown(score)}: expected one of {', '.join(map(repr, LABEL_SCORES))}."
+            f"label_score={short_repr(score)}: expected one of "
+            f"{', '.join(map(repr, LABEL_SCORES))}."
         )
 
 

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import cast
 
-from mrf_matrix.base.checks import BudgetError, readable
+from mrf_matrix.base.checks import BudgetError, format_number
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import WORST_FIRST, Spending, new_identity
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
@@ -272,7 +272,7 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
 
 
 def amount_text(amount: Amount, unit: type[PureDP] | type[ZCDP]) -> str:
-    return f"{unit.parameter}={readable(amount)}"
+    return f"{unit.parameter}={format_number(amount)}"
 
 
 def short(amount: Fraction, rounding: Context) -> str:
@@ -282,4 +282,4 @@ def short(amount: Fraction, rounding: Context) -> str:
     ('0.5', '0.666666', '3')
     """
     found = rounding.divide(Decimal(amount.numerator), Decimal(amount.denominator))
-    return readable(Fraction(found))
+    return format_number(Fraction(found))

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mrf_matrix.base.checks import readable
-from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
+from mrf_matrix.base.checks import format_number
+from mrf_matrix.base.display import Cells, Tabular, align_columns, html_table
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge, Terms, amount_text
 from mrf_matrix.mechanisms.ledger.file import Store
 from mrf_matrix.mechanisms.statement import ledger_statement
@@ -35,7 +35,7 @@ class Displayed(Tabular):
 
     def __str__(self) -> str:
         account = self._store.read()
-        lines = aligned([HEADER, *rows_of(account)]) if account.charges else []
+        lines = align_columns([HEADER, *rows_of(account)]) if account.charges else []
         return "\n".join([statement(self._terms, account), *lines])
 
     def __rich__(self) -> "Table | Text":
@@ -78,7 +78,7 @@ def _row(charge: Charge) -> tuple[str, ...]:
         str(charge.number),
         "; ".join([charge.what, *_words(charge)]),
         asked,
-        readable(charge.amount),
+        format_number(charge.amount),
         charge.noise if charge.is_private else f"{charge.noise} (not private)",
         charge.when.strftime("%Y-%m-%d %H:%M"),
     )

@@ -22,10 +22,10 @@ from mrf_matrix.base.fields import (
     list_of,
     object_of,
     one_line,
-    parsed,
-    versioned_of,
+    parse_json,
+    versioned_object,
 )
-from mrf_matrix.base.files import UnreadableError, opened_regular
+from mrf_matrix.base.files import UnreadableError, open_regular
 from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, Terms, Total
@@ -198,8 +198,10 @@ def _identity(data: object, where: str) -> str:
 def _versioned(record: object) -> JsonObject:
     version = record.get("schema_version") if isinstance(record, dict) else None
     if isinstance(version, int) and version >= APPROXIMATE_VERSION:
-        return versioned_of(record, "the record", FORMAT, APPROXIMATE_VERSION, (*KEYS, "filter"))
-    return versioned_of(record, "the record", FORMAT, SCHEMA_VERSION, KEYS)
+        return versioned_object(
+            record, "the record", FORMAT, APPROXIMATE_VERSION, (*KEYS, "filter")
+        )
+    return versioned_object(record, "the record", FORMAT, SCHEMA_VERSION, KEYS)
 
 
 def _total(data: JsonObject) -> Total:
@@ -347,7 +349,7 @@ def read_file(path: Path) -> tuple[Terms, Account, str]:
     ledger.
     """
     try:
-        with opened_regular(path, MAX_BYTES) as file:
+        with open_regular(path, MAX_BYTES) as file:
             found = os.fstat(file.fileno())
             names, content = found.st_nlink, file.read(found.st_size)
     except OSError as error:
@@ -361,7 +363,7 @@ def read_file(path: Path) -> tuple[Terms, Account, str]:
             f"remove the others, use symbolic links, or put a copy in its place."
         )
     try:
-        record = parsed(content)
+        record = parse_json(content)
     except ValueError as error:
         raise LedgerError(f"{path} is no ledger in JSON: {error}") from error
     return read_record(record, str(path))

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from mrf_matrix.base.checks import BudgetError
-from mrf_matrix.base.kept import held_signals
+from mrf_matrix.base.draw_record import hold_signals
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, current_spending
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.file import LedgerError, Put
@@ -131,7 +131,7 @@ def charge_together(
     """
     known = {ledger.identity: ledger for ledger in ledgers}
     times = [ledger.identity for ledger in ledgers]
-    with held_signals(), ExitStack() as locks:
+    with hold_signals(), ExitStack() as locks:
         puts = {name: locks.enter_context(known[name]._store.locked()) for name in sorted(known)}
         before = {name: known[name]._store.read() for name in puts}
         after = dict(before)

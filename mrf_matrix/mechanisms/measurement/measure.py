@@ -9,7 +9,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs, Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.kept import begun, tell_kept
+from mrf_matrix.base.draw_record import enter_draw, save_draw
 from mrf_matrix.base.provenance import STRATEGY, Provenance, spending_of
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
@@ -104,12 +104,12 @@ add_remove neighbours.)
         check_parent_process()
     answers = counts.answers(mechanism.rounded.matrix)
     rests_on = counts.provenance | STRATEGY
-    draw = begun(release_maker(mechanism, kind, counts.sizes, rests_on))
+    draw = enter_draw(release_maker(mechanism, kind, counts.sizes, rests_on))
     if generator is not None:
         draw.outcome = answers + mechanism.law.research(answers.shape, generator)
     else:
         draw.outcome = mechanism.law.exact(answers)
-    tell_kept(draw)
+    save_draw(draw)
     made: Release = draw.finish(draw.outcome)
     return made
 
@@ -134,7 +134,7 @@ def release_maker(
     spending = spending_of(
         mechanism.budget, mechanism.neighboring, noise, "a measurement", condition
     )
-    known = rests_on | Provenance.of_spending(spending)
+    known = rests_on | Provenance.from_spending(spending)
     record = MeasurementRecord.today(noise)
 
     def release(answers: Longs) -> Release:

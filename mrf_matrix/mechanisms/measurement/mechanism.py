@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from mrf_matrix.base.checks import readable, shown
+from mrf_matrix.base.checks import format_number, short_repr
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import Neighboring, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.integer_entries import is_nonnegative, is_ours
@@ -260,7 +260,7 @@ def noise_for(
     try:
         return kind.calibrated(column_sum, squared, budget.exact)
     except ValueError as error:
-        amount = shown(readable(budget.exact)).strip("'")
+        amount = short_repr(format_number(budget.exact)).strip("'")
         raise ValueError(f"{budget.parameter}={amount}: {error}") from error
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mrf_matrix.base import is_plain_line
-from mrf_matrix.base.arrays import Array, Longs, owned, plain_array
-from mrf_matrix.base.checks import shown
-from mrf_matrix.base.display import RowDisplay, first_few, whole
+from mrf_matrix.base.arrays import Array, Longs, plain_array, read_only_array
+from mrf_matrix.base.checks import short_repr
+from mrf_matrix.base.display import RowDisplay, first_few, format_count
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
@@ -57,7 +57,8 @@ class Quorum:
             value = getattr(self, name)
             if type(value) is not int or not least <= value < 2**31:
                 raise ValueError(
-                    f"{name}={shown(value)}: expected a whole number from {least} to {2**31 - 1}."
+                    f"{name}={short_repr(value)}: expected a whole number from {least} to "
+                    f"{2**31 - 1}."
                 )
         if self.honest < 1:
             raise ValueError(
@@ -190,7 +191,7 @@ class Drawn:
     quorum: Quorum | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "answers", owned(self.answers))
+        object.__setattr__(self, "answers", read_only_array(self.answers))
 
     def is_of(self, release: "Release") -> bool:
         """Tell whether a release is of these answers, drawn in this way."""
@@ -292,7 +293,7 @@ class Release(OfMechanism, RowDisplay):
         noise = "claimed" if self.noise in PRIVATE_NOISE else self.noise
         author = self.law.name if self.noise == "claimed" else "whoever made the answers"
         own = Spending(self.budget, self.neighboring, noise, "answers from elsewhere", author)
-        return Provenance.of_spending(own) | (DOMAIN if self.domain is None else NOTHING)
+        return Provenance.from_spending(own) | (DOMAIN if self.domain is None else NOTHING)
 
     def _check_domain(self, classes: int) -> None:
         domain = self.domain
@@ -381,9 +382,12 @@ class Release(OfMechanism, RowDisplay):
             ("budget spent", repr(self.budget)),
             ("neighbouring relation", self.neighboring),
             ("noise", f"{self.noise}: {self.law}, variance {self._own_variance:.6g} an answer"),
-            ("strategy", f"{self.method}, {whole(m)} {kept}rows over {whole(n)} cells"),
+            (
+                "strategy",
+                f"{self.method}, {format_count(m)} {kept}rows over {format_count(n)} cells",
+            ),
             ("sensitivity", f"{self.sensitivity:.6g} ({norm}, {NEIGHBOURS[self.neighboring]})"),
-            ("answers", f"{whole(m)} rows, {self.n_classes} classes"),
+            ("answers", f"{format_count(m)} rows, {self.n_classes} classes"),
             ("attributes", f"{len(self.sizes)}, of sizes {first_few(map(str, self.sizes))}"),
         ]
         if self.domain is not None:

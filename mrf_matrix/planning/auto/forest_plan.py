@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.base.provenance import NOTHING, Chosen, Provenance
+from mrf_matrix.base.provenance import NOTHING, ChosenTuple, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.ensembles import Block
 from mrf_matrix.labels import LabelPlan, label_plan
@@ -202,7 +202,7 @@ def forest_plan(
         kept = tuple(range(plan.domain.n_attributes))
     blocks = None
     if kept is not None:
-        blocks = Chosen(blocks_of(plan, kept, structure), provenance)
+        blocks = ChosenTuple(blocks_of(plan, kept, structure), provenance)
     return tables_plan(plan.domain, plan.rest, structure, blocks=blocks, **known)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import name_few, public_records, shown, whole_number
-from mrf_matrix.base.provenance import FOREST, Chosen, carried
+from mrf_matrix.base.checks import name_few, public_records, short_repr, whole_number
+from mrf_matrix.base.provenance import FOREST, ChosenTuple, provenance_of
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -134,8 +134,8 @@ def block_part(
     known = public_records(n_records)
     design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
     weights = row_weights(budget, len(design.blocks))
-    given = FOREST if choice.blocks is None else carried(choice.blocks, "blocks")
-    blocks = Chosen(design.blocks, given)
+    given = FOREST if choice.blocks is None else provenance_of(choice.blocks, "blocks")
+    blocks = ChosenTuple(design.blocks, given)
     part = weighted_blocks(
         domain, budget, blocks, weights, n_classes=n_classes, neighboring=neighboring
     )
@@ -186,13 +186,13 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
 def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
     if n_blocks != "auto":
         raise ValueError(
-            f"n_blocks={shown(n_blocks)} and blocks are both given: expected one of them. Leave "
-            f"n_blocks out."
+            f"n_blocks={short_repr(n_blocks)} and blocks are both given: expected one of them. "
+            f"Leave n_blocks out."
         )
     if isinstance(blocks, str) or not isinstance(blocks, Sequence | np.ndarray) or not len(blocks):
         raise ValueError(
-            f"blocks={shown(blocks)}: expected one list of attributes for each block, for example "
-            f"[[0, 1], ['age', 'sex']]."
+            f"blocks={short_repr(blocks)}: expected one list of attributes for each block, for "
+            f"example [[0, 1], ['age', 'sex']]."
         )
     trees = BlockTrees([attribute_positions("blocks", domain, block) for block in blocks])
     return tuple(tuple(block) for block in trees.blocks)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.workers import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
@@ -244,8 +244,8 @@ def check_forests(forest: object) -> None:
     for one in forest if isinstance(forest, list | tuple) else [forest]:
         if not isinstance(one, Forest) and not hasattr(one, "grow"):
             raise TypeError(
-                f"forest={shown(one)} is of type {type(one).__name__}: expected a Forest, a path "
-                f"source such as RandomTrees, or a list of one for each ensemble."
+                f"forest={short_repr(one)} is of type {type(one).__name__}: expected a Forest, a "
+                f"path source such as RandomTrees, or a list of one for each ensemble."
             )
 
 

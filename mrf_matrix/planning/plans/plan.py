@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Seed
-from mrf_matrix.base.checks import cut
+from mrf_matrix.base.checks import shorten
 from mrf_matrix.base.provenance import Provenance, join
 from mrf_matrix.error.expected_error import least_amount
 from mrf_matrix.forests import Forest
@@ -143,7 +143,7 @@ class Plan(PlannedErrors, StepTable):
             return [one.measured for one in self.steps]
         names = (", ".join(part.forest.domain.names) for part in self.parts)
         pairs = zip(self.steps, names, strict=True)
-        return [f"{step.measured}, over {cut(name, LONGEST_NAMES)}" for step, name in pairs]
+        return [f"{step.measured}, over {shorten(name, LONGEST_NAMES)}" for step, name in pairs]
 
     def plot(self, ax: "Axes | None" = None) -> AnswerDisplay:  # type: ignore[override]
         """Draw the expected error of every answer, from the worst to the best, by ensemble."""

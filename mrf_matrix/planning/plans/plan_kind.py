@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.checks import one_word, shown
+from mrf_matrix.base.checks import one_word, short_repr
 from mrf_matrix.base.kinds import KINDS as WORDS
 from mrf_matrix.compilation import leaf_incidence, path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
@@ -434,14 +434,14 @@ def kind_of(kind: object, allocation: object = "matrix", voting: object = UNSAID
     kinds = {one.allocation: one for one in able}
     if not isinstance(allocation, str) or allocation not in kinds:
         raise ValueError(
-            f"allocation={shown(allocation)} with kind={shown(kind)}: expected one of "
+            f"allocation={short_repr(allocation)} with kind={short_repr(kind)}: expected one of "
             f"{', '.join(map(repr, kinds))}."
         )
     votings = able[0].votings
     rule = votings[0] if voting is UNSAID else voting
     if not isinstance(rule, str) or rule not in votings:
         raise ValueError(
-            f"voting={shown(voting)} with kind={shown(kind)}: expected "
+            f"voting={short_repr(voting)} with kind={short_repr(kind)}: expected "
             f"{' or '.join(map(repr, votings))}."
         )
     return kinds[allocation](rule)

@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import public_records, shown, structure_generator, whole_number
-from mrf_matrix.base.kinds import kind_asked_by
+from mrf_matrix.base.checks import public_records, short_repr, structure_generator, whole_number
+from mrf_matrix.base.kinds import kind_of_arguments
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.ensembles import EnsembleDesign
@@ -48,7 +48,7 @@ def infers_kind(planned: Callable[Asked, Made]) -> Callable[Asked, Made]:
             # None is what leaving out means, where that is the usual value
             names = [name for name in told if not (told[name] is usual[name].default is None)]
             grown = isinstance(told["domain"], Forest)
-            told["kind"] = "matrix" if grown else kind_asked_by(names)
+            told["kind"] = "matrix" if grown else kind_of_arguments(names)
         return planned(*called.args, **called.kwargs)
 
     return asked
@@ -252,8 +252,8 @@ def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | Z
     told = [one for one in (epsilon, rho) if one is not None]
     if len(told) > 1 or any(not isinstance(one, str) or one != AUTO for one in told):
         raise ValueError(
-            f"epsilon={shown(epsilon)} and rho={shown(rho)} with target_rms, which says what the "
-            f"budget is for: expected epsilon='auto' or rho='auto', or neither."
+            f"epsilon={short_repr(epsilon)} and rho={short_repr(rho)} with target_rms, which says "
+            f"what the budget is for: expected epsilon='auto' or rho='auto', or neither."
         )
     if rho is None:
         return claimed_budget(1, delta)
@@ -265,8 +265,8 @@ def _design(
 ) -> Design:
     if not (blocks.is_usual or kind.chooses_blocks):
         raise ValueError(
-            f"n_blocks={shown(blocks.n_blocks)} and blocks={shown(blocks.blocks)} with "
-            f"kind={shown(kind.name)}: expected them with kind='tables' only. Leave them out."
+            f"n_blocks={short_repr(blocks.n_blocks)} and blocks={short_repr(blocks.blocks)} with "
+            f"kind={short_repr(kind.name)}: expected them with kind='tables' only. Leave them out."
         )
     if kind.grows_trees:
         return trees

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.checks import shown
-from mrf_matrix.base.workers import computed, tell
+from mrf_matrix.base.checks import short_repr
+from mrf_matrix.base.workers import run_tasks, tell
 from mrf_matrix.error.expected_error import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.claim import SHARE_RULES, checked_neighboring, squared_factor
@@ -160,13 +160,16 @@ class Measuring:
         if not isinstance(self.time_limit, str):
             checked_time_limit(self.time_limit)
         elif self.time_limit != AUTO:
-            raise ValueError(f"time_limit={shown(self.time_limit)}: expected seconds, or 'auto'.")
+            raise ValueError(
+                f"time_limit={short_repr(self.time_limit)}: expected seconds, or 'auto'."
+            )
         check_strategy_names(self.strategy)
         if self.objective not in OBJECTIVES:
-            raise ValueError(f"objective={shown(self.objective)}: expected 'total' or 'max'.")
+            raise ValueError(f"objective={short_repr(self.objective)}: expected 'total' or 'max'.")
         if self.optimise_for not in (AUTO, LEAVES, VOTES):
             raise ValueError(
-                f"optimise_for={shown(self.optimise_for)}: expected 'auto', 'leaves' or 'votes'."
+                f"optimise_for={short_repr(self.optimise_for)}: expected 'auto', 'leaves' or "
+                f"'votes'."
             )
         told = [name for name in ("weights", "groups") if getattr(self, name) is not None]
         told += ["objective"] * (self.objective != OBJECTIVES[0])
@@ -197,7 +200,7 @@ class Measuring:
             return self.budget.split(count)
         if isinstance(given, str) or np.ndim(given) != 1 or len(given) != count:
             raise BudgetError(
-                f"budget_shares={shown(given)} for {count} ensembles: expected one positive "
+                f"budget_shares={short_repr(given)} for {count} ensembles: expected one positive "
                 f"number for each, or {', '.join(map(repr, SHARE_RULES))}."
             )
         return self.budget.split(list(given))
@@ -208,8 +211,8 @@ def check_strategy_names(strategy: object) -> None:
     for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
         if isinstance(one, str) and one not in ("auto", *families()):
             raise ValueError(
-                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
-                f"strategy matrix."
+                f"strategy={short_repr(one)}: expected 'auto' or one of {', '.join(families())}, "
+                f"or a strategy matrix."
             )
 
 
@@ -417,6 +420,6 @@ def choose_strategies(
     ]
     each_takes = f"{time_limit:g} s" if len(given) == 1 else f"{time_limit:g} s each"
     tell(f"Choosing strategies (up to {each_takes})", 0, len(given))
-    found = list(computed(_selected, tasks, n_jobs=n_jobs))
+    found = list(run_tasks(_selected, tasks, n_jobs=n_jobs))
     tell("Rounding strategies, and checking that they answer")
     return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]

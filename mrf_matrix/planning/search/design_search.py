@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import shown, whole_number
-from mrf_matrix.base.workers import bounded_jobs, computed
+from mrf_matrix.base.checks import short_repr, whole_number
+from mrf_matrix.base.workers import bounded_jobs, run_tasks
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.claim import claimed_budget, epsilon_or_default
@@ -232,7 +232,7 @@ default="auto"
     def go_on(what: str, groups: list[list[Design]], quick: bool = False) -> None:
         """Try groups until the time is over, and keep what comes of it after each."""
         waiting = (group for group in groups if not clock.is_over)
-        for trials in computed(
+        for trials in run_tasks(
             partial(search.run, quick=quick), waiting, n_jobs=jobs, client=client
         ):
             done.update({trial.key: trial for trial in trials})
@@ -315,6 +315,6 @@ def _checked_limit(name: str, seconds: float | None) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise ValueError(
-            f"{name}={shown(seconds)}: expected a positive number of seconds, or None."
+            f"{name}={short_repr(seconds)}: expected a positive number of seconds, or None."
         )
     return float(seconds)

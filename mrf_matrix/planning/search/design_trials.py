@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mrf_matrix.base.workers import listening
+from mrf_matrix.base.workers import progress_listener
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.auto.plan import plan_of_claim
 from mrf_matrix.planning.plans.cost import peak_bytes, release_seconds
@@ -92,7 +92,7 @@ class DesignTrials:
         """
         if self.clock.is_over:  # dispatched before, begun after the limit
             return []
-        with suppress(OutOfTime), listening(self._look):
+        with suppress(OutOfTime), progress_listener(self._look):
             return self._begun(group, quick)
         return []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.checks import public_records, shown
+from mrf_matrix.base.checks import public_records, short_repr
 from mrf_matrix.base.display import Cells, Tabular
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.plain_values import RunFile, key_of, plain, plain_figures
@@ -122,8 +122,8 @@ def searchable_kind(kind: object) -> type[PlanKind]:
     if first.is_sequence and not first.imagined_votings:
         able = dict.fromkeys(repr(one.name) for one in KINDS if one.imagined_votings)
         raise ValueError(
-            f"kind={shown(kind)}: its designs are not compared. Expected 'auto' of a whole search, "
-            f"or one of {', '.join(able)}."
+            f"kind={short_repr(kind)}: its designs are not compared. Expected 'auto' of a whole "
+            f"search, or one of {', '.join(able)}."
         )
     return first
 

@@ -13,9 +13,9 @@ from mrf_matrix import Attribute, Domain
 from mrf_matrix.domain import DomainError, serialization
 from mrf_matrix.domain.attribute import MOST_BINS, coarser_codes
 from mrf_matrix.domain.attribute_parts import GroupOfCode, checked_groups
-from mrf_matrix.domain.foreign import foreign_domain, not_kept
+from mrf_matrix.domain.foreign import foreign_domain, schema_losses
 from mrf_matrix.domain.serialization import domain_schema, wide_columns
-from mrf_matrix.domain.shorthand import VOCABULARIES, described, written_out
+from mrf_matrix.domain.shorthand import VOCABULARIES, attribute_from_words, expand_shorthand
 
 ADMITTED = Attribute(
     "admitted", edges=["2020-01-01", "2021-01-01"], outside="open", missing="category"
@@ -64,12 +64,12 @@ def test_short_forms_are_written_out(short, long):
     ],
 )
 def test_words_at_the_prompt_describe_attributes(text, codes):
-    assert Domain.from_dict({"attributes": [described("x", text)]}).sizes == (codes,)
+    assert Domain.from_dict({"attributes": [attribute_from_words("x", text)]}).sizes == (codes,)
 
 
 @pytest.mark.parametrize("words", [*permutations(["+open", "+missing=9"])])
 def test_options_come_in_any_order(words):
-    kept = described("x", f"0..10 by 5 {' '.join(words)}")
+    kept = attribute_from_words("x", f"0..10 by 5 {' '.join(words)}")
     assert kept == {
         "name": "x", "range": [0, 10], "step": 5,
         "outside": "open", "missing": "category", "missing_values": [9],
@@ -79,13 +79,13 @@ def test_options_come_in_any_order(words):
 @pytest.mark.parametrize("words", ["F, M +mising", "F, M +other=3", "0..5 +other +opn +missing"])
 def test_a_mistyped_option_is_no_category(words):
     with pytest.raises(DomainError, match="is no option"):
-        described("x", words)
+        attribute_from_words("x", words)
 
 
 def test_other_words_are_refused_with_what_may_be_said():
-    assert described("id", "skip") is None
+    assert attribute_from_words("id", "skip") is None
     with pytest.raises(DomainError, match=r"0\.\.120 by 10"):
-        described("x", "whatever")
+        attribute_from_words("x", "whatever")
 
 
 FRICTIONLESS = {
@@ -192,7 +192,7 @@ def test_what_a_domain_does_not_say_is_named():
         "dialect": {"delimiter": ";", "quoteChar": "'", "header": True},
         "encoding": "latin-1",
     }
-    assert not_kept(resource) == [
+    assert schema_losses(resource) == [
         "Read its files with separator=';', encoding='latin-1', decimal=',' in "
         "file_format=FileFormat(...).",
         "Its dialect has 'quoteChar', which no reader here takes.",
@@ -200,9 +200,11 @@ def test_what_a_domain_does_not_say_is_named():
         "'sex': that its categories are ordered is lost.",
     ]
     assert Domain.from_dict(foreign_domain(resource, "ill")).names == ("sex", "w")
-    assert not_kept(FRICTIONLESS) == not_kept(PANDERA) == not_kept(LATER_PANDERA) == []
+    assert (
+        schema_losses(FRICTIONLESS) == schema_losses(PANDERA) == schema_losses(LATER_PANDERA) == []
+    )
     odd = PANDERA["columns"]["sex"] | {"unique": True}
-    assert "'unique'" in not_kept({"columns": {"sex": odd}})[0]
+    assert "'unique'" in schema_losses({"columns": {"sex": odd}})[0]
 
 
 def test_schemas_without_finite_values_name_all_such_columns():
@@ -319,7 +321,7 @@ def test_the_json_schema_takes_what_from_dict_takes(data):
 def test_every_vocabulary_is_a_domain_and_short_forms_clash_with_kinds():
     for name in VOCABULARIES:
         assert Domain.from_dict({"attributes": [{"name": "x", "vocabulary": name}]}).size > 1
-    assert written_out({"name": "x", "size": 3}) == {"name": "x", "size": 3}
+    assert expand_shorthand({"name": "x", "size": 3}) == {"name": "x", "size": 3}
 
 
 # Coarser codes ------------------------------------------------------------------------------------

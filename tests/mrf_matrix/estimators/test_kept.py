@@ -13,7 +13,7 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     PureDP,
 )
-from mrf_matrix.base.kept import held_signals, until_kept
+from mrf_matrix.base.draw_record import hold_after_payment, hold_signals
 from mrf_matrix.base.provenance import Spending
 from mrf_matrix.estimators import PosteriorForestClassifier
 from mrf_matrix.federated import federate, run_federation
@@ -171,17 +171,17 @@ def test_signals_wait_until_what_was_paid_is_kept():
     done = []
 
     def kept():
-        with held_signals():
+        with hold_signals():
             signal.raise_signal(signal.SIGINT)
             done.append("kept")
 
     def written():
-        with until_kept():
+        with hold_after_payment():
             kept()
             done.append("written")
 
     def planned():
-        with until_kept():
+        with hold_after_payment():
             signal.raise_signal(signal.SIGINT)  # nothing was paid: it ends at once
             done.append("never")
 

@@ -114,7 +114,7 @@ def test_a_ledger_that_never_paid_is_said_to_be_so_wherever_the_page_is_read():
 
 
 def spending(budget, neighboring="add_remove"):
-    return Claim(Provenance.of_spending(Spending(budget, neighboring, "exact")), ("a law",))
+    return Claim(Provenance.from_spending(Spending(budget, neighboring, "exact")), ("a law",))
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from sklearn.model_selection import (
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.arrays import AnyInts, Array, Values, plain_array
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.fields import parsed
+from mrf_matrix.base.fields import parse_json
 from mrf_matrix.base.files import content_of
-from mrf_matrix.base.workers import computed
+from mrf_matrix.base.workers import run_tasks
 from mrf_matrix.study.splits import Progress
 
 MAX_BYTES = 256 * 1024**2
@@ -124,7 +124,7 @@ def tuned_scores(
     rows = _kept_rows(file, settings)[:total]
     work = partial(_searched, classifier, grid, inner, random_state, records, classes)
     drawn = _outer_folds(records, classes, folds, n_repeats, random_state)
-    for row in computed(work, islice(drawn, len(rows), None), n_jobs=n_jobs):
+    for row in run_tasks(work, islice(drawn, len(rows), None), n_jobs=n_jobs):
         if progress is not None:
             progress("fold", len(rows), total)
         rows.append(row)
@@ -187,7 +187,7 @@ def _kept_rows(file: Path | None, settings: dict[str, Any]) -> list[dict[str, An
     text = content_of(file, MAX_BYTES)
     whole = text[: text.rfind(b"\n") + 1]
     try:
-        lines: list[Any] = [parsed(line, finite=False) for line in whole.splitlines()]
+        lines: list[Any] = [parse_json(line, finite=False) for line in whole.splitlines()]
     except ValueError:
         lines = []
     head, rows = (lines[0], lines[1:]) if lines else (None, [])

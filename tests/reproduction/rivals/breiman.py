@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.forests.grown_trees import BreimanTrees
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
@@ -48,7 +48,7 @@ class BreimanVariants(BreimanTrees):
 
     def __post_init__(self) -> None:
         if self.variant not in ("", "SE", "M"):
-            raise ValueError(f"variant={shown(self.variant)}: expected '', 'SE' or 'M'.")
+            raise ValueError(f"variant={short_repr(self.variant)}: expected '', 'SE' or 'M'.")
         super().__post_init__()
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.checks import shown
+from mrf_matrix.base.checks import short_repr
 from mrf_matrix.forests.grown_trees import GrownTrees
 from mrf_matrix.forests.growth.growth import (
     GREEDY,
@@ -28,7 +28,9 @@ class PoissonAttributes:
     def __post_init__(self) -> None:
         number = isinstance(self.mean, int | float | np.number) and not isinstance(self.mean, bool)
         if not number or not 0 <= self.mean < np.inf:
-            raise ValueError(f"mean_features={shown(self.mean)}: expected a number of at least 0.")
+            raise ValueError(
+                f"mean_features={short_repr(self.mean)}: expected a number of at least 0."
+            )
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
         """Return a random subset of random size for each node."""

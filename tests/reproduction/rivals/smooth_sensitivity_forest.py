@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from rivals.smooth_sensitivity import draw_smooth_labels
 
 from mrf_matrix.base.arrays import Codes, Longs, Seed
-from mrf_matrix.base.checks import shown, structure_generator
-from mrf_matrix.base.kept import Choice, begun
+from mrf_matrix.base.checks import short_repr, structure_generator
+from mrf_matrix.base.draw_record import Choice, enter_draw
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.estimators.base import in_one_step
 from mrf_matrix.estimators.forest_classifier import PublicParameters, TreesClassifier
@@ -96,8 +96,8 @@ class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
         checked_neighboring(self.neighboring)
         if isinstance(self.delta, bool) or self.delta != 0:
             raise BudgetError(
-                f"delta={shown(self.delta)}: expected 0. label_rule='count' makes one choice a "
-                f"record, which pure epsilon serves best and which is (epsilon, delta)-DP too; "
+                f"delta={short_repr(self.delta)}: expected 0. label_rule='count' makes one choice "
+                f"a record, which pure epsilon serves best and which is (epsilon, delta)-DP too; "
                 f"label_rule='smooth' is private at no delta that is proved."
             )
         budget = PureDP(self.epsilon)
@@ -139,7 +139,7 @@ class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
         counts = np.bincount(leaf * k + labels, minlength=forest.n_leaves * k).reshape(-1, k)
         if self.label_rule == "count":
             return private_labels(counts, budget.epsilon, "count", bits)
-        draw = begun(Choice)
+        draw = enter_draw(Choice)
         stream = np.random.default_rng(bits.generator)
         drawn = draw.outcome = draw_smooth_labels(counts, float(budget.epsilon), stream)
         return drawn

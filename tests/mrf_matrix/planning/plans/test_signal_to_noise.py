@@ -18,7 +18,7 @@ from mrf_matrix import (
     PureDP,
     plan,
 )
-from mrf_matrix.base.workers import listening
+from mrf_matrix.base.workers import progress_listener
 from mrf_matrix.estimators import (
     LabelTreeClassifier,
     PooledForestClassifier,
@@ -137,7 +137,7 @@ FITTED = {
 @pytest.mark.parametrize("kind", FITTED)
 def test_strict_fits_are_refused_before_they_spend(kind):
     told, design = [], FITTED[kind]
-    with listening(lambda step, done, total: told.append(step)):
+    with progress_listener(lambda step, done, total: told.append(step)):
         with weighing(8, strict=True), pytest.raises(NoiseError, match="do not deploy"):
             kind(DOMAIN, epsilon=0.001, **design).fit(X, Y)
         assert not any(step.startswith("Drawing") for step in told)

@@ -20,7 +20,7 @@ from rivals.oblique.projections import axis_cuts, projected_cuts
 from rivals.oblique.proximal_planes import TIKHONOV, proximal_cuts
 
 from mrf_matrix.base.arrays import Array, Longs, plain_array, plain_floats
-from mrf_matrix.base.checks import check_integer, shown
+from mrf_matrix.base.checks import check_integer, short_repr
 from mrf_matrix.forests.forest import RandomState
 from mrf_matrix.forests.growth.growth import Bootstrap, random_subsets
 
@@ -76,10 +76,10 @@ class ObliqueTrees:
         if self.max_features != "sqrt":
             check_integer("max_features", self.max_features, 1)
         if not isinstance(self.ridge, int | float) or not 0 < self.ridge < math.inf:
-            raise ValueError(f"ridge={shown(self.ridge)}: expected a number above 0.")
+            raise ValueError(f"ridge={short_repr(self.ridge)}: expected a number above 0.")
         if self.split not in CUTS:
             names = ", ".join(map(repr, CUTS))
-            raise ValueError(f"split={shown(self.split)}: expected one of {names}.")
+            raise ValueError(f"split={short_repr(self.split)}: expected one of {names}.")
 
     def grow(
         self, X: ArrayLike, labels: ArrayLike, n_classes: int, random_state: RandomState = None

@@ -74,14 +74,14 @@ class DrawRecord:
         return tuple(one.value for one in self.draws if one.outcome is not None)
 
     @property
-    def paid(self) -> list[Spending]:
+    def payments_made(self) -> list[Spending]:
         begun = bool(self.draws)
         made = [(one.spending, one.is_made()) for one in self.payments]
         return [one for one, paid in made if (begun if paid is None else paid)]
 
     def explain(self, error: BaseException) -> None:
         """Keep what was drawn in an error that would lose it, and say what was spent."""
-        spent, drawn = self.paid, self.values
+        spent, drawn = self.payments_made, self.values
         if not spent and not drawn:
             return
         known = getattr(error, "releases", None)
@@ -101,7 +101,7 @@ _RECORD: ContextVar[DrawRecord | None] = ContextVar("draws", default=None)
 
 
 @contextmanager
-def kept_draws(keep: Callable[[Any], None] | None = None) -> Iterator[DrawRecord]:
+def keep_draws(keep: Callable[[Any], None] | None = None) -> Iterator[DrawRecord]:
     """Keep what is drawn in a block; an error of it has it as `releases`.
 
     Blocks inside share the record of the outermost one.
@@ -118,7 +118,7 @@ def kept_draws(keep: Callable[[Any], None] | None = None) -> Iterator[DrawRecord
         _RECORD.reset(token)
 
 
-def begun(finish: Callable[[Any], Any] = lambda outcome: outcome) -> Draw:
+def enter_draw(finish: Callable[[Any], Any] = lambda outcome: outcome) -> Draw:
     """Enter a draw in the record before it is made; its outcome is to be assigned."""
     record = _RECORD.get()
     if record is None:
@@ -129,7 +129,7 @@ def begun(finish: Callable[[Any], Any] = lambda outcome: outcome) -> Draw:
     return draw
 
 
-def tell_kept(draw: Draw) -> None:
+def save_draw(draw: Draw) -> None:
     """Hand a finished draw to whoever keeps it on disk, whose failure is no reason to stop."""
     record = _RECORD.get()
     if record is not None and record.keep is not None:
@@ -137,7 +137,7 @@ def tell_kept(draw: Draw) -> None:
             record.keep(draw.value)
 
 
-class Holding:
+class SignalHold:
     """Holds signals back from its start to its end, and then lets the first that came act."""
 
     def __init__(self) -> None:
@@ -166,14 +166,14 @@ class Holding:
         self.came.append(number)
 
 
-_UNTIL_KEPT: ContextVar[Holding | None] = ContextVar("holding", default=None)
+_UNTIL_KEPT: ContextVar[SignalHold | None] = ContextVar("holding", default=None)
 
 
 @contextmanager
-def held_signals() -> Iterator[None]:
-    """Hold signals back within a block that pays; inside of `until_kept`, to the end of that."""
+def hold_signals() -> Iterator[None]:
+    """Hold signals back in a block that pays; inside `hold_after_payment`, to the end of that."""
     outer = _UNTIL_KEPT.get()
-    holding = outer or Holding()
+    holding = outer or SignalHold()
     holding.start()
     try:
         yield
@@ -183,13 +183,13 @@ def held_signals() -> Iterator[None]:
 
 
 @contextmanager
-def until_kept(holding: Holding | None = None) -> Iterator[None]:
+def hold_after_payment(holding: SignalHold | None = None) -> Iterator[None]:
     """Hold signals back from the first payment within a block to the block's end.
 
     What comes before it is paid, such as planning, ends at once where somebody asks. Whoever keeps
     what was paid for earlier gives a `holding`, and ends it.
     """
-    held = Holding() if holding is None else holding
+    held = SignalHold() if holding is None else holding
     token = _UNTIL_KEPT.set(held)
     try:
         yield
