@@ -97,7 +97,8 @@ class PrivateForestClassifier(FitsByPlan):
     >>> car = load_dataset("car")
     >>> model = PrivateForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
     >>> print(model.plan())
-    posterior forest, by row 12 of the rules (no row above holds)...
+    Plan of a private forest (posterior forest) for 1,728 records, at PureDP(epsilon=1) under ...
+    Chosen: posterior forest, for 4 classes, 6 attributes, 1,728 records (signal N·ε = 1,728)...
     >>> model.fit(car.X, car.y).predict(car.X).shape
     (1728,)
     """

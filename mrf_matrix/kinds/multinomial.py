@@ -99,6 +99,8 @@ class LabelledStructures(Structures):
 class MultinomialPlan(StepTable):
     """The plan of a forest of which all is chosen: one step."""
 
+    title = "multinomial forest"
+
     domain: Domain
     trees: PrivateMultinomialTrees
     label_score: str  # {"share", "count"}

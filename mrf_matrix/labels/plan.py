@@ -168,6 +168,8 @@ class LabelPlan(StepTable):
         The δ that the claim is stated for; 0 for none.
     """
 
+    title = "tree of labels"
+
     domain: Domain
     budget: Budget
     neighboring: str

@@ -6,7 +6,7 @@ Plans of every kind are read, written for papers, drawn and moved to other budge
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from mrf_matrix.base.display import Cells, Tabular, align_columns, latex_table
 from mrf_matrix.mechanisms import BudgetError, as_budget
@@ -89,6 +89,20 @@ def folded(steps: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
 class StepTable(Tabular):
     """A plan as a table: a line a step, with its exact share and the noise of its numbers."""
 
+    title: ClassVar[str] = "private model"
+    """What is planned, in words."""
+
+    @property
+    def headline(self) -> str:
+        """What is planned, for how many records, at which budget and under which relation."""
+        plan: Any = self
+        known = plan.n_records
+        records = "an unknown number of records" if known is None else f"{known:,} records"
+        return (
+            f"Plan of a {self.title} for {records}, at {plan.budget.claim(plan.delta)} under "
+            f"{plan.neighboring} neighbours"
+        )
+
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
         """Every step, those of plans within it in their place."""
@@ -116,7 +130,10 @@ class StepTable(Tabular):
         return latex_table(said, (*header, "error"))
 
     def to_text(self, *, verbose: bool = False) -> str:
-        """Return the steps as text; in eight lines unless `verbose`."""
+        """Return the headline and the steps as text; these in eight lines unless `verbose`."""
+        return f"{self.headline}\n{self._step_lines(verbose=verbose)}"
+
+    def _step_lines(self, *, verbose: bool = False) -> str:
         whole: Budget = self.budget  # type: ignore[attr-defined]
         told = [(one.measured, one.share_text(whole), one.error) for one in self.announced_steps]
         first, rest, last = (told, [], []) if verbose else folded(told)
@@ -124,7 +141,7 @@ class StepTable(Tabular):
         return "\n".join(f"  {line}" for line in align_columns([*first, *more, *last]))
 
     def __str__(self) -> str:
-        return f"{self!r}\n{self.to_text()}"
+        return f"{self!r}\n{self._step_lines()}"
 
     def plot(self, ax: "Axes | None" = None) -> "StepDisplay":
         """Draw the shares of the steps as bars, with the noise of their numbers beside them."""

@@ -54,6 +54,8 @@ class ResidualPlan(StepTable):
     the adaptive composition of the announced shares.
     """
 
+    title = "residual forest"
+
     domain: Domain
     budget: Budget
     neighboring: str

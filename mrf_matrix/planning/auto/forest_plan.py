@@ -47,6 +47,8 @@ SMALLEST_SHARE = Fraction(1, 10)
 class PooledPlan(StepTable):
     """What a pooled forest will release, decided without data."""
 
+    title = "tree of labels beside tables"
+
     budget: Budget  # the whole
     tree: LabelPlan
     tables: Plan | ResidualPlan  # of blocks measured at once, or of residuals

@@ -42,6 +42,9 @@ from mrf_matrix.residual.sequence import ResidualPlan, residual_plan, sequence_b
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
+TABLE = "`RULES` of mrf_matrix.planning, printed in docs/private/choices.md"
+"""Where the rules stand."""
+
 
 @dataclass(frozen=True)
 class AutoPlan(StepTable):
@@ -93,6 +96,10 @@ class AutoPlan(StepTable):
         kind = self.rule.name
         noise = {"l1": "Laplace", "l2": "Gaussian"}[self.share.norm]
         return f"{kind} with {noise} noise" if self.delta else kind
+
+    @property
+    def title(self) -> str:  # type: ignore[override]  # of the other plans one constant each
+        return f"private forest ({self.name})"
 
     @property
     def budget(self) -> Budget:
@@ -194,8 +201,11 @@ class AutoPlan(StepTable):
     def reason(self) -> str:
         """Why, in a few sentences."""
         rule = self.rule
-        told = f"{self.name}, by row {self.row + 1} of the rules ({rule.condition})"
-        told += f". Its lead on public data sets, in points: {rule.worth}. {self._near}"
+        told = (
+            f"Chosen: {self.name}, for {self._facts_in_words}. This is row {self.row + 1} of the "
+            f"table of rules ({TABLE}): {rule.condition}. The kind's lead on public data sets, in "
+            f"percentage points of right labels: {rule.worth}.{self._near}"
+        )
         if self.even_records is not None and self.measured in POOLS:
             told += " A private choice of how rare the rarer class is left the tree: not very rare."
         elif self.even_records is not None:
@@ -232,16 +242,29 @@ class AutoPlan(StepTable):
         return neighbour(self.facts, above=True)
 
     @property
+    def _facts_in_words(self) -> str:
+        """The public numbers that decided."""
+        facts = self.facts
+        noise = {"l1": "Laplace", "l2": "Gaussian"}[facts.budget.norm]
+        records = "an unknown number of records"
+        if facts.n_records is not None:
+            records = f"{facts.n_records:,} records"
+        if self._signal is not None:
+            records += f" (signal {facts.signal_formula} = {_rounded(self._signal)})"
+        return (
+            f"{facts.domain.n_classes} classes, {facts.domain.n_attributes} attributes, {records} "
+            f"and {noise} noise of tables"
+        )
+
+    @property
     def _near(self) -> str:
-        """What the row hangs on: at which signals other kinds begin."""
-        if self._signal is None:
-            return "No signal is known."
-        told = f"The signal, records times ε or what counts as much, is {_rounded(self._signal)}"
+        """At which signals other kinds begin."""
+        told = ""
         if (below := self.below) is not None:
-            told += f"; up to {_rounded(below[0])}: {below[1]}"
+            told += f" With a signal up to {_rounded(below[0])}: {below[1]}."
         if (above := self.above) is not None:
-            told += f"; from {_rounded(above[0])}: {above[1]}"
-        return f"{told}."
+            told += f" With a signal from {_rounded(above[0])}: {above[1]}."
+        return told
 
     @property
     def _signal(self) -> float | None:
@@ -274,7 +297,7 @@ class AutoPlan(StepTable):
         }
 
     def __str__(self) -> str:
-        return f"{self.reason}\n{self.to_text()}"
+        return f"{self.headline}\n{self.reason}\n{self._step_lines()}"
 
 
 def auto_plan(

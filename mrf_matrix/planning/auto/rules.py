@@ -115,6 +115,12 @@ class Facts:
         return float(self.times) * found / part
 
     @property
+    def signal_formula(self) -> str:
+        """How `signal` follows from N, the number of records, and the budget."""
+        formula = "N·ε" if isinstance(self.budget, PureDP) else f"N·√(8ρ)/{UNDER_ZCDP:g}"
+        return formula if self.neighboring == "add_remove" else f"{formula}/2"
+
+    @property
     def one_table(self) -> bool:
         """Whether the tables would be one, of all attributes."""
         return self._holds(sum(size > 1 for size in self.domain.sizes))

@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LONGEST_NAMES = 60  # characters of an ensemble's attributes
+TITLES = {
+    "matrix": "matrix forest",
+    "tables": "posterior forest",
+    "naive_bayes": "naive Bayes classifier",
+    "batch": "batch of predictions",
+    "subsample": "subsample-and-aggregate forest",
+}
+"""What is planned, by kind."""
+
 SHARES = (0.1, 0.2, 0.5)
 """Leads whose flip probability a summary states, as shares of the records of an answer."""
 
@@ -45,6 +54,10 @@ class Plan(PlannedErrors, StepTable):
     def voted_by(self, voting: str) -> "Plan":
         """Return the plan with another voting, where what is measured does not depend on it."""
         return replace(self, kind=replace(self.kind, voting=voting))
+
+    @property
+    def title(self) -> str:  # type: ignore[override]  # of the other plans one constant each
+        return TITLES[self.kind.name]
 
     @property
     def provenance(self) -> Provenance:

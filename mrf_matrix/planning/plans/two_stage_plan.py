@@ -55,6 +55,8 @@ class GrowthStep:
 class TwoStagePlan(StepTable):
     """One budget for structure and leaf counts: who sees which records, and what each spends."""
 
+    title = "two-stage forest"
+
     domain: Domain
     budget: Budget  # of both stages
     trees: PrivateMultinomialTrees  # of the structure's share

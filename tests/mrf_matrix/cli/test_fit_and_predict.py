@@ -27,7 +27,7 @@ DATA = load_dataset("monks_1")
 TARGET = DATA.domain.target.name
 KINDS = {  # options, the class of what is read again, and words of its report
     QUICK: ("MatrixForestClassifier", "cells of the domain by strategy"),
-    "--n-records 500": ("PrivateForestClassifier", "of the rules"),
+    "--n-records 500": ("PrivateForestClassifier", "table of rules"),
     "--kind tables --n-blocks 3 --n-records 500": ("PosteriorForestClassifier", "tables of 3 blo"),
     "--kind additive --n-records 500": ("ResidualForestClassifier", "pass 1: residuals"),
     "--kind labels --n-records 500": ("LabelTreeClassifier", "a tree of 8 cells and their labels"),

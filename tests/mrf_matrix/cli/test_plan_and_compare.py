@@ -104,7 +104,7 @@ def test_it_prints_what_the_classifier_plans(tmp_path, kind, data, options, clai
     shown = told(done)
     for near in (planned.below, planned.above):
         assert near is None or (near[1] in shown and f"{near[0]:,.0f}" in shown)
-    for text in ("taken", "by row", "Its lead", "share", "no record read", "Signal and noise"):
+    for text in ("taken", "table of rules", "lead", "share", "no record read", "Signal and noise"):
         assert text in shown
     assert " ".join(planned.reason.split()) in shown
     assert stored["reason"] == planned.reason

@@ -87,10 +87,21 @@ def test_latex_has_the_noise_behind_a_sign(made):
 
 def test_print_folds_to_eight_lines_and_verbose_to_none(made):
     steps = made.announced_steps
-    assert len(made.to_text().splitlines()) == min(len(steps), 8)
-    assert len(made.to_text(verbose=True).splitlines()) == len(steps)
-    assert made.to_text() in str(made)
+    headline, *lines = made.to_text().splitlines()
+    assert headline == made.headline
+    assert len(lines) == min(len(steps), 8)
+    assert len(made.to_text(verbose=True).splitlines()) == 1 + len(steps)
+    assert "\n".join(lines) in str(made)
     assert steps[-1].measured in str(made)
+
+
+def test_the_headline_says_what_for_how_many_at_which_budget_and_relation(made):
+    said = made.to_text(verbose=True).splitlines()[0]
+    known = made.n_records
+    records = "an unknown number of records" if known is None else f"{known:,} records"
+    assert said.startswith("Plan of a ")
+    assert f" for {records}, at {made.budget.claim(made.delta)}" in said
+    assert said.endswith(f"under {made.neighboring} neighbours")
 
 
 def test_a_plan_is_drawn(made):

@@ -228,9 +228,16 @@ def test_gaussian_noise_at_hand_asks_no_last_question():
 def test_a_plan_names_its_row_and_no_accuracy(domain, n_records, budget, changes, row):
     made = auto_plan(domain, [budget], n_records=n_records, **changes)
     rule = RULES[row - 1]
-    assert f"row {row} of the rules ({rule.condition}). Its lead on public" in str(made)
-    assert f"in points: {rule.worth}." in str(made)
+    assert f"This is row {row} of the table of rules (`RULES` of mrf_matrix.planning" in str(made)
+    assert f"docs/private/choices.md): {rule.condition}. The kind's lead on public" in str(made)
+    assert f"percentage points of right labels: {rule.worth}." in str(made)
     assert "accuracy" not in str(made)
+    facts = made.facts
+    assert f"{facts.domain.n_classes} classes, {facts.domain.n_attributes} attributes" in str(made)
+    noise = "Laplace" if facts.budget.norm == "l1" else "Gaussian"
+    assert f"{noise} noise of tables" in str(made)
+    if n_records is not None and not budget.is_infinite:
+        assert f"{n_records:,} records (signal {facts.signal_formula} = " in str(made)
     record = made.to_dict()
     assert (record["row"], record["rule"]) == (row, rule.to_dict())
     if made.balance is not None:
