@@ -46,6 +46,20 @@ FAINT = 1e-9
 """Of the largest entry: less is rounding, which has no sign."""
 MOST_PIXELS = 400
 """Rows and columns that are drawn one by one; of more, the largest entry of every block."""
+SIDES = {
+    "T": ("leaf", "cell"),
+    "Q": ("test record", "cell"),
+    "W": ("query", "cell"),
+    "A": ("measurement", "cell"),
+    "A⁺": ("cell", "measurement"),
+    "W A⁺": ("query", "measurement"),
+    "T A⁺": ("leaf", "measurement"),
+    "D": ("cell", "class"),
+    "C": ("leaf", "class"),
+    "V": ("test record", "class"),
+}
+"""What rows and columns are, by the letters of docs/notation.md."""
+UNKNOWN_SIDES = ("row", "column")
 PANEL = (4.2, 3.8)  # inches
 ACROSS = 3
 
@@ -58,7 +72,8 @@ class MatrixDisplay:
     matrices : mapping of str to Operator, ndarray or scipy sparse
         By their titles, such as "T" or "W A⁺".
     axes : mapping of str to (str, str), optional
-        What rows and columns are; "row" and "column" where nothing is said.
+        What rows and columns are, by title. Titles that begin with a letter of the notation, such
+        as "W = Q Tᵀ T", and rows of a forest say it themselves; of others it is "row", "column".
     words : mapping of str to sequence of str, optional
         What each row or column is, by the word for all of them, such as "cell"; rows of a forest
         say it themselves.
@@ -98,11 +113,13 @@ class MatrixDisplay:
                     f"picture. Take some rows or cells: A[:100], A[:, :1000]."
                 )
         self.matrices = {name: one.to_dense() for name, one in operators.items()}
-        self.sides = dict.fromkeys(operators, ("row", "column")) | dict(axes or {})
+        self.sides = {name: _sides(name, one) for name, one in operators.items()}
+        self.sides |= dict(axes or {})
         self.rows = {name: _row_words(one) for name, one in operators.items()}
         # rows of one kind are those of other matrices too; plain rows of two matrices are not
-        told = {self.sides[name][0]: self.rows[name] for name in axes or {} if self.rows[name]}
-        self.words = told | dict(words or {})
+        words_of_rows = {self.sides[name][0]: rows for name, rows in self.rows.items() if rows}
+        words_of_rows.pop(UNKNOWN_SIDES[0], None)
+        self.words = words_of_rows | dict(words or {})
 
     @classmethod
     def of(
@@ -168,7 +185,7 @@ class MatrixDisplay:
             axis.set_label_text(side)
             most = MOST_NUMBERS if length <= MOST_NUMBERS else 5
             axis.set_major_locator(load_pyplot().MaxNLocator(most, integer=True))  # whole numbers
-            words = self.words.get(side, self.rows[name] if axis is place.yaxis else ())
+            words = (axis is place.yaxis and self.rows[name]) or self.words.get(side, ())
             if len(words) == length <= MOST_WORDS:
                 said = [literal(one) for one in words]
                 axis.set_ticks(range(length), said, fontsize=7, rotation=turned)
@@ -193,6 +210,15 @@ def _largest_of_blocks(matrix: Array) -> Array:
             high, low = (f.reduceat(matrix, starts, axis) for f in (np.maximum, np.minimum))
             matrix = np.where(high >= -low, high, low)
     return matrix
+
+
+def _sides(title: str, matrix: Operator) -> tuple[str, str]:
+    """Return what rows and columns of a matrix are, by its letter, or its rows' own words."""
+    letter = title.split("=")[0].split(",")[0].strip()
+    if letter in SIDES:
+        return SIDES[letter]
+    is_forest = bool(matrix.shape[0]) and all(matrix[:1].row_words())
+    return ("leaf", "cell") if is_forest else UNKNOWN_SIDES
 
 
 def _row_words(matrix: Operator) -> list[str]:
@@ -222,7 +248,7 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
     if isinstance(what, Plan):
         return _of_plan(what, ensemble)
     if isinstance(what, Forest):
-        return {"T": path_matrix(what)}, {"T": ("leaf", "cell")}, _cell_words(what.domain)
+        return {"T": path_matrix(what)}, {}, _cell_words(what.domain)
     if isinstance(what, Operator | np.ndarray) or sparse.issparse(what):
         title = repr(what).split("(")[0] if isinstance(what, Operator) else "matrix"
         return {title: cast(MatrixLike, what)}, {}, {}
@@ -238,12 +264,10 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
 
 
 def _of_strategy(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
-    sides = {"A": ("measurement", "cell"), "A⁺": ("cell", "measurement")}
     found: dict[str, MatrixLike] = {"A": strategy.matrix, "A⁺": strategy.pinv}
-    if workload is None:
-        return found, sides, {}
-    found = {"W": workload, **found, "W A⁺": strategy.reconstruction(workload)}
-    return found, {**sides, "W": ("query", "cell"), "W A⁺": ("query", "measurement")}, {}
+    if workload is not None:
+        found = {"W": workload, **found, "W A⁺": strategy.reconstruction(workload)}
+    return found, {}, {}
 
 
 def _of_plan(plan: Plan, ensemble: int) -> Drawn:
@@ -318,7 +342,9 @@ class NoiseDisplay(Display):
         norm = common_norm(strategies)
         asked = as_operator(workload, "workload")
         errors = {name: one.row_errors(asked) for name, one in strategies.items()}
-        rows = rows or ("cell" if isinstance(asked, Identity) else "query")
+        if rows is None:
+            rows = "cell" if isinstance(asked, Identity) else _sides("", asked)[0]
+            rows = "query" if rows == UNKNOWN_SIDES[0] else rows
         return cls(errors, norm, rows, _row_words(asked)).plot(ax=ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -342,7 +368,7 @@ class NoiseDisplay(Display):
                 words = f"{error:.3g}" if known[row, column] else "–"
                 ax.text(column, row, words, color=colour, fontsize=8, ha="center", va="center")
         ax.set_title("where noise lands", fontsize=10)
-        colour_bar(image, ax, f"variance in {UNITS[self.norm]}")
+        colour_bar(image, ax, f"variance of a {self.rows} ({UNITS[self.norm]})")
 
 
 MOST_LEAVES = 40

@@ -123,8 +123,8 @@ class StrategyErrorDisplay(Display):
             tick.set_fontweight("bold" if name == self.chosen else "normal")
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlabel(
-            rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error over all rows, "
-            rf"in units of {UNITS[self.norm]} per class"
+            rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error of all queries, a class "
+            rf"({UNITS[self.norm]})"
         )
         ax.set_title(literal(self.title), fontsize=10, pad=18)
         tidy(ax)
@@ -246,11 +246,11 @@ class RowErrorDisplay(Display):
             worst_first(ax, errors, 1.0, color=colour, label=literal(name))
             ax.plot(1.03, errors.mean(), MARKERS[k % len(MARKERS)], color=colour)
         if self.bound > 0:
-            ax.axhline(self.bound, color=GREY, linestyle="--", label="no largest error is below")
+            ax.axhline(self.bound, color=GREY, linestyle="--", label="lower bound on the largest")
         ax.set(
             ylim=(0, None),
-            xlabel="share of rows, worst first (marks: the means)",
-            ylabel=rf"error, in units of {UNITS[self.norm]}",
+            xlabel="share of queries, worst first (marks: means)",
+            ylabel=f"squared error of a query\n({UNITS[self.norm]})",
         )
         ax.set_title(self.title, fontsize=10)
         tidy(ax)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#882255")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#6B6B6B"
-UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/(2\rho)$"}
-"""Noise constants behind a loss, for Laplace and for Gaussian noise."""
+UNITS = {"l1": r"records², times $2/\varepsilon^2$", "l2": r"records², times $1/(2\rho)$"}
+"""Units of a squared error before the noise constant, for Laplace and for Gaussian noise."""
 HEAT = "cividis"  # sequential map, even in lightness for everyone
 UNSIGNED = "Purples"  # the half of the next one that is above zero
 UNKNOWN = "#D0D0D0"

@@ -3,6 +3,7 @@
 Run with ``pytest tests/benchmarks/test_objectives.py --benchmark-only -s``: it prints, for each
 workload, the largest and the mean error of the strategy of least total error and of the one of
 least largest error, the ratio of the largest ones, the bound, and seconds.
+``python tests/benchmarks/test_objectives.py`` draws the picture of docs/objectives.md anew.
 """
 
 import time
@@ -15,6 +16,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from mrf_matrix import path_matrix_from_codes, prediction_workload, query_matrix
 from mrf_matrix.mechanisms.claim import budget_shares
+from mrf_matrix.plotting import RowErrorDisplay
+from mrf_matrix.plotting.style import load_pyplot
 from strategies import examples, select
 from strategies.operators import Operator, as_operator
 
@@ -90,6 +93,26 @@ def test_the_price_of_evenness(
         assert even.certified_ratio <= 1.001
 
 
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "_static" / "evenness.png"
+DRAWN = {
+    "prefix sums over 64 cells, Laplace": ("prefix 64", "l1"),
+    "prefix sums over 64 cells, Gaussian": ("prefix 64", "l2"),
+    "nodes of a binary tree over 64, Laplace": ("tree 64", "l1"),
+}
+
+
+def draw_picture() -> None:
+    figure, axes = load_pyplot().subplots(1, len(DRAWN), figsize=(12.0, 3.8), layout="constrained")
+    for ax, (title, (name, norm)) in zip(axes, DRAWN.items(), strict=True):
+        workload = WORKLOADS[name](Path())
+        both = {
+            objective: select(workload, norm, objective=objective, random_state=0)
+            for objective in ("total", "max")
+        }
+        RowErrorDisplay.from_strategies(both, workload, title=title, ax=ax)
+    figure.savefig(PICTURE, dpi=90)
+
+
 def test_shares_of_ensembles(benchmark: BenchmarkFixture, shared_dir: Path) -> None:
     losses = [
         select(reference(shared_dir, f"mushroom_e{k}", "training"), method="identity").loss
@@ -109,3 +132,7 @@ def test_shares_of_ensembles(benchmark: BenchmarkFixture, shared_dir: Path) -> N
     total, worst = benchmark.pedantic(ratios, rounds=1)
     print(f"\nMushroom training, five ensembles: total {total:.3f}, worst {worst:.3f} of equal")
     assert (total, worst) == pytest.approx((0.774, 0.326), abs=2e-3)
+
+
+if __name__ == "__main__":
+    draw_picture()

@@ -107,8 +107,9 @@ def test_errors_of_rows_are_drawn_worst_first(norm):
         np.testing.assert_allclose(lines[name][:-1], np.sort(one.row_errors(workload))[::-1])
     marks = [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 1]
     assert marks == [one.row_errors(workload).mean() for one in drawn.values()]
-    assert lines["no largest error is below"][0] == drawn["max"].lower_bound
+    assert lines["lower bound on the largest"][0] == drawn["max"].lower_bound
     assert ("rho" in ax.get_ylabel()) == (norm == "l2")
+    assert "records²" in ax.get_ylabel()
 
 
 def test_strategies_of_both_norms_have_no_common_scale():
@@ -468,14 +469,32 @@ def test_car_is_drawn_whole():
         MatrixDisplay.of({"cells": Identity(3000)})
 
 
+def test_axes_say_what_rows_and_columns_are():
+    from mrf_matrix.plotting import MatrixDisplay
+
+    def sides(drawn, *workload):
+        return [
+            (ax.get_ylabel(), ax.get_xlabel()) for ax in MatrixDisplay.of(drawn, *workload).axes_
+        ]
+
+    assert sides(FOREST) == sides(T) == sides({"paths of two trees": T}) == [("leaf", "cell")]
+    assert sides(PLANNED) == [("leaf", "cell"), ("measurement", "cell"), ("cell", "measurement")]
+    assert sides(SELECTED, T)[::3] == [("query", "cell"), ("query", "measurement")]
+    named = {"Q": np.eye(6)[:2], "W = Q Tᵀ T": np.ones((2, 6)), "C = T D": np.ones((5, 2))}
+    assert sides(named) == [("test record", "cell"), ("query", "cell"), ("leaf", "class")]
+    assert sides({"mine": np.tri(3)}) == [("row", "column")]
+
+
 @pytest.mark.parametrize("rows", ["leaf", "cell"])
 def test_where_noise_lands_by_leaf_and_by_cell(rows):
     from mrf_matrix.plotting import NoiseDisplay
 
     workload = T if rows == "leaf" else Identity(6)
-    said = {"rows": rows} if rows == "leaf" else {}  # the identity's rows are cells
-    ax = NoiseDisplay.from_strategies(MEASURED, workload, **said).ax_
+    display = NoiseDisplay.from_strategies(MEASURED, workload)
+    ax = display.ax_
     assert ax.get_xlabel().startswith(rows)
+    bar = display.figure_.axes[-1].get_ylabel()
+    assert bar.startswith(f"variance of a {rows} (records², times")
     (image,) = ax.images
     table = np.array([one.row_errors(workload) for one in MEASURED.values()])
     np.testing.assert_allclose(np.ma.filled(image.get_array(), np.inf), table)
