@@ -272,7 +272,9 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
     weight *= Fraction(2) ** power
     size = inner.sensitivity(norm)
     if not size > 0:
-        raise ValueError("matrix is all zeros: expected a strategy that measures something.")
+        raise ValueError(
+            "A (strategy matrix) is all zeros: expected a strategy that measures something."
+        )
     factor, form = _rounded(inner, norm, size)
     return RoundedStrategy(
         matrix=form.matrix,

@@ -150,7 +150,7 @@ class Strategy:
                [ 0.5, -0.5]])
         """
         m, n = self.matrix.shape
-        check_allocation("the pseudo-inverse of matrix", (max(n, m), m))
+        check_allocation("A⁺ (pseudo-inverse of the strategy matrix)", (max(n, m), m))
         return Dense(self.matrix.least_squares(np.eye(m)))
 
     def reconstruction(self, workload: object) -> Operator:

@@ -44,7 +44,7 @@ from strategies.operators import (
     error_trace,
     row_errors,
 )
-from strategies.operators.base.recovery import factored_trace, factorised
+from strategies.operators.base.recovery import STRATEGY_MATRIX, factored_trace, factorised
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.masks.components import mask_rows, table_components
@@ -194,7 +194,7 @@ def evaluate(
     64.0
     """
     problem = Problem.of(workload, norm, objective, weights, groups)
-    operator = as_operator(workload if matrix is None else matrix, "matrix")
+    operator = as_operator(workload if matrix is None else matrix, STRATEGY_MATRIX)
     return out_of_unit(assess(problem, operator, "given"), problem.power)
 
 
@@ -212,12 +212,14 @@ def assess(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sensitivity = unit.sensitivity(problem.norm)
         if not sensitivity > 0:
-            raise ValueError("matrix is all zeros: expected a strategy that measures something.")
+            raise ValueError(
+                f"{STRATEGY_MATRIX} is all zeros: expected a strategy that measures something."
+            )
         loss = sensitivity * sensitivity * error(problem, unit)
     if not is_float(loss):
         raise RowSpaceError(
-            f"matrix has the loss {loss} for the workload, which is no positive float: expected "
-            f"entries whose ratios have squares below 1e308."
+            f"{STRATEGY_MATRIX} has the loss {loss} for the workload, which is no positive float: "
+            f"expected entries whose ratios have squares below 1e308."
         )
     return Strategy(
         matrix=matrix,

@@ -45,6 +45,10 @@ BAND = 2**22  # entries of the workload that are solved with at once
 FEW_ENTRIES = 1 << 16  # of a deficient matrix whose singular values take milliseconds
 
 
+STRATEGY_MATRIX = "A (strategy matrix)"
+"""What errors call a strategy."""
+
+
 class RowSpaceError(ValueError):
     """A row of the workload is no combination of the strategy's rows: it has no answer."""
 
@@ -61,9 +65,9 @@ def check_contained(
     """Refuse a workload with part of its rows outside the strategy's row space."""
     if outside > tolerance**2 * total:
         raise RowSpaceError(
-            f"matrix does not determine the workload: {np.sqrt(outside / total):.2g} of its norm "
-            f"lies outside the row space of matrix{which}, expected W = W A⁺ A. "
-            f"Add rows to matrix, for instance the workload's own."
+            f"{STRATEGY_MATRIX} does not determine the workload: {np.sqrt(outside / total):.2g} of "
+            f"the workload's norm lies outside the row space of A{which}, expected W = W A⁺ A. "
+            f"Add rows to A, for instance the workload's own."
         )
 
 
@@ -329,8 +333,8 @@ def is_explicit(matrix: Operator) -> bool:
 def check_columns(workload: Operator, matrix: Operator) -> None:
     if workload.shape[1] != matrix.shape[1]:
         raise ValueError(
-            f"matrix has {matrix.shape[1]} columns: expected {workload.shape[1]}, one for each "
-            f"column of the workload."
+            f"{STRATEGY_MATRIX} has {matrix.shape[1]} columns: expected {workload.shape[1]}, one "
+            f"for each column of the workload."
         )
 
 

@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "other cells": (
         lambda: ops.error_trace(ops.Identity(3), ops.Identity(2)),
         ValueError,
-        "matrix has 2 columns: expected 3",
+        r"A \(strategy matrix\) has 2 columns: expected 3",
     ),
     "zero scale": (
         lambda: ops.error_trace(ops.Identity(2), ops.Scaled(0.0, ops.Identity(2))),

@@ -45,7 +45,7 @@ def test_row_errors_are_shares_of_the_loss() -> None:
         assert errors[r] == pytest.approx(expected)
     other = strategy.row_errors(sparse.csr_array(np.eye(4)))
     assert other == pytest.approx([16.0, 32.0, 32.0, 32.0])
-    with pytest.raises(ValueError, match="matrix has 4 columns"):
+    with pytest.raises(ValueError, match=r"A \(strategy matrix\) has 4 columns"):
         strategy.row_errors(np.eye(3))
 
 

@@ -116,19 +116,22 @@ def test_a_domain_too_large_for_its_cells() -> None:
     assert strategy.lower_bound <= strategy.loss
 
 
+A = r"^A \(strategy matrix\)"
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "NaN": (lambda: evaluate([[np.nan]], [[1.0]]), ValueError, "workload: .*NaN"),
-    "inf": (lambda: evaluate([[1.0]], [[np.inf]]), ValueError, "matrix: .*infinity"),
+    "inf": (lambda: evaluate([[1.0]], [[np.inf]]), ValueError, A + ": .*infinity"),
     "complex": (lambda: evaluate([[1j]], [[1.0]]), TypeError, "workload: .*complex"),
     "text": (lambda: evaluate("prefix", np.eye(2)), TypeError, "workload is of type str"),
     "none": (lambda: evaluate(None, np.eye(2)), TypeError, "workload is of type"),
     "no rows": (lambda: evaluate(np.ones((0, 2)), np.eye(2)), ValueError, "at least one row"),
     "no columns": (lambda: evaluate(np.ones((2, 0)), np.eye(2)), ValueError, "one column"),
-    "empty matrix": (lambda: evaluate(np.eye(2), np.ones((0, 2))), ValueError, "matrix has shape"),
+    "empty matrix": (lambda: evaluate(np.eye(2), np.ones((0, 2))), ValueError, A + " has shape"),
     "vector": (lambda: evaluate(np.ones(3), np.eye(3)), ValueError, "1 dimensions"),
-    "shapes": (lambda: evaluate(np.eye(2), np.eye(3)), ValueError, "matrix has 3 columns"),
+    "shapes": (lambda: evaluate(np.eye(2), np.eye(3)), ValueError, A + " has 3 columns"),
     "zeros": (lambda: evaluate(np.zeros((2, 2)), np.eye(2)), ValueError, "all zeros"),
-    "zero matrix": (lambda: evaluate(np.eye(2), np.zeros((2, 2))), ValueError, "all zeros"),
+    "zero matrix": (lambda: evaluate(np.eye(2), np.zeros((2, 2))), ValueError, A + " is all zeros"),
+    "matrix of text": (lambda: evaluate(np.eye(2), "A"), TypeError, A + " is of type str"),
+    "one row": (lambda: evaluate(np.eye(2), [[1, 0]]), RowSpaceError, A + " does not determine"),
     "norm": (lambda: evaluate(np.eye(2), np.eye(2), "linf"), ValueError, "norm='linf'"),
 }
 
