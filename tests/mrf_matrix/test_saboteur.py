@@ -31,7 +31,7 @@ from mrf_matrix import (
     load_model,
     load_release,
 )
-from mrf_matrix.base import kept as kept_in
+from mrf_matrix.base import draw_record
 from mrf_matrix.base.draw_record import Choice
 from mrf_matrix.cli import paid_release
 from mrf_matrix.estimators import (
@@ -215,7 +215,7 @@ def test_nothing_drawn_is_lost_at_any_point(kind, noise):
 
 @pytest.mark.parametrize("kind", ["matrix", "batch"])
 def test_a_build_that_keeps_nothing_is_caught(kind, noise, monkeypatch):
-    monkeypatch.setattr(kept_in.DrawRecord, "explain", lambda self, error: None)
+    monkeypatch.setattr(draw_record.DrawRecord, "explain", lambda self, error: None)
     assert found_wrong(QUICK[kind], noise, [SabotageError], most=6)
 
 
