@@ -257,6 +257,19 @@ def test_importing_mrf_matrix_is_light() -> None:
     assert loaded.isdisjoint({"narwhals", "pandas", "polars"})  # old scikit-learn loads none either
 
 
+def test_the_list_of_commands_loads_neither_numpy_nor_data_sets() -> None:
+    loaded = modules_loaded_by(
+        "sys.argv = ['mrf-matrix', '--help']; import atexit; "
+        "atexit.register(lambda: print(' '.join(set(sys.modules) - known))); "
+        "import mrf_matrix.cli.main as cli; cli.main()"
+    )
+    assert "mrf_matrix.cli.main" in loaded
+    heavy = {"numpy", "scipy", "rich", "strategies", "sklearn", "pandas"}
+    assert loaded.isdisjoint(heavy)
+    rooms = {name.split(".")[1] for name in loaded if within(name, "mrf_matrix") and "." in name}
+    assert rooms == {"base", "cli"}
+
+
 def test_help_of_a_command_loads_domains_and_files_alone() -> None:
     loaded = modules_loaded_by("import mrf_matrix.cli.main, mrf_matrix.cli.fit")
     assert {name.split(".")[0] for name in loaded}.isdisjoint(

@@ -15,8 +15,8 @@ from mrf_matrix.base.checks import MOST_REPEATS, whole_number
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.kinds import KINDS, TYPED
 from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.number_options import comma_floats
 from mrf_matrix.cli.options import (
-    comma_floats,
     comma_words,
     delta_option,
     file_format_options,

@@ -13,7 +13,7 @@ import click
 
 from mrf_matrix.base import escape_controls
 from mrf_matrix.base.checks import shorten
-from mrf_matrix.cli.options import read_plainly
+from mrf_matrix.cli.number_options import use_plain_numbers
 
 UNSPOKEN = "mrf_matrix.json"
 """The rule of characters that an encoding lacks: they are written as JSON writes them."""
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
             return None
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(import_module(f"mrf_matrix.cli.{home}"), name)
-        return read_plainly(command)
+        return use_plain_numbers(command)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, whose output takes every character."""

@@ -15,12 +15,12 @@ from mrf_matrix.base.checks import magnitude, shorten
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.kinds import KINDS
 from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.number_options import comma_floats, number_text
 from mrf_matrix.cli.options import (
     FILE,
     budget_options,
     checked_kind,
     classifier,
-    comma_floats,
     delta_option,
     kind_option,
     model_options,
@@ -28,7 +28,6 @@ from mrf_matrix.cli.options import (
     n_records_option,
     n_trees_option,
     neighboring_option,
-    number_text,
     party_options,
     random_state_option,
     result_options,

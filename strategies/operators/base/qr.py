@@ -125,8 +125,8 @@ def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Ar
 def check_finite(matrix: Array) -> None:
     if not np.isfinite(matrix).all():
         raise ValueError(
-            f"A (strategy matrix) of shape {matrix.shape} contains NaN or infinity: expected finite "
-            f"numbers. Check the strategy's weights."
+            f"A (strategy matrix) of shape {matrix.shape} contains NaN or infinity: expected "
+            f"finite numbers. Check the strategy's weights."
         )
 
 
