@@ -217,7 +217,9 @@ def _sides(title: str, matrix: Operator) -> tuple[str, str]:
     letter = title.split("=")[0].split(",")[0].strip()
     if letter in SIDES:
         return SIDES[letter]
-    is_forest = bool(matrix.shape[0]) and all(matrix[:1].row_words())
+    is_forest = bool(matrix.shape[0]) and all(
+        matrix.take_rows(np.zeros(1, dtype=np.int64)).row_words()
+    )
     return ("leaf", "cell") if is_forest else UNKNOWN_SIDES
 
 

@@ -25,6 +25,7 @@ from mrf_matrix.planning.auto.forest_plan import (
 )
 from mrf_matrix.planning.auto.rules import (
     FORESTS,
+    NOISES,
     OF_RESIDUALS,
     POOLS,
     RULES,
@@ -34,6 +35,7 @@ from mrf_matrix.planning.auto.rules import (
     budget_of_tables,
     neighbour,
     row_for,
+    signal_text,
 )
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
 from mrf_matrix.release.plan import Deferred
@@ -94,8 +96,7 @@ class AutoPlan(StepTable):
     def name(self) -> str:
         """The kind of forest."""
         kind = self.rule.name
-        noise = {"l1": "Laplace", "l2": "Gaussian"}[self.share.norm]
-        return f"{kind} with {noise} noise" if self.delta else kind
+        return f"{kind} with {NOISES[self.share.norm]} noise" if self.delta else kind
 
     @property
     def title(self) -> str:  # type: ignore[override]  # of the other plans one constant each
@@ -202,7 +203,7 @@ class AutoPlan(StepTable):
         """Why, in a few sentences."""
         rule = self.rule
         told = (
-            f"Chosen: {self.name}, for {self._facts_in_words}. This is row {self.row + 1} of the "
+            f"Chosen: {self.name}, for {self.facts.in_words}. This is row {self.row + 1} of the "
             f"table of rules ({TABLE}): {rule.condition}. The kind's lead on public data sets, in "
             f"percentage points of right labels: {rule.worth}.{self._near}"
         )
@@ -242,28 +243,13 @@ class AutoPlan(StepTable):
         return neighbour(self.facts, above=True)
 
     @property
-    def _facts_in_words(self) -> str:
-        """The public numbers that decided."""
-        facts = self.facts
-        noise = {"l1": "Laplace", "l2": "Gaussian"}[facts.budget.norm]
-        records = "an unknown number of records"
-        if facts.n_records is not None:
-            records = f"{facts.n_records:,} records"
-        if self._signal is not None:
-            records += f" (signal {facts.signal_formula} = {_rounded(self._signal)})"
-        return (
-            f"{facts.domain.n_classes} classes, {facts.domain.n_attributes} attributes, {records} "
-            f"and {noise} noise of tables"
-        )
-
-    @property
     def _near(self) -> str:
         """At which signals other kinds begin."""
         told = ""
         if (below := self.below) is not None:
-            told += f" With a signal up to {_rounded(below[0])}: {below[1]}."
+            told += f" With a signal up to {signal_text(below[0])}: {below[1]}."
         if (above := self.above) is not None:
-            told += f" With a signal from {_rounded(above[0])}: {above[1]}."
+            told += f" With a signal from {signal_text(above[0])}: {above[1]}."
         return told
 
     @property
@@ -366,10 +352,6 @@ def _planned(facts: Facts, delta: float) -> AutoPlan:
 def _differing(given: Domain, coarse: Domain) -> tuple[str, ...]:
     pairs = zip(given.names, given.sizes, coarse.sizes, strict=True)
     return tuple(name for name, before, after in pairs if after < before)
-
-
-def _rounded(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def plan_after_choice(plan: AutoPlan, even: int) -> AutoPlan:

@@ -56,6 +56,8 @@ FORESTS: dict[Measured, str] = {
     "tables": "posterior forest",
 }
 
+NOISES = {"l1": "Laplace", "l2": "Gaussian"}
+
 # Signals up to which rows hold, by the norm of the noise -----------------------------------------
 
 LABELS_OF_TWO = {"l1": 200, "l2": 300}
@@ -121,6 +123,19 @@ class Facts:
         return formula if self.neighboring == "add_remove" else f"{formula}/2"
 
     @property
+    def in_words(self) -> str:
+        """The public numbers that decide."""
+        records = "an unknown number of records"
+        if self.n_records is not None:
+            records = f"{self.n_records:,} records"
+            if not self.budget.is_infinite:
+                records += f" (signal {self.signal_formula} = {signal_text(self.signal)})"
+        return (
+            f"{self.domain.n_classes} classes, {self.domain.n_attributes} attributes, {records} "
+            f"and {NOISES[self.budget.norm]} noise of tables"
+        )
+
+    @property
     def one_table(self) -> bool:
         """Whether the tables would be one, of all attributes."""
         return self._holds(sum(size > 1 for size in self.domain.sizes))
@@ -179,6 +194,10 @@ class Facts:
             return False
         known, relation = self.n_records or ASSUMED_RECORDS, self.neighboring
         return _widest(sizes, self.domain.n_classes, self.budget, known, relation) >= count
+
+
+def signal_text(signal: float) -> str:
+    return f"{signal:,.0f}" if signal >= 10 else f"{signal:.2g}"
 
 
 @lru_cache(maxsize=32)
