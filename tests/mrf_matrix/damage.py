@@ -134,3 +134,70 @@ def rewritten(model, folder, change, *, fits=True):
     arrays["answers"] = arrays["answers"].astype("<i8")
     write_container(folder / "after.mrf", "model", fitting(data, arrays) if fits else data, arrays)
     return load_model(folder / "after.mrf")
+
+
+# Changes of a model's JSON ------------------------------------------------------------------------
+
+
+def plan(*path, **values):
+    """Return the change of some values of the plan, or of a part within it."""
+
+    def change(data):
+        found = data["plan"]
+        for one in path:
+            found = found[one]
+        assert set(values) <= set(found)
+        found.update(values)
+
+    return change
+
+
+def choices(data):
+    return [one for one in data["outcomes"] if "chosen" in one]
+
+
+def announced(data):
+    return [one["announced"] for one in data["outcomes"] if "announced" in one]
+
+
+def follows(place, *path, **values):
+    """Return the change of some values of a plan that was announced."""
+
+    def change(data):
+        found = announced(data)[place]["plan"]
+        for one in path:
+            found = found[one]
+        assert set(values) <= set(found)
+        found.update(values)
+
+    return change
+
+
+def chosen(place, *numbers):
+    """Return the change of what a choice came to."""
+    return lambda data: choices(data)[place].update(chosen=list(numbers))
+
+
+def told(place, at, number):
+    """Return the change of one number of what a choice came to."""
+    return lambda data: choices(data)[place]["chosen"].__setitem__(at, number)
+
+
+def swapped(one, other):
+    """Return the change that swaps what two choices came to."""
+
+    def change(data):
+        first, second = choices(data)[one], choices(data)[other]
+        first["chosen"], second["chosen"] = second["chosen"], first["chosen"]
+
+    return change
+
+
+def twice(one, other):
+    """Return the change that makes a choice come to what another did."""
+    return lambda data: choices(data)[other].update(choices(data)[one])
+
+
+def cuts(change):
+    """Return a change of the cuts."""
+    return lambda data: change(data["plan"]["cuts"])

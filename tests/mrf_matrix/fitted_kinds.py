@@ -24,20 +24,22 @@ from mrf_matrix.estimators import (
 
 
 def records_of(seed, sizes, count):
-    """Return a domain and records whose class follows the first two attributes."""
+    """Return a domain and records whose class mostly follows the first two attributes."""
     generator = np.random.default_rng(seed)
     codes = np.stack([generator.integers(size, size=count) for size in sizes], axis=1)
-    labels = (codes[:, 0] + codes[:, 1] + generator.integers(2, size=count) > 3).astype(int)
-    return Domain.from_sizes(sizes, n_classes=2), codes, labels
+    labels = (codes[:, 0] + codes[:, 1] > sum(sizes[:2]) // 2 - 1).astype(int)
+    noisy = generator.random(count) > 0.95
+    return Domain.from_sizes(sizes, n_classes=2), codes, np.where(noisy, 1 - labels, labels)
 
 
 SMALL = records_of(1, [3, 4, 5, 2, 3], 3000)
-WIDE = records_of(5, [3] * 12, 900)
+WIDE = records_of(1, [3] * 12, 4200)
 
 FEW = {"n_trees": 2, "max_depth": 2, "strategy": "identity"}
 MODELS = {
     "auto": (PrivateForestClassifier, {}, SMALL),
-    "auto, screened": (PrivateForestClassifier, {"epsilon": 0.6}, WIDE),
+    "auto, screened": (PrivateForestClassifier, {}, WIDE),
+    "auto, pooled": (PrivateForestClassifier, {"epsilon": 0.6}, WIDE),
     "tables": (PosteriorForestClassifier, {}, SMALL),
     "additive": (ResidualForestClassifier, {}, SMALL),
     "labels": (LabelTreeClassifier, {}, SMALL),
@@ -88,8 +90,8 @@ OF_COUNTS = tuple(one for one in KINDS if one not in OF_RECORDS)
 SURE = tuple(one for one in KINDS if one not in (*BY_COINS, "multinomial"))
 """Kinds that draw nothing where there is no noise."""
 WITH_INTERVALS = (
-    "auto", "auto, screened", "tables", "additive", "labels", "pool", "pool of residuals",
-    *ANSWERS,
+    "auto", "auto, screened", "auto, pooled", "tables", "additive", "labels", "pool",
+    "pool of residuals", *ANSWERS,
 )  # fmt: skip
 """Kinds that know how far noise may have moved their margins."""
 

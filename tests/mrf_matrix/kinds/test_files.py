@@ -5,76 +5,33 @@ from functools import cache
 
 import numpy as np
 import pytest
-from damage import rewritten
+from damage import (
+    announced,
+    choices,
+    chosen,
+    cuts,
+    follows,
+    plan,
+    rewritten,
+    swapped,
+    told,
+    twice,
+)
+from fitted_kinds import RESEARCH, SMALL, WIDE, fitted, records_of, unfitted
 
-from mrf_matrix import (
-    Domain,
-    MatrixForestClassifier,
-    MultinomialForestClassifier,
-    PrivateForestClassifier,
-    PrivateNaiveBayesClassifier,
-    load_model,
-)
-from mrf_matrix.estimators import (
-    LabelTreeClassifier,
-    MultinomialMatrixForestClassifier,
-    PooledForestClassifier,
-    PosteriorForestClassifier,
-    ResidualForestClassifier,
-)
+from mrf_matrix import MultinomialForestClassifier, load_model
 from mrf_matrix.files import ModelFileError
 
-SIZES, N = [3, 4, 5, 2, 3], 3000
-WIDE, MANY = [3] * 20, 8000
+N, MANY = len(SMALL[2]), len(WIDE[1][0])
 DEEPEST = 5
 """Plans within plans that a file may have."""
 
 
-def records_of(sizes, count):
-    """Return a domain and records whose class follows the first two attributes."""
-    generator = np.random.default_rng(1)
-    codes = np.stack([generator.integers(size, size=count) for size in sizes], axis=1)
-    labels = (codes[:, 0] + codes[:, 1] > sum(sizes[:2]) // 2 - 1).astype(int)
-    noisy = generator.random(count) > 0.95
-    return Domain.from_sizes(sizes, n_classes=2), codes, np.where(noisy, 1 - labels, labels)
-
-
-GROWN = {"n_trees": 2, "max_depth": 2, "random_state": 3}
-KINDS = {
-    "additive": (ResidualForestClassifier, {}),
-    "tables": (PosteriorForestClassifier, {"blocks": [[0, 1], [2, 3, 4]]}),
-    "labels": (LabelTreeClassifier, {}),
-    "pool": (PooledForestClassifier, {}),
-    "pool of residuals": (PooledForestClassifier, {"beside": "additive"}),
-    "auto": (PrivateForestClassifier, {}),
-    "auto, screened": (PrivateForestClassifier, {}),
-    "naive Bayes": (PrivateNaiveBayesClassifier, {}),
-    "multinomial": (MultinomialForestClassifier, GROWN | {"label_score": "count"}),
-    "matrix": (
-        MatrixForestClassifier,
-        GROWN | {"strategy": "identity", "n_ensembles": 2, "max_features": 3},
-    ),
-    "two stages": (MultinomialMatrixForestClassifier, GROWN | {"strategy": "identity"}),
-    "two stages, all": (
-        MultinomialMatrixForestClassifier,
-        GROWN | {"strategy": "identity", "parts": "all"},
-    ),
-}
-
-
-PLANNED_FOR_RECORDS = [
-    one for one in KINDS if not one.startswith(("naive", "multi", "two", "matrix"))
-]
-
-
 @cache
-def fitted(kind):
-    """Return a classifier that was fitted with research noise."""
-    make, own = KINDS[kind]
-    domain, codes, labels = records_of(*((WIDE, MANY) if "screened" in kind else (SIZES, N)))
-    if kind in PLANNED_FOR_RECORDS:
-        own = {"n_records": len(labels), "random_state": 3} | own
-    return make(domain, epsilon=1, noise="research", noise_state=7, **own).fit(codes, labels)
+def in_two_blocks():
+    """Return a model of tables whose plan has more than one way."""
+    model, codes, labels = unfitted("tables", blocks=[[0, 1], [2, 3, 4]], **RESEARCH)
+    return model.fit(codes, labels)
 
 
 def changed(kind, folder, change):
@@ -85,74 +42,11 @@ def changed(kind, folder, change):
         change(data)
         assert json.dumps(data) != before
 
-    return rewritten(fitted(kind), folder, really)
+    model = in_two_blocks() if kind == "tables" else fitted(kind)[0]
+    return rewritten(model, folder, really)
 
 
 # Changes -----------------------------------------------------------------------------------------
-
-
-def plan(*path, **values):
-    """Return the change of some values of the plan, or of a part within it."""
-
-    def change(data):
-        found = data["plan"]
-        for one in path:
-            found = found[one]
-        assert set(values) <= set(found)
-        found.update(values)
-
-    return change
-
-
-def choices(data):
-    return [one for one in data["outcomes"] if "chosen" in one]
-
-
-def announced(data):
-    return [one["announced"] for one in data["outcomes"] if "announced" in one]
-
-
-def follows(place, *path, **values):
-    """Return the change of some values of a plan that was announced."""
-
-    def change(data):
-        found = announced(data)[place]["plan"]
-        for one in path:
-            found = found[one]
-        assert set(values) <= set(found)
-        found.update(values)
-
-    return change
-
-
-def chosen(place, *numbers):
-    """Return the change of what a choice came to."""
-    return lambda data: choices(data)[place].update(chosen=list(numbers))
-
-
-def told(place, at, number):
-    """Return the change of one number of what a choice came to."""
-    return lambda data: choices(data)[place]["chosen"].__setitem__(at, number)
-
-
-def swapped(one, other):
-    """Return the change that swaps what two choices came to."""
-
-    def change(data):
-        first, second = choices(data)[one], choices(data)[other]
-        first["chosen"], second["chosen"] = second["chosen"], first["chosen"]
-
-    return change
-
-
-def twice(one, other):
-    """Return the change that makes a choice come to what another did."""
-    return lambda data: choices(data)[other].update(choices(data)[one])
-
-
-def cuts(change):
-    """Return a change of the cuts."""
-    return lambda data: change(data["plan"]["cuts"])
 
 
 def other_label(data):
@@ -176,7 +70,7 @@ def another_measured(data):
     """Measure an attribute that was not kept in place of one that was; return both."""
     blocks = announced(data)[-1]["plan"]["blocks"]
     kept = choices(data)[-2]["chosen"][0]  # the last, before it is asked whether they are enough
-    other = next(i for i in range(len(WIDE)) if all(i not in one for one in blocks))
+    other = next(i for i in range(MANY) if all(i not in one for one in blocks))
     blocks[:] = [sorted(other if i == kept else i for i in one) for one in blocks]
     return kept, other
 
@@ -223,6 +117,19 @@ def rarity_and_screening(data):
     first = announced(data)[0]["plan"]
     data["plan"]["screening"] = first["screening"]
     del data["outcomes"][1]
+
+
+def hidden_choice(data):
+    """Announce one choice less; return its place among all choices."""
+    first = announced(data)[0]["plan"]["screening"]
+    first["choices"].pop(0)
+    return 1
+
+
+def hidden_choice_and_attribute(data):
+    """Announce one choice less, and tell nothing of what it came to."""
+    place = hidden_choice(data)
+    data["outcomes"].remove(choices(data)[place])
 
 
 def parts(of_tree, of_tables):
@@ -282,7 +189,7 @@ OF_STAGES = {
 }
 
 REFUSED = {
-    "matrix": {
+    "matrix, several": {
         "an allocation that is none": (plan(allocation="all"), "allocation"),
         "an allocation of other answers": (plan(allocation="disjoint"), "."),
         "a voting that is none": (plan(voting="loud"), "voting"),
@@ -317,8 +224,8 @@ REFUSED = {
         "trees beyond memory": (plan(n_trees=10**9), "nodes"),
         "labels by another score": (plan(label_score="best"), "label_score"),
     },
-    "two stages": OF_STAGES,
-    "two stages, all": OF_STAGES,
+    "two_stage, coins": OF_STAGES,
+    "two_stage, all": OF_STAGES,
     "additive": {
         "a table chosen twice": (twice(1, 2), OPTIONS),
         "a table that is none": (chosen(1, 10**6), OPTIONS),
@@ -437,13 +344,15 @@ REFUSED = {
         "tables of attributes that were not kept": (another_measured, "than were kept"),
         "labels of all attributes": (other_forest, "of the attributes that were kept"),
         "an attribute kept twice": (twice(1, 2), OPTIONS),
-        "an attribute that is none": (chosen(1, len(WIDE)), OPTIONS),
+        "an attribute that is none": (chosen(1, MANY), OPTIONS),
         "tables of more than was left": (follows(1, budget={"epsilon": "1"}), "has PureDP"),
         "tables of another relation": (follows(1, neighboring="replace_one"), "under"),
         "rarity and screening in one plan": (rarity_and_screening, "."),
         "no screening": (follows(0, screening=None), "."),
+        "a choice hidden": (hidden_choice, OPTIONS),
+        "a choice hidden with what it came to": (hidden_choice_and_attribute, "keys"),
     },
-    "naive Bayes": {
+    "naive_bayes": {
         "alpha 0": (plan(alpha=0), "alpha"),
         "alpha below": (plan(alpha=-1.0), "alpha"),
         "alpha too large": (plan(alpha=1e101), "alpha"),
@@ -454,9 +363,9 @@ REFUSED = {
     },
 }
 READ = {
-    "matrix": {
-        "another voting": plan(voting="posterior"),
-        "another shrinkage": plan(shrinkage="leaves"),
+    "matrix, several": {
+        "another voting": plan(voting="weight"),
+        "no shrinkage": plan(shrinkage="none"),
         "another family": ensemble(method="given"),
         "another share": ensemble(share="1/3"),
     },
@@ -475,8 +384,8 @@ READ = {
         "another label": other_label,
     },
     "multinomial": {"another label": other_label, "disjoint records": plan(disjoint=True)},
-    "two stages": {"weight votes": plan(voting="weight"), "another share": plan(share=0.5)},
-    "two stages, all": {"another family": plan(method="given")},
+    "two_stage, coins": {"weight votes": plan(voting="weight"), "another share": plan(share=0.5)},
+    "two_stage, all": {"another family": plan(method="given")},
     "pool": {"other records of the whole and of both": both(n_records=2999)},
     "pool of residuals": {"other records of the whole and of both": both(n_records=2999)},
     "auto": {
@@ -490,7 +399,7 @@ READ = {
         "tables of another attribute, which was kept": another_kept,
         "attributes in another order": swapped(1, 2),
     },
-    "naive Bayes": {"alpha 2": plan(alpha=2.0), "records that are known": plan(n_records=N)},
+    "naive_bayes": {"alpha 2": plan(alpha=2.0), "records that are unknown": plan(n_records=None)},
 }
 """The control: another honest plan of as many answers, or another outcome."""
 
@@ -520,14 +429,15 @@ def test_what_could_have_been_released_is_read(kind, change, tmp_path):
 
 def test_the_private_forest_screened_and_kept_few():
     """Else its cases would show nothing."""
-    model = fitted("auto, screened")
+    (model, *_), (pooled, *_) = fitted("auto, screened"), fitted("auto, pooled")
     assert {0, 1} <= set(model.screened_)
-    assert len(model.screened_) < len(WIDE)
+    assert len(model.screened_) < MANY
     assert len(model.transcript_.choices) > 3
+    assert (pooled.screened_, pooled.plan_.name) == (None, "tree beside tables")
 
 
 def test_a_forest_of_many_choices_is_read_back(tmp_path):
-    domain, codes, labels = records_of([2] * 9, 300)
+    domain, codes, labels = records_of(1, [2] * 9, 300)
     model = MultinomialForestClassifier(domain, epsilon=1, n_trees=256, max_depth=8)
     model.fit(codes, labels).save(tmp_path / "many.mrf")
     assert len(model.model_.transcript.choices[0]) > 100_000

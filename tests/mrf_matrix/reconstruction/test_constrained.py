@@ -390,7 +390,7 @@ def test_on_sparse_data_the_error_is_below_least_squares(name):
         lambda r: nearest_on_simplex(r, workload, per="cell"),
     ]
     plain, *others = (
-        mean_error(e, strategy, POSITIVE_COUNTS, POSITIVE_TABLE, draws=20) for e in estimators
+        mean_error(e, strategy, POSITIVE_COUNTS, POSITIVE_TABLE, draws=60) for e in estimators
     )
     assert max(others) < 0.8 * plain
     assert others[1] < others[0]  # knowing the totals helps further
@@ -400,7 +400,7 @@ def test_sums_of_many_cells_need_totals():
     """Negative control: biases of cells that were measured one by one add up."""
     rows, truth = np.ones((1, 20)), POSITIVE_TABLE.sum(axis=0, keepdims=True)
     half = np.repeat([[1.0, 0.0]], 10, axis=1)
-    plain = mean_error(lambda r: combine(r, rows), IDENTITY, POSITIVE_COUNTS, truth, 20)
+    plain = mean_error(lambda r: combine(r, rows), IDENTITY, POSITIVE_COUNTS, truth, 60)
     other = mean_error(
         lambda r: nonnegative_least_squares(r, rows), IDENTITY, POSITIVE_COUNTS, truth, 60
     )
@@ -414,7 +414,7 @@ def test_sums_of_many_cells_need_totals():
         IDENTITY,
         POSITIVE_COUNTS,
         half @ POSITIVE_TABLE,
-        20,
+        60,
     )
     assert other < 0.8 * plain
 
@@ -424,9 +424,9 @@ def test_on_dense_data_little_is_gained():
     codes = np.stack(np.unravel_index(np.repeat(np.arange(20), 50), SIZES), axis=1)
     counts = count_cells(codes, np.zeros(1000, dtype=int), SIZES, 1)
     table = np.full((20, 1), 50.0)
-    plain = mean_error(lambda r: combine(r, np.eye(20)), IDENTITY, counts, table, 10, 2)
+    plain = mean_error(lambda r: combine(r, np.eye(20)), IDENTITY, counts, table, 60, 2)
     other = mean_error(
-        lambda r: nonnegative_least_squares(r, np.eye(20)), IDENTITY, counts, table, 10, 2
+        lambda r: nonnegative_least_squares(r, np.eye(20)), IDENTITY, counts, table, 60, 2
     )
     assert other == pytest.approx(plain, rel=1e-6)
 

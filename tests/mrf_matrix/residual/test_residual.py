@@ -421,7 +421,7 @@ def visited_once(generator):
 def test_no_scale_leaves_an_indefinite_covariance():
     """What effects have in common is taken out of them, but no more than they have."""
     generator = np.random.default_rng(0)
-    for _ in range(600):
+    for _ in range(3000):
         states = visited_once(generator)
         after = scaled_states(states, sum_of_effects(states), float(SCALES.max())).first
         prior = after.blocks[0].covariance + after.base_variance

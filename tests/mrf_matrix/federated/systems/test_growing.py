@@ -152,6 +152,22 @@ def test_leaves_hold_the_mean_of_what_parties_find(structure, aggregate):
     np.testing.assert_allclose(found, vectors_by_hand(forest, parts, aggregate))
 
 
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_trees_over_a_domain_read_off_records_are_not_grown_privately():
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    ledger, trees = PrivacyLedger(epsilon=1), PrivateMultinomialTrees(1, n_trees=2, max_depth=1)
+    read_off = Domain.from_data(X, y)
+    declared = Domain.from_dict(read_off.to_dict() | {"is_read_off": False})
+    for domain in (declared, read_off):
+        parts = [(domain.encode(X), y)]
+        if domain is read_off:
+            with pytest.raises(ValueError, match="domain was read off records"):
+                grow_privately(domain, parts, trees, ledgers=[ledger])
+        else:
+            grow_privately(domain, parts, trees, ledgers=[ledger])
+        assert ledger.spent == 1, "the declared domain's trees alone are paid for"
+
+
 def test_no_record_and_unknown_means_are_refused():
     domain, parts = random_parts((0, 0))
     for grow in (grow_collaboratively, grow_separately):

@@ -250,6 +250,20 @@ def test_a_law_of_ones_own_is_followed_or_refused_by_name(kind):
     assert "lower_bound" not in made.to_dict(bound=True)
 
 
+@pytest.mark.parametrize(
+    "allocation",
+    ["per_tree", "disjoint", "uniform_levels", "geometric_levels", "optimal_levels"],
+)
+def test_baselines_keep_a_law_of_ones_own(allocation):
+    made = plan(DOMAIN, epsilon=1, law=Twice, allocation=allocation, **SMALL)
+    usual = plan(DOMAIN, epsilon=1, allocation=allocation, **SMALL)
+    for one, other in zip(made.parts, usual.parts, strict=True):
+        assert isinstance(one.mechanism.law, Twice)
+        assert one.row_squares == pytest.approx(other.row_squares)
+    assert made.noise_scale == pytest.approx(2 * usual.noise_scale)
+    assert (made.row_rms > 1.5 * usual.row_rms).all()
+
+
 def test_a_release_under_a_law_of_ones_own_says_whose_claim_it_is():
     made = plan(DOMAIN, epsilon=1, law=Twice, strategy="identity", **SMALL)
     codes = np.array([[0, 0, 0], [2, 1, 1]])
