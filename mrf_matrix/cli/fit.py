@@ -136,7 +136,7 @@ def command(
     progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.files.model_file import check_fits_a_file
-    from mrf_matrix.mechanisms.ledger.rules import describing
+    from mrf_matrix.mechanisms.ledger.rules import describe_charges
     from mrf_matrix.planning.plans.signal_to_noise import weighing
 
     if not Path(data).exists():  # a file or folder may have the name of a set
@@ -159,7 +159,7 @@ def command(
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
     weighed_by = weighing(settings["n_records"], strict=strict, check=check_fits_a_file)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
-    with rescued(rescue), weighed_by as verdicts, describing(**words) as charges:
+    with rescued(rescue), weighed_by as verdicts, describe_charges(**words) as charges:
         held = holds_records(settings)
         fit_from(model, data, domain, file_format, quiet=as_json, held=held)
         try:

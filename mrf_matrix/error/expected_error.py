@@ -25,13 +25,13 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.claim import claimed_budget
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import OfMechanism
+from mrf_matrix.mechanisms.measurement.mechanism import MechanismView
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedError(OfMechanism):
+class ExpectedError(MechanismView):
     """Expected squared error of a workload's answers, known without data.
 
     Attributes

@@ -39,7 +39,7 @@ from mrf_matrix.federated.sums.messages import (
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivacyLedger, Release
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
-from mrf_matrix.mechanisms.ledger.payers import charge_together, refusing
+from mrf_matrix.mechanisms.ledger.payers import charge_together, find_refusals
 from mrf_matrix.mechanisms.ledger.rules import check_claims
 
 RandomState = int | np.random.Generator | None
@@ -309,14 +309,14 @@ class _Payers:
         own = Spending(made.budget, made.neighboring, kind, self.label)
         return own if session is None else replace(own, identity=session.identity_of_charge)
 
-    def refusing(self, own: Spending, parties: Iterable[int]) -> dict[int, ValueError]:
+    def find_refusals(self, own: Spending, parties: Iterable[int]) -> dict[int, ValueError]:
         """Return which parties' ledgers refuse, after the server's.
 
         Raises BudgetError, LedgerError if the server's does.
         """
         held = {} if self.server is None else {SERVER: self.server}
         held |= {number: self.ledgers[number] for number in parties if self.ledgers}
-        found = refusing(held, own, rests_on=self.rests_on)
+        found = find_refusals(held, own, rests_on=self.rests_on)
         if SERVER in found:
             raise found[SERVER]
         return found
@@ -326,13 +326,13 @@ class _Payers:
 
         Raises BudgetError if the others are too few.
         """
-        found = self.refusing(self.spending(), range(self.design.quorum.parties))
+        found = self.find_refusals(self.spending(), range(self.design.quorum.parties))
         self._check_left(self.design.quorum.parties - len(found), found)
         return _without(network, found)
 
     def charge(self, own: Spending, parties: Sequence[int]) -> set[int]:
         """Charge all parties that can pay, and the server, or nobody; return who paid."""
-        found = self.refusing(own, parties)
+        found = self.find_refusals(own, parties)
         paying = [number for number in parties if number not in found]
         self._check_left(len(paying), found)
         held = [] if self.server is None else [self.server]

@@ -38,7 +38,7 @@ from mrf_matrix.mechanisms.integer_entries import check_entries, is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
-    Drawn,
+    DrawnAnswers,
     MeasurementRecord,
     Noise,
     Quorum,
@@ -328,7 +328,7 @@ def again_released(
 
     Raises FieldError if no charge in its provenance does.
     """
-    drawn = Drawn(answers, provenance, mechanism, noise, said.get("quorum"))
+    drawn = DrawnAnswers(answers, provenance, mechanism, noise, said.get("quorum"))
     release = Release(mechanism, drawn.answers, noise, sizes, _drawn=drawn, **said)
     check_covered(release.claim, mechanism.budget, mechanism.neighboring, noise)
     return release

@@ -13,7 +13,7 @@ from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes, Router, checked_codes
 from mrf_matrix.forests.partition import check_partition, decision_paths
-from mrf_matrix.mechanisms.statement import composed
+from mrf_matrix.mechanisms.statement import compose_budgets
 
 
 def export_text(
@@ -362,7 +362,7 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     if not forest._is_learned:
         if allow_spent:
             return
-        spent, _ = composed(forest.provenance.spendings)
+        spent, _ = compose_budgets(forest.provenance.spendings)
         raise LearnedStructureError(
             f"forest ({forest.source or 'learned'}) was grown from records at the cost of "
             f"{spent}: {purpose} must not depend on records. Plan with a structure "

@@ -331,7 +331,7 @@ class PrivateMultinomialTrees:
         Yields the number of trees, and structure and estimation points as (tree, record).
         """
         if self.disjoint:
-            tree = bits.below(np.full(n_records, self.n_trees))
+            tree = bits.uniform_below(np.full(n_records, self.n_trees))
             record = np.argsort(tree, kind="stable")
             yield self.n_trees, *self._coins(tree[record], record, bits)
             return

@@ -127,12 +127,12 @@ class Budget:
         return tuple(self.of(self.exact * weight / total) for weight in weights)
 
     def __add__(self, other: Self) -> Self:
-        self._same_kind(other)
+        self._check_same_kind(other)
         return self if self.is_infinite else self.of(other.amount + self.amount)
 
     def __sub__(self, other: Self) -> Self:
         """Return what is left; a budget is positive, so all of it cannot be taken this way."""
-        self._same_kind(other)
+        self._check_same_kind(other)
         if other.amount >= self.amount and not (self.is_infinite and not other.is_infinite):
             raise BudgetError(
                 f"{other!r} cannot be taken from {self!r}: nothing would be left. Compare the "
@@ -147,13 +147,13 @@ class Budget:
     __rmul__ = __mul__
 
     def __lt__(self, other: Self) -> bool:
-        self._same_kind(other)
+        self._check_same_kind(other)
         return self.amount < other.amount
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.parameter}={format_number(self.amount)})"
 
-    def _same_kind(self, other: object) -> None:
+    def _check_same_kind(self, other: object) -> None:
         if type(other) is not type(self):
             raise TypeError(
                 f"{other!r} is no {type(self).__name__}: budgets of different kinds do not "

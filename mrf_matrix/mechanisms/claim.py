@@ -249,12 +249,12 @@ def claiming_budgets(
     (PureDP(epsilon=1), 0.0244)
     """
     if isinstance(delta, Real) and delta == 0:
-        return (_reckoned(as_budget(epsilon_or_default(epsilon, rho), rho)),)
+        return (_checked_amount(as_budget(epsilon_or_default(epsilon, rho), rho)),)
     if rho is not None:
         raise BudgetError(
             f"delta={short(delta)} and rho={short(rho)}: expected delta= beside epsilon= only."
         )
-    pure = _reckoned(as_budget(epsilon_or_default(epsilon, rho)))
+    pure = _checked_amount(as_budget(epsilon_or_default(epsilon, rho)))
     if pure.is_infinite:
         raise BudgetError(
             f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
@@ -263,7 +263,7 @@ def claiming_budgets(
     return pure, _gaussian(pure.exact, exact_positive("delta", delta, range_words=DELTA))
 
 
-def _reckoned(budget: PureDP | ZCDP) -> PureDP | ZCDP:
+def _checked_amount(budget: PureDP | ZCDP) -> PureDP | ZCDP:
     """Return a budget that can be reckoned with, or refuse it."""
     if not budget.is_infinite and budget.exact > LARGEST_CLAIMED:
         raise BudgetError(

@@ -116,19 +116,19 @@ def entry_bound(operator: Operator) -> int:
     """
     match operator:
         case Dense():
-            return largest_of(operator.array)
+            return largest_magnitude(operator.array)
         case Sparse():
-            return largest_of(operator.matrix.data)
+            return largest_magnitude(operator.matrix.data)
         case Marginals():
-            return largest_of(np.asarray(operator.weights))
+            return largest_magnitude(np.asarray(operator.weights))
         case ObliqueResiduals() | ProductMarginals():
             return operator.largest_entry()
         case Toeplitz():
-            return largest_of(operator.coefficients)
+            return largest_magnitude(operator.coefficients)
         case Scaled():
-            return largest_of(np.asarray([operator.weight])) * entry_bound(operator.inner)
+            return largest_magnitude(np.asarray([operator.weight])) * entry_bound(operator.inner)
         case RowScaled():
-            return largest_of(operator.weights) * entry_bound(operator.inner)
+            return largest_magnitude(operator.weights) * entry_bound(operator.inner)
         case Stack() | TableStack():
             return max(map(entry_bound, operator.blocks))
         case Kronecker():
@@ -144,7 +144,7 @@ def entry_bound(operator: Operator) -> int:
     raise ValueError(f"{operator!r} is no strategy of integers: expected a rounded one.")
 
 
-def largest_of(numbers: Values) -> int:
+def largest_magnitude(numbers: Values) -> int:
     """Return the largest absolute value of integers, exact."""
     if numbers.dtype.kind != "i":
         raise ValueError(f"the strategy has entries of type {numbers.dtype}: expected integers.")
@@ -187,6 +187,6 @@ def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:
     return nearest.astype(np.int64), bool(np.array_equal(nearest, product))
 
 
-def weights_lost(weights: object, values: Longs) -> bool:
+def loses_weights(weights: object, values: Longs) -> bool:
     """Tell whether a weight was rounded to zero."""
     return bool(((np.asarray(weights) != 0) & (values == 0)).any())

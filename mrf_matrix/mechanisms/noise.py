@@ -233,7 +233,7 @@ class DiscreteLaplace(SampledLaw):
     @classmethod
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
         """Return the law that makes integer answers ε-DP: ``t = f Δ / ε``."""
-        return cls(above(squared_factor * (column_sum / amount) ** 2))
+        return cls(least_scale(squared_factor * (column_sum / amount) ** 2))
 
     @property
     def variance(self) -> float:
@@ -309,7 +309,7 @@ class DiscreteGaussian(SampledLaw):
     @classmethod
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
         """Return the law that makes integer answers ρ-zCDP: ``σ² = f² Δ² / 2ρ``."""
-        return cls(above(squared_factor * column_sum / (2 * amount)))
+        return cls(least_scale(squared_factor * column_sum / (2 * amount)))
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -383,7 +383,7 @@ class DiscreteGaussian(SampledLaw):
         return np.asarray(support[np.minimum(places, 2 * reach)], dtype=np.int64)
 
 
-def above(square: Fraction) -> Fraction:
+def least_scale(square: Fraction) -> Fraction:
     """Return the least double whose square is at least ``square``, as an exact fraction.
 
     OpenDP takes scales as doubles. Rounding the scale up can only add noise, so privacy holds.

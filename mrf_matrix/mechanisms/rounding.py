@@ -24,8 +24,8 @@ from mrf_matrix.mechanisms.integer_entries import (
     IntegerForm,
     defining_numbers,
     is_integral,
+    loses_weights,
     rounded_product,
-    weights_lost,
 )
 from strategies.operators import (
     Dense,
@@ -78,7 +78,7 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Marginals():
             values, is_exact = rounded_product(np.asarray(operator.weights), factor)
             tables = operator.with_weights(values.tolist())
-            return IntegerForm(tables, is_exact, is_lossy=weights_lost(operator.weights, values))
+            return IntegerForm(tables, is_exact, is_lossy=loses_weights(operator.weights, values))
         case ObliqueResiduals() | ProductMarginals() if rounds_by_factors(operator):
             return framed_form(operator, factor)
         case Toeplitz() if rounded_product(operator.coefficients[:1], factor)[0].any():
@@ -88,7 +88,7 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             return integer_form(operator.inner, factor * operator.weight)
         case Scaled():
             weight = factor * operator.weight
-            return _scaled(integer_form(operator.inner, 1.0).matrix, weight)
+            return _scale_integers(integer_form(operator.inner, 1.0).matrix, weight)
         case WeightedKronecker() if is_integral(operator.inner):
             values, is_exact = rounded_product(operator.weights, factor)
             return IntegerForm(
@@ -97,15 +97,15 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case RowScaled() if is_integral(operator.inner):
             values, is_exact = rounded_product(operator.weights, factor)
             matrix = RowScaled(values, integer_form(operator.inner, 1.0).matrix)
-            return IntegerForm(matrix, is_exact, is_lossy=weights_lost(operator.weights, values))
+            return IntegerForm(matrix, is_exact, is_lossy=loses_weights(operator.weights, values))
         case JointMarginals() if not all(map(rounds_by_factors, operator.blocks)):
             return integer_form(Stack(operator.blocks), factor)
         case Stack():
             forms = [integer_form(block, factor) for block in operator.blocks]
-            return _joined(type(operator)([form.matrix for form in forms]), forms)
+            return _join_forms(type(operator)([form.matrix for form in forms]), forms)
         case TableStack():
             forms = [integer_form(block, factor) for block in operator.blocks]
-            return _joined(operator.with_blocks([form.matrix for form in forms]), forms)
+            return _join_forms(operator.with_blocks([form.matrix for form in forms]), forms)
         case Kronecker():
             return _kronecker_form(operator, factor)
         case Product() if isinstance(operator.right, Grouping):
@@ -114,10 +114,10 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
         case Product(left=Dense(array=left), right=RowKronecker()):
             return _combined_paths(operator, left, factor)
         case Product(left=Sparse()) if operator.right.is_binary and is_integral(operator.left):
-            return _scaled(operator, factor)
+            return _scale_integers(operator, factor)
         case _ if operator.is_binary:
-            return _scaled(operator, factor)
-    return integer_form(_explicit(operator), factor)
+            return _scale_integers(operator, factor)
+    return integer_form(_to_explicit(operator), factor)
 
 
 def _kronecker_form(operator: Kronecker, factor: float) -> IntegerForm:
@@ -129,8 +129,8 @@ def _kronecker_form(operator: Kronecker, factor: float) -> IntegerForm:
     shares = [1.0 if known else common / norm for norm, known in zip(norms, whole, strict=True)]
     pairs = zip(operator.factors, shares, strict=True)
     forms = [integer_form(part, share) for part, share in pairs]
-    joined = _joined(Kronecker([form.matrix for form in forms]), forms)
-    return replace(joined, is_exact=False) if real else _scaled(joined.matrix, factor)
+    joined = _join_forms(Kronecker([form.matrix for form in forms]), forms)
+    return replace(joined, is_exact=False) if real else _scale_integers(joined.matrix, factor)
 
 
 def _combined_paths(operator: Product, left: Values, factor: float) -> IntegerForm:
@@ -163,13 +163,13 @@ def _has_entries(operator: Dense | Sparse) -> Bools:
     return np.asarray(operator.array.any(axis=1))
 
 
-def _scaled(matrix: Operator, weight: float) -> IntegerForm:
+def _scale_integers(matrix: Operator, weight: float) -> IntegerForm:
     whole = round(weight)
     scaled = matrix if whole == 1 else Scaled(whole, matrix)
     return IntegerForm(scaled, whole == weight, is_lossy=whole == 0)
 
 
-def _joined(matrix: Operator, forms: list[IntegerForm]) -> IntegerForm:
+def _join_forms(matrix: Operator, forms: list[IntegerForm]) -> IntegerForm:
     return IntegerForm(
         matrix,
         is_exact=all(form.is_exact for form in forms),
@@ -178,7 +178,7 @@ def _joined(matrix: Operator, forms: list[IntegerForm]) -> IntegerForm:
     )
 
 
-def _explicit(operator: Operator) -> Operator:
+def _to_explicit(operator: Operator) -> Operator:
     form = operator.compact()
     if isinstance(form, np.ndarray):
         return Dense(form, operator.sizes)
@@ -275,7 +275,7 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
         raise ValueError(
             "A (strategy matrix) is all zeros: expected a strategy that measures something."
         )
-    factor, form = _rounded(inner, norm, size)
+    factor, form = _round_entries(inner, norm, size)
     return RoundedStrategy(
         matrix=form.matrix,
         scale=Fraction(factor) / weight,
@@ -305,7 +305,7 @@ def _without_weight(matrix: Operator) -> tuple[Operator, Fraction]:
     return matrix, weight
 
 
-def _rounded(matrix: Operator, norm: Norm, size: float) -> tuple[float, IntegerForm]:
+def _round_entries(matrix: Operator, norm: Norm, size: float) -> tuple[float, IntegerForm]:
     """Multiply by a small power of two where that makes integers, else by the largest allowed."""
     finest = _bits(matrix, norm) - ceil(log2(size))
     for short in range(min(SHORT_BITS, finest) + 1):
@@ -359,7 +359,7 @@ def framed_form(operator: Framed, factor: float) -> IntegerForm:
         scale = 2.0**bits / (part.sensitivity(norm) or 1.0) if real[i] else 1.0
         values = scale * part.array
         if isinstance(operator, ObliqueResiduals) and real[i] and not operator.spans_attribute(i):
-            values = np.vstack([values, 2.0 ** (bits - FAINT_BITS) * unreached(values)])
+            values = np.vstack([values, 2.0 ** (bits - FAINT_BITS) * missing_directions(values)])
         factors.append(Dense(rounded_columns(values, norm)) if real[i] else part)
         scales.append(scale)
     exact = [
@@ -369,12 +369,10 @@ def framed_form(operator: Framed, factor: float) -> IntegerForm:
     weights = [max(1, round(value)) if value else 0 for value in exact]
     matrix = type(operator)(factors, operator.attribute_sets, weights)
     is_exact = not any(real) and weights == exact
-    return IntegerForm(
-        matrix, is_exact, is_lossy=any(real) and reaches_less(matrix, operator, real)
-    )
+    return IntegerForm(matrix, is_exact, is_lossy=any(real) and loses_rank(matrix, operator, real))
 
 
-def reaches_less(rounded: Framed, operator: Framed, real: list[bool]) -> bool:
+def loses_rank(rounded: Framed, operator: Framed, real: list[bool]) -> bool:
     """Tell whether rounding made codes alike, or rows of a factor depend on others."""
     if rounded.frame_inverses is None or operator.frame_inverses is None:
         return True
@@ -385,7 +383,7 @@ def reaches_less(rounded: Framed, operator: Framed, real: list[bool]) -> bool:
     return any(one.shape != other.shape for one, other in both)  # a column a class
 
 
-def unreached(rows: Values) -> Values:
+def missing_directions(rows: Values) -> Values:
     """Return an orthonormal basis of what rows and the ones do not reach.
 
     Faint rows along it keep the frame's span through rounding: all that it has a row for.

@@ -69,11 +69,11 @@ class Bits:
         raw = os.urandom(8 * count) if self.generator is None else self.generator.bytes(8 * count)
         return np.frombuffer(raw, dtype=np.uint64)
 
-    def low(self, count: int, bits: int) -> Longs:
+    def uniform_bits(self, count: int, bits: int) -> Longs:
         """Return uniform integers of so many bits (at most 62)."""
         return (self.words(count) >> np.uint64(64 - bits)).astype(np.int64)
 
-    def below(self, limit: Longs) -> Longs:
+    def uniform_below(self, limit: Longs) -> Longs:
         """Return one uniform integer in [0, limit) for each limit, exactly: by rejection."""
         result = np.zeros(len(limit), dtype=np.int64)
         pending = np.arange(len(limit))
@@ -100,7 +100,7 @@ class Bits:
 
     def coins(self, count: int, share: float) -> NDArray[np.bool_]:
         """Return independent coins that are True with probability `share` (to 53 bits)."""
-        return np.asarray(self.low(count, 53) < round(share * (1 << 53)))
+        return np.asarray(self.uniform_bits(count, 53) < round(share * (1 << 53)))
 
 
 LARGEST_GAP = 1 << 31  # gaps must stay below it, so that rate times gap fits in 62 bits
@@ -113,7 +113,7 @@ LARGEST_RATE = 1 << 24  # rates must stay below it; no one can tell them from in
 class Rate:
     """``units / 2**shift``: a rate rounded down, which can only add privacy; None is infinity.
 
-    >>> Rate.below(Fraction(1, 3)).value <= Fraction(1, 3)
+    >>> Rate.of(Fraction(1, 3)).value <= Fraction(1, 3)
     True
     """
 
@@ -121,7 +121,7 @@ class Rate:
     shift: int = 24
 
     @classmethod
-    def below(cls, rate: Fraction | float, largest_gap: int = LARGEST_GAP) -> "Rate":
+    def of(cls, rate: Fraction | float, largest_gap: int = LARGEST_GAP) -> "Rate":
         """Return the rate with as many bits as fit beside gaps of at most `largest_gap`."""
         if rate == float("inf"):
             return cls(None)
@@ -163,18 +163,18 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
     pending = np.flatnonzero(number)
     draw = enter_draw(Choice)
     while len(pending):
-        row = rows[starts[pending] + bits.below(number[pending])]
+        row = rows[starts[pending] + bits.uniform_below(number[pending])]
         if rate.units is None:
             accepted = np.ones(len(pending), dtype=np.bool_)
         else:
-            accepted = accepts(gaps[row, pending], rate, bits)
+            accepted = accept_gaps(gaps[row, pending], rate, bits)
         chosen[pending[accepted]] = row[accepted]
         pending = pending[~accepted]
     draw.outcome = chosen
     return chosen
 
 
-def accepts(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
+def accept_gaps(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
     """Throw coins that are True with probability ``exp(-rate * gap)``, exactly; the rate is finite.
 
     Gaps are clipped below `LARGEST_GAP`, so that products fit in 62 bits: scores are so raised to
@@ -202,8 +202,8 @@ def _coin_below_one(numerator: Longs, shift: int, bits: Bits) -> Bools:
     pending = np.arange(len(numerator))
     k = 1
     while len(pending):
-        first = bits.below(np.full(len(pending), k)) == 0
-        hit = first & (bits.low(len(pending), shift) < numerator[pending])
+        first = bits.uniform_below(np.full(len(pending), k)) == 0
+        hit = first & (bits.uniform_bits(len(pending), shift) < numerator[pending])
         odd[pending[~hit]] = k % 2 == 1
         pending = pending[hit]
         k += 1

@@ -57,18 +57,18 @@ def negative_binomial(
 
     Raises ValueError if the scale is too large for a table, or the shape not positive.
     """
-    check_tabled(scale, shape)
+    check_table_size(scale, shape)
     whole, rest = divmod(Fraction(shape), 1)
     shapes = [Fraction(1)] * int(whole) + [rest] * (rest > 0)
     total = np.zeros(count, dtype=np.int64)
     for part in shapes:
         for start in range(0, count, BLOCK):
             block = total[start : start + BLOCK]
-            block += _inverted(scale, part, words(len(block)), words)
+            block += _invert(scale, part, words(len(block)), words)
     return total
 
 
-def check_tabled(scale: Fraction, shape: Fraction) -> None:
+def check_table_size(scale: Fraction, shape: Fraction) -> None:
     if not 0 < scale <= LARGEST_TABLED_SCALE:
         raise ValueError(
             f"scale={float(scale):.6g}: shares of discrete Laplace noise are drawn exactly up to a "
@@ -79,7 +79,7 @@ def check_tabled(scale: Fraction, shape: Fraction) -> None:
         raise ValueError(f"shape={shape}: expected a positive fraction.")
 
 
-def _inverted(scale: Fraction, shape: Fraction, first: Words, words: WordSource) -> Longs:
+def _invert(scale: Fraction, shape: Fraction, first: Words, words: WordSource) -> Longs:
     """Return the value at which the distribution function passes each word."""
     low, high = _arrays(scale, shape)
     values = np.searchsorted(low, first, side="right")
@@ -188,7 +188,7 @@ class SharedDiscreteLaplace(NoiseLaw):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
         object.__setattr__(self, "shape", Fraction(self.shape))
-        check_tabled(self.scale, self.shape)
+        check_table_size(self.scale, self.shape)
 
     @property
     def whole(self) -> DiscreteLaplace:

@@ -5,7 +5,7 @@ files ask it; none of them forms a claim of its own.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
@@ -43,7 +43,7 @@ def protects(noise: str, budget: Budget) -> bool:
     return noise in PRIVATE_NOISE and not budget.is_infinite
 
 
-def under_relation(budget: Budget, neighboring: str, wanted: str) -> Budget | None:
+def convert_relation(budget: Budget, neighboring: str, wanted: str) -> Budget | None:
     """Return what a budget under one relation implies under another; None where it implies none.
 
     To replace a record is to remove one and add another. Under replace-one neighbours nothing is
@@ -57,17 +57,11 @@ def under_relation(budget: Budget, neighboring: str, wanted: str) -> Budget | No
     return budget * TWO_STEPS[type(budget)] if neighboring == "add_remove" else None
 
 
-def in_kind(budget: Budget, kind: type[Budget]) -> Budget | None:
+def convert_kind(budget: Budget, kind: type[Budget]) -> Budget | None:
     """Return what a budget implies of another kind: ε makes ρ = ε²/2, and ρ makes no pure ε."""
     if isinstance(budget, kind):
         return budget
     return budget.to_zcdp() if isinstance(budget, PureDP) else None
-
-
-def implied(budget: Budget, neighboring: str, wanted: str, kind: type[Budget]) -> Budget | None:
-    """Return what a budget implies under a relation and of a kind; None where it implies none."""
-    known = under_relation(budget, neighboring, wanted)
-    return None if known is None else in_kind(known, kind)
 
 
 def pays(paid: Budget, under: str, needed: Budget, needed_under: str) -> bool:
@@ -78,12 +72,12 @@ def pays(paid: Budget, under: str, needed: Budget, needed_under: str) -> bool:
     >>> pays(ZCDP(1), "add_remove", PureDP(1), "add_remove")
     False
     """
-    known = under_relation(needed, needed_under, under)
-    worth = in_kind(paid, type(needed))
+    known = convert_relation(needed, needed_under, under)
+    worth = convert_kind(paid, type(needed))
     return known is not None and worth is not None and known.amount <= worth.amount
 
 
-def composed(spendings: Sequence[Spending]) -> tuple[Budget, str]:
+def compose_budgets(spendings: Sequence[Spending]) -> tuple[Budget, str]:
     """Return budget and relation of several charges together, by implication where they differ.
 
     Raises ValueError if there is none.
@@ -95,7 +89,8 @@ def composed(spendings: Sequence[Spending]) -> tuple[Budget, str]:
     kind = ZCDP if any(isinstance(one.budget, ZCDP) for one in spendings) else PureDP
     total: Budget | None = None
     for one in spendings:
-        amount = implied(one.budget, one.neighboring, wanted, kind)
+        known = convert_relation(one.budget, one.neighboring, wanted)
+        amount = None if known is None else convert_kind(known, kind)
         if amount is None:
             raise ValueError(f"{one.budget!r} under {one.neighboring} neighbours does not add up.")
         total = amount if total is None else total + amount  # type: ignore[operator]
@@ -131,12 +126,12 @@ class Claim:
     @property
     def budget(self) -> Budget | None:
         """What is spent in all; None before anything is."""
-        return composed(self.spendings)[0] if self.spendings else None
+        return compose_budgets(self.spendings)[0] if self.spendings else None
 
     @property
     def neighboring(self) -> str:
         """The relation that it holds under."""
-        return composed(self.spendings)[1] if self.spendings else self.asked
+        return compose_budgets(self.spendings)[1] if self.spendings else self.asked
 
     @property
     def noise(self) -> str:
@@ -153,10 +148,10 @@ class Claim:
     def doubt(self) -> str | None:
         """Why nothing can be claimed, whatever the noise; None where something can."""
         if self.provenance.read_off:
-            what = _listed(self.provenance.read_off)
-            return f"{what} {_was(what)} read off the records, whatever the noise"
+            what = _list_names(self.provenance.read_off)
+            return f"{what} {_past_tense(what)} read off the records, whatever the noise"
         if self.provenance.unknown:
-            what = _listed(self.provenance.unknown)
+            what = _list_names(self.provenance.unknown)
             return (
                 f"where {what} came from is not stated. State it where it is made, with "
                 f"provenance=Provenance.public(...) or Provenance.spent(...)"
@@ -178,33 +173,26 @@ class Claim:
         assert budget is not None
         if not self.laws:
             return f"Nothing was released, but {budget!r} is spent: its batch failed."
-        said = f"{budget.claim(self.delta)} under {self.neighboring} neighbours"
-        noise = self._noise_words
+        in_all = " in all" if len(self.laws) > 1 or len(self.spendings) > 1 else ""
+        said = f"{budget.claim(self.delta)} under {self.neighboring} neighbours{in_all}"
+        noise, earlier = self._noise_words, self._earlier_words
         if self.noise == "research":
             return (
                 f"{DENIAL}: {noise} from a seedable generator (research noise), with the error of "
-                f"{said}{self._in_all}{self._earlier}."
+                f"{said}{earlier}."
             )
         if self.noise == "claimed":
-            authors = _each_once(one.condition for one in self.spendings if one.noise == "claimed")
-            return (
-                f"Claim by {authors}, unverified: {said}{self._in_all}, {noise}{self._earlier}"
-                f"{self._public}."
-            )
-        rests = [f", {text}" for text in _distinct(one.condition for one in self.spendings)]
-        exact = f"{noise}" if len(self.laws) > 1 else f"exact {noise}"
-        return (
-            f"{CLAIM}: {said}{self._in_all}, {exact}{''.join(rests)}{self._earlier}{self._public}."
-        )
-
-    @property
-    def _in_all(self) -> str:
-        return " in all" if len(self.laws) > 1 or len(self.spendings) > 1 else ""
+            claimed = [one.condition for one in self.spendings if one.noise == "claimed"]
+            authors = "; ".join(_distinct_texts(claimed))
+            return f"Claim by {authors}, unverified: {said}, {noise}{earlier}{self._public_words}."
+        conditions = ", ".join([noise, *_distinct_texts(one.condition for one in self.spendings)])
+        exact = conditions if len(self.laws) > 1 else f"exact {conditions}"
+        return f"{CLAIM}: {said}, {exact}{earlier}{self._public_words}."
 
     @property
     def _noise_words(self) -> str:
         """Return how many releases there were, and the laws of their noise."""
-        distinct = _distinct(self.laws)
+        distinct = _distinct_texts(self.laws)
         if len(distinct) > MOST_LAWS:
             distinct = sorted({law.split(" of ")[0] for law in distinct})
         if len(self.laws) == 1:
@@ -213,7 +201,7 @@ class Claim:
         return f"{len(self.laws)} releases with {exact}{'; '.join(distinct)}"
 
     @property
-    def _earlier(self) -> str:
+    def _earlier_words(self) -> str:
         """Return which charges of another fit it rests on."""
         others = self.spendings if len(self.spendings) > 1 else ()
         told = [f"{one.budget!r} for {one.what}" for one in others[: MOST_LAWS + 1]]
@@ -221,15 +209,9 @@ class Claim:
         return f"; it adds up {', '.join(told)}{more}" if told else ""
 
     @property
-    def _public(self) -> str:
+    def _public_words(self) -> str:
         declared = sorted(self.provenance.declared)
         return f"; taken as public: {', '.join(declared)}" if declared else ""
-
-    def resting_on(self, *others: Provenance) -> "Claim":
-        found = self.provenance
-        for one in others:
-            found = found | one
-        return replace(self, provenance=found)
 
     def check_covers(self, budget: Budget, neighboring: str, noise: str) -> None:
         """Refuse a claim that is less than one of its own releases costs.
@@ -301,17 +283,13 @@ def _spending_of(data: object, where: str) -> Spending:
     )
 
 
-def _was(listed: str) -> str:
+def _past_tense(listed: str) -> str:
     return "were" if " and " in listed else "was"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return " and ".join(f"the {name}" for name in sorted(names))
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def _distinct_texts(texts: Iterable[str]) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text]
-
-
-def _each_once(texts: Iterable[str]) -> str:
-    return "; ".join(_distinct(texts))

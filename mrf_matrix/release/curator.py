@@ -22,7 +22,7 @@ from mrf_matrix.base.workers import tell
 from mrf_matrix.mechanisms import Mechanism, Release, measure
 from mrf_matrix.mechanisms.counts.counts import ReadyCounts
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
-from mrf_matrix.mechanisms.measurement.release import Drawn, Noise
+from mrf_matrix.mechanisms.measurement.release import DrawnAnswers, Noise
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.plan import (
     Announced,
@@ -391,7 +391,7 @@ class Replay(Curator):
         answers = root._recorded.answers[root._used : end].reshape(shape)
         root._used = end
         self._left.popleft()
-        drawn = Drawn(answers, self.provenance, mechanism, self.noise, None)
+        drawn = DrawnAnswers(answers, self.provenance, mechanism, self.noise, None)
         release = Release(mechanism, drawn.answers, self.noise, asked.sizes, _drawn=drawn)
         release.claim.check_covers(mechanism.budget, mechanism.neighboring, self.noise)
         return release

@@ -335,7 +335,7 @@ class FewOptions:
     def draw(self, scores: Longs, step: Any, bits: Bits) -> Places:
         """Draw one; without noise the first of the best."""
         gaps = (scores[self.options].max() - scores)[:, None]
-        return (chosen_place(gaps, self.options[:, None], Rate.below(step.choice_rate), bits),)
+        return (chosen_place(gaps, self.options[:, None], Rate.of(step.choice_rate), bits),)
 
     def check(self, chosen: Places) -> None:
         if len(chosen) != 1 or chosen[0] >= len(self.options) or not self.options[chosen[0]]:

@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.ledger.charge import Charge
 from mrf_matrix.mechanisms.ledger.display import HEADER, rows_of
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
-from mrf_matrix.mechanisms.statement import Claim, composed, pays, provenance_of
+from mrf_matrix.mechanisms.statement import Claim, compose_budgets, pays, provenance_of
 from mrf_matrix.reports.page import ReportPage, Section, budget_bar, reliability_plot
 from mrf_matrix.reports.privacy_report import stated_budget
 
@@ -66,8 +66,8 @@ def _cover(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
     budgets = [one.budget for one in named if one.is_private]
     if not budgets or any(one.noise != "exact" and one.noise != "shares" for one in unpaid):
         return False
-    total, relation = composed([Spending(b, named[0].neighboring, "exact") for b in budgets])
-    return pays(total, relation, *composed(unpaid))
+    total, relation = compose_budgets([Spending(b, named[0].neighboring, "exact") for b in budgets])
+    return pays(total, relation, *compose_budgets(unpaid))
 
 
 def _no_charge(unpaid: Sequence[Spending]) -> str:

@@ -285,8 +285,8 @@ def label_rate(epsilon: Fraction | float, score: LabelScore) -> Rate:
     if epsilon == float("inf"):
         return Rate(None)
     if score == "share":
-        return Rate.below(Fraction(epsilon) / (2 * GRID), GRID)
-    return Rate.below(Fraction(epsilon), LARGEST_GAP)
+        return Rate.of(Fraction(epsilon) / (2 * GRID), GRID)
+    return Rate.of(Fraction(epsilon), LARGEST_GAP)
 
 
 def check_label_score(score: object) -> None:

@@ -64,8 +64,8 @@ class PrivateScore:
         if epsilon == float("inf"):
             return Rate(None)
         if self.kind == "normalized":
-            return Rate.below(Fraction(epsilon) / (2 * GRID), GRID)
-        return Rate.below(Fraction(epsilon), LARGEST_GAP)
+            return Rate.of(Fraction(epsilon) / (2 * GRID), GRID)
+        return Rate.of(Fraction(epsilon), LARGEST_GAP)
 
     def of(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
         """Return raw scores from class counts (..., k) on both sides of a cut."""

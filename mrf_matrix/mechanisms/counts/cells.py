@@ -128,7 +128,7 @@ def checked_labels(labels: object, records: int, n_classes: int) -> Longs:
     return array.astype(np.int64, copy=False)
 
 
-class Named(Protocol):
+class HasName(Protocol):
     """An attribute, of which its name is known."""
 
     @property
@@ -145,7 +145,7 @@ class PublicDomain(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     @property
-    def target(self) -> "Named | None": ...
+    def target(self) -> "HasName | None": ...
 
     @property
     def n_classes(self) -> int: ...
@@ -156,7 +156,7 @@ class PublicDomain(Protocol):
     def to_dict(self) -> JsonObject: ...
 
 
-def counted_over(domain: PublicDomain | None, carried: Provenance) -> Provenance:
+def provenance_of_counts(domain: PublicDomain | None, carried: Provenance) -> Provenance:
     """Return the provenance of counts: of their domain, and of the counts that they are made of.
 
     With sizes alone the domain is what a caller declared.

@@ -18,9 +18,9 @@ from mrf_matrix.mechanisms.counts.cells import (
     checked_counts,
     checked_labels,
     checked_sizes,
-    counted_over,
     distinct_cells,
     flat_cells,
+    provenance_of_counts,
     summed_cells,
 )
 from strategies.operators import (
@@ -94,7 +94,7 @@ class CellCounts(PrivateValue):
         view.flags.writeable = False
         object.__setattr__(self, "codes", view)
         object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "_provenance", counted_over(self.domain, self._provenance))
+        object.__setattr__(self, "_provenance", provenance_of_counts(self.domain, self._provenance))
 
     @property
     def provenance(self) -> Provenance:
@@ -222,7 +222,7 @@ class ReadyCounts(PrivateValue):
     exact: Longs  # (m, k)
 
     @classmethod
-    def of(cls, counts: "Answering", matrix: Operator) -> "ReadyCounts":
+    def of(cls, counts: "PrivateTable", matrix: Operator) -> "ReadyCounts":
         return cls(matrix, counts.sizes, counts.provenance, counts.answers(matrix))
 
     @property
@@ -235,7 +235,7 @@ class ReadyCounts(PrivateValue):
         return self.exact
 
 
-class Answering(Protocol):
+class PrivateTable(Protocol):
     """Private counts that answer strategies exactly."""
 
     @property

@@ -25,7 +25,7 @@ from mrf_matrix.mechanisms.counts.cells import (
     check_private_allocation,
     checked_counts,
     checked_sizes,
-    counted_over,
+    provenance_of_counts,
 )
 from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateAnswers
 from strategies.operators import (
@@ -66,7 +66,7 @@ class LeafCounts(PrivateValue):
         rows = self.paths.shape[0]
         expected = f"({rows}, k), a row for each leaf"
         object.__setattr__(self, "counts", checked_counts(self.counts, rows, expected))
-        object.__setattr__(self, "_provenance", counted_over(self.domain, self._provenance))
+        object.__setattr__(self, "_provenance", provenance_of_counts(self.domain, self._provenance))
 
     @property
     def provenance(self) -> Provenance:
@@ -142,15 +142,15 @@ def _weighted_rows(operator: Operator) -> tuple[AnyInts, Operator]:
     weights = np.ones(1, dtype=np.int64)
     while isinstance(operator, RowScaled | Scaled):
         more = operator.weights if isinstance(operator, RowScaled) else operator.weight
-        weights, operator = weights * _whole(np.asarray(more)), operator.inner
+        weights, operator = weights * _whole_numbers(np.asarray(more)), operator.inner
     rows = mask_rows(operator) if isinstance(operator, Marginals) else None
     if rows is None:
         return weights, operator
     each = np.ones(1) if rows.mix is None else rows.mix.diagonal()  # the leaves of a tree a table
-    return weights * _whole(each), RowKronecker.from_masks(rows.masks)
+    return weights * _whole_numbers(each), RowKronecker.from_masks(rows.masks)
 
 
-def _whole(given: NDArray[np.generic]) -> NDArray[np.int64]:
+def _whole_numbers(given: NDArray[np.generic]) -> NDArray[np.int64]:
     whole: NDArray[np.int64] = np.rint(given).astype(np.int64)
     if not np.array_equal(whole, given):
         raise ValueError(
@@ -166,7 +166,7 @@ def _same_paths(one: RowKronecker, other: RowKronecker) -> bool:
 
 Integer = TypeVar("Integer", np.int32, np.int64)
 Columns = Sequence[AnyInts]
-Keyed = tuple[Longs, Longs]
+KeyCounts = tuple[Longs, Longs]
 """Keys of shape (w, m), distinct and sorted, and how many records have each, shape (m,)."""
 
 WORD = 2**62
@@ -203,11 +203,11 @@ def codes_of(keys: Longs, sizes: Sequence[int]) -> Codes:
     return np.stack(np.unravel_index(keys, tuple(sizes)), axis=1).astype(np.int32)
 
 
-def no_counts(n_words: int) -> Keyed:
+def no_counts(n_words: int) -> KeyCounts:
     return np.empty((n_words, 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
-def counted_keys(keys: Longs, weights: Longs | None = None) -> Keyed:
+def counted_keys(keys: Longs, weights: Longs | None = None) -> KeyCounts:
     """Return distinct keys, sorted, and the sums of their weights (1 each where none are given).
 
     `keys` (w, m); `weights` (m,).
@@ -230,7 +230,7 @@ def counted_keys(keys: Longs, weights: Longs | None = None) -> Keyed:
     return np.ascontiguousarray(ordered[:, starts]), sums
 
 
-def merged_keys(parts: Sequence[Keyed]) -> Keyed:
+def merged_keys(parts: Sequence[KeyCounts]) -> KeyCounts:
     if len(parts) == 1:
         return parts[0]
     keys = np.concatenate([part[0] for part in parts], axis=1)
@@ -241,7 +241,7 @@ DENSE_ENTRIES = 2**24  # (cell, class) pairs up to which counts are a dense tabl
 
 PENDING_KEYS = 2**22  # keys that wait at least before they are sorted and merged (32 MB a word)
 
-Table = Longs | Keyed
+Table = Longs | KeyCounts
 """What has been counted: a dense table of shape (cells x k,), or counts by key."""
 
 
@@ -281,7 +281,7 @@ class CellTally(PrivateValue):
         self._shape = (*self._sizes, self._n_classes)
         self._entries = prod(self._shape)
         self._groups = word_groups(self._shape)
-        self._counted: list[Keyed] = []
+        self._counted: list[KeyCounts] = []
         self._pending: list[Longs] = []
         self._dense: Longs | None = None
         if self.is_dense:
@@ -313,7 +313,7 @@ class CellTally(PrivateValue):
         self._pending.append(np.stack(words))
         waiting = sum(keys.shape[1] for keys in self._pending)
         if waiting >= max(PENDING_KEYS, sum(len(counts) for _, counts in self._counted)):
-            self._settle()
+            self._merge_pending()
 
     def add_table(self, table: Table) -> None:
         """Add what another tally over the same domain has counted."""
@@ -326,7 +326,7 @@ class CellTally(PrivateValue):
         """Return what has been counted so far: **private counts**."""
         if self._dense is not None:
             return self._dense
-        self._settle()
+        self._merge_pending()
         return self._counted[0] if self._counted else no_counts(len(self._groups))
 
     def counts(self, domain: PublicDomain | None = None) -> CellCounts:
@@ -342,9 +342,9 @@ class CellTally(PrivateValue):
             for word, group in zip(keys, self._groups, strict=True)
         ]
         codes = np.concatenate(parts, axis=1)
-        return self._by_cell(codes[:, :-1], codes[:, -1], counts, domain)
+        return self._cell_counts(codes[:, :-1], codes[:, -1], counts, domain)
 
-    def _by_cell(
+    def _cell_counts(
         self, codes: Codes, labels: Codes, counts: Longs, domain: PublicDomain | None
     ) -> CellCounts:
         """Gather the classes of each cell, whose keys stand together."""
@@ -357,7 +357,7 @@ class CellTally(PrivateValue):
         table[cell, labels] = counts
         return CellCounts(codes[new], table, self._sizes, domain)
 
-    def _settle(self) -> None:
+    def _merge_pending(self) -> None:
         if self._pending:
             fresh = counted_keys(np.concatenate(self._pending, axis=1))
             self._pending = []

@@ -11,7 +11,7 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.provenance import WORST_FIRST, Spending, new_identity
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import ApproximateDP, Neighboring, as_budget
-from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing, opening
+from mrf_matrix.mechanisms.ledger.filter_state import Amounts, FilterState, opening_state
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.mechanisms.statement import pays, protects
@@ -109,14 +109,14 @@ class Account:
     """Charges and their exact sum; under an (ε, δ) total, where they stand."""
 
     charges: tuple[Charge, ...] = ()
-    spent: Amount | Standing = Fraction(0)
+    spent: Amount | FilterState = Fraction(0)
 
     @property
     def is_private(self) -> bool:
         """Whether noise and budget protect what every charge paid for."""
         return all(charge.is_private for charge in self.charges)
 
-    def told(self, number: int, words: dict[str, str]) -> "Account":
+    def with_words(self, number: int, words: dict[str, str]) -> "Account":
         """Return the account with words for one charge; no word that was told is changed."""
         if not 1 <= number <= len(self.charges):
             raise ValueError(f"number={number}: expected that of a charge, 1 for the first.")
@@ -128,11 +128,11 @@ class Account:
         charges = (*self.charges[: number - 1], made, *self.charges[number:])
         return replace(self, charges=charges)
 
-    def plus(self, charge: Charge) -> "Account":
+    def with_charge(self, charge: Charge) -> "Account":
         spent = self.spent
-        sums: Amount | Standing
-        if isinstance(spent, Standing):
-            sums = spent.plus(charge.budget)
+        sums: Amount | FilterState
+        if isinstance(spent, FilterState):
+            sums = spent.with_charge(charge.budget)
             amounts: tuple[Amount, ...] = (sums.pure, sums.rho, sums.used)
         else:
             amounts = (sums := spent + charge.amount,)
@@ -161,9 +161,11 @@ class Terms:
     neighboring: Neighboring
 
     @property
-    def opening(self) -> Account:
+    def opening_account(self) -> Account:
         total = self.budget
-        return Account(spent=opening(total)) if isinstance(total, ApproximateDP) else Account()
+        return (
+            Account(spent=opening_state(total)) if isinstance(total, ApproximateDP) else Account()
+        )
 
     def amount_of(self, budget: object) -> Amount:
         """Return a charge's amount as this ledger counts it: under (ε, δ) as it was asked.
@@ -176,23 +178,23 @@ class Terms:
         return amount_in(type(cast("PureDP | ZCDP", self.budget)), budget)
 
     def fits(self, account: Account) -> bool:
-        if isinstance(account.spent, Standing):
+        if isinstance(account.spent, FilterState):
             return account.spent.fits
         return account.spent <= cast("PureDP | ZCDP", self.budget).amount
 
-    def left(self, account: Account) -> Amount | Amounts:
+    def remaining(self, account: Account) -> Amount | Amounts:
         """Return what is left, exact; infinite where the budget is.
 
         Under (ε, δ): the largest ε, and the largest ρ, that one more charge may have.
         """
-        if isinstance(account.spent, Standing):
-            return account.spent.room
+        if isinstance(account.spent, FilterState):
+            return account.spent.remaining
         total = cast("PureDP | ZCDP", self.budget)
         return float("inf") if total.is_infinite else total.amount - account.spent
 
     def shares(self, account: Account) -> list[Amount]:
         """Return each charge's share of a finite total."""
-        if isinstance(account.spent, Standing):
+        if isinstance(account.spent, FilterState):
             return [*account.spent.shares([charge.budget for charge in account.charges])]
         whole = cast("PureDP | ZCDP", self.budget).exact
         return [charge.amount / whole for charge in account.charges]
@@ -207,16 +209,16 @@ class Terms:
 
     def spent_words(self, account: Account) -> str:
         """Return what is spent, for people; under (ε, δ) of both kinds, upward to six digits."""
-        if not isinstance(account.spent, Standing):
+        if not isinstance(account.spent, FilterState):
             return amount_text(account.spent, type(cast("PureDP | ZCDP", self.budget)))
         spent = account.spent.spent
         of_kinds = {"epsilon": spent.epsilon, "rho": spent.rho}
         found = [f"{kind}={short(sum_, UPWARD)}" for kind, sum_ in of_kinds.items() if sum_]
         return " and ".join(found) or "nothing"
 
-    def left_words(self, account: Account) -> str:
+    def remaining_words(self, account: Account) -> str:
         """Return what is left, for people; under (ε, δ) of either kind, downward to six digits."""
-        left = self.left(account)
+        left = self.remaining(account)
         if not isinstance(left, Amounts):
             return amount_text(left, type(cast("PureDP | ZCDP", self.budget)))
         if not left.epsilon and not left.rho:

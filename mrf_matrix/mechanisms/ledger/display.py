@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
 
 
-class Displayed(Tabular):
+class LedgerDisplay(Tabular):
     """A ledger's forms at a prompt, in print, in rich and in a notebook."""
 
     _terms: Terms
@@ -57,11 +57,11 @@ def statement(terms: Terms, account: Account) -> str:
 
     >>> from mrf_matrix.mechanisms.claim import ApproximateDP
     >>> terms = Terms(ApproximateDP(3, 1e-6), "add_remove")
-    >>> print(statement(terms, terms.opening)[-34:])
+    >>> print(statement(terms, terms.opening_account)[-34:])
     epsilon=3 or rho=0.185069 remains.
     """
     of = f"{terms.words} ({terms.neighboring} neighbours)"
-    left = terms.left_words(account)
+    left = terms.remaining_words(account)
     if not account.charges:
         return f"Nothing is spent of {of}; {left} remains."
     spent = f"{terms.spent_words(account)} is spent of {of}; {left} remains."

@@ -29,8 +29,13 @@ from mrf_matrix.base.files import UnreadableError, open_regular
 from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, Terms, Total
-from mrf_matrix.mechanisms.ledger.rules import checked_kind, checked_what
-from mrf_matrix.mechanisms.ledger.standing import Amounts, PrivacyFilter, Standing, standing_of
+from mrf_matrix.mechanisms.ledger.filter_state import (
+    Amounts,
+    FilterState,
+    PrivacyFilter,
+    filter_state_of,
+)
+from mrf_matrix.mechanisms.ledger.rules import checked_noise, checked_what
 
 Writer = Callable[[Account], Account]
 Put = Callable[[Account], None]
@@ -44,7 +49,7 @@ class Store(Protocol):
 
     def read(self) -> Account: ...
 
-    def locked(self) -> AbstractContextManager[Put]:
+    def lock(self) -> AbstractContextManager[Put]:
         """Let nobody else change the account in a block; give what puts another in its place."""
 
     def update(self, write: Writer) -> Account: ...
@@ -67,7 +72,7 @@ class MemoryStore:
         return self._account
 
     @contextmanager
-    def locked(self) -> Iterator[Put]:
+    def lock(self) -> Iterator[Put]:
         self.check()  # before the lock, which a fork may have copied while it was held
         with self._lock:
             yield self._put
@@ -76,7 +81,7 @@ class MemoryStore:
         self._account = account
 
     def update(self, write: Writer) -> Account:
-        with self.locked() as put:
+        with self.lock() as put:
             changed = write(self._account)
             put(changed)
             return changed
@@ -95,7 +100,7 @@ class ReadOnlyStore:
     def read(self) -> Account:
         return self._account
 
-    def locked(self) -> AbstractContextManager[Put]:
+    def lock(self) -> AbstractContextManager[Put]:
         raise BudgetError(self.reason)
 
     def update(self, write: Writer) -> Account:
@@ -134,28 +139,28 @@ class LedgerError(ValueError):
 
 
 def record_of(terms: Terms, account: Account, identity: str) -> JsonObject:
-    return _certain(terms, account, identity) | {
-        "remaining": _amounts(terms.left(account)),
+    return _derived_fields(terms, account, identity) | {
+        "remaining": _amounts(terms.remaining(account)),
         "charges": [charge.to_dict() for charge in account.charges],
     }
 
 
-def _certain(terms: Terms, account: Account, identity: str) -> JsonObject:
+def _derived_fields(terms: Terms, account: Account, identity: str) -> JsonObject:
     """Return what follows from the charges exactly; what is left of (ε, δ) is searched for."""
     spent = account.spent
-    approximate = isinstance(spent, Standing)
+    approximate = isinstance(spent, FilterState)
     record: JsonObject = {
         "format": FORMAT,
         "schema_version": APPROXIMATE_VERSION if approximate else SCHEMA_VERSION,
         "identity": identity,
         "budget": terms.budget.to_dict(),
         "neighboring": terms.neighboring,
-        "spent": _amounts(spent.spent if isinstance(spent, Standing) else spent),
+        "spent": _amounts(spent.spent if isinstance(spent, FilterState) else spent),
         "is_private": account.is_private,
     }
-    if isinstance(spent, Standing):
+    if isinstance(spent, FilterState):
         return record | {"filter": {key: str(getattr(spent.filter, key)) for key in FILTER_KEYS}}
-    return record | {"remaining": _amounts(terms.left(account))}
+    return record | {"remaining": _amounts(terms.remaining(account))}
 
 
 def _amounts(amounts: Amount | Amounts) -> object:
@@ -174,13 +179,13 @@ def read_record(record: object, where: str = "record") -> tuple[Terms, Account, 
 
 
 def _read(record: object) -> tuple[Terms, Account, str]:
-    data = _versioned(record)
+    data = _check_version(record)
     identity = _identity(data["identity"], "identity")
     terms = Terms(_total(data), checked_neighboring(data["neighboring"]))
     listed = list_of(data["charges"], "charges", MAX_CHARGES)
     charges = [_charge(item, number, terms) for number, item in enumerate(listed, 1)]
     account = _account(terms, charges, data)
-    expected = _certain(terms, account, identity)
+    expected = _derived_fields(terms, account, identity)
     expected["charges"] = [charge.to_dict() for charge in charges]
     for key, value in expected.items():
         if data[key] != value:
@@ -195,7 +200,7 @@ def _identity(data: object, where: str) -> str:
     return identity
 
 
-def _versioned(record: object) -> JsonObject:
+def _check_version(record: object) -> JsonObject:
     version = record.get("schema_version") if isinstance(record, dict) else None
     if isinstance(version, int) and version >= APPROXIMATE_VERSION:
         return versioned_object(
@@ -217,10 +222,10 @@ def _account(terms: Terms, charges: Sequence[Charge], data: JsonObject) -> Accou
         held = object_of(data["filter"], "filter", FILTER_KEYS)
         kept = PrivacyFilter(*(fraction_of(held[key], key) for key in FILTER_KEYS))
         budgets = [charge.budget for charge in charges]
-        return Account(tuple(charges), standing_of(terms.budget, kept, budgets))
+        return Account(tuple(charges), filter_state_of(terms.budget, kept, budgets))
     account = Account()
     for charge in charges:
-        account = account.plus(charge)
+        account = account.with_charge(charge)
     if not terms.fits(account):
         raise FieldError(f"the charges add up to {account.spent}, more than {terms.budget!r}.")
     return account
@@ -238,7 +243,7 @@ def _charge(item: object, number: int, terms: Terms) -> Charge:
         budget=budget,
         amount=terms.amount_of(budget),
         neighboring=terms.neighboring,
-        noise=checked_kind(data["noise"], budget),
+        noise=checked_noise(data["noise"], budget),
         when=when,
         identity=_identity(data["identity"], f"charge {number}: identity"),
         **{word: checked_what(data[word]) for word in WORDS if word in data},
@@ -288,7 +293,7 @@ class FileStore:
         self._last = account
         return account
 
-    def last_known(self) -> Account:
+    def last_account(self) -> Account:
         """Return the account as the file has it, or as it was when it last could be read."""
         try:
             return self.read()
@@ -296,7 +301,7 @@ class FileStore:
             return self._last
 
     @contextmanager
-    def locked(self) -> Iterator[Put]:
+    def lock(self) -> Iterator[Put]:
         with file_lock(self.path):
             yield self._put
 
@@ -305,7 +310,7 @@ class FileStore:
         self._last = account
 
     def update(self, write: Writer) -> Account:
-        with self.locked() as put:
+        with self.lock() as put:
             changed = write(self.read())
             put(changed)
             return changed
@@ -327,7 +332,7 @@ def open_store(path: Path, budget: Total | None, neighboring: str | None) -> Fil
         with file_lock(path):
             if not path.exists():
                 fresh = uuid4().hex
-                account = terms.opening
+                account = terms.opening_account
                 write_file(path, terms, account, fresh)
                 return FileStore(path, terms, fresh, account)
     terms, account, identity = read_file(path)
@@ -382,7 +387,7 @@ def write_file(path: Path, terms: Terms, account: Account, identity: str) -> Non
         ) from error
 
 
-def lock_of(path: Path) -> BinaryIO:
+def open_lock(path: Path) -> BinaryIO:
     if not path.parent.is_dir():
         raise LedgerError(f"{path}: there is no folder {path.parent}. Expected one that exists.")
     try:
@@ -400,7 +405,7 @@ def lock_of(path: Path) -> BinaryIO:
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock beside a file: one thread of one process at a time, freed if it dies."""
-    with lock_of(path) as file:
+    with open_lock(path) as file:
         if sys.platform == "win32":
             import msvcrt
 

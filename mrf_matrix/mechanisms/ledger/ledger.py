@@ -19,7 +19,7 @@ from mrf_matrix.base.provenance import NOTHING, Provenance, Spending
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, Terms, Total, total_of
-from mrf_matrix.mechanisms.ledger.display import Displayed, statement
+from mrf_matrix.mechanisms.ledger.display import LedgerDisplay, statement
 from mrf_matrix.mechanisms.ledger.file import (
     ELSEWHERE,
     RECORD,
@@ -33,19 +33,19 @@ from mrf_matrix.mechanisms.ledger.file import (
     read_record,
     record_of,
 )
+from mrf_matrix.mechanisms.ledger.filter_state import Amounts, FilterState
 from mrf_matrix.mechanisms.ledger.rules import (
-    charged,
     charges_due,
     checked_words,
+    current_words,
     epsilon_of,
-    words_told,
+    record_charge,
 )
-from mrf_matrix.mechanisms.ledger.standing import Amounts, Standing
 
-_LIVING: "WeakValueDictionary[str, OneLedger]" = WeakValueDictionary()
+_LIVING: "WeakValueDictionary[str, SharedLedger]" = WeakValueDictionary()
 
 
-class OneLedger:
+class SharedLedger:
     """A ledger's terms and store, and why there is one of it, whatever copies, clones, pickles."""
 
     _terms: Terms
@@ -78,10 +78,10 @@ class OneLedger:
         """Return enough to tell, where it is loaded, whether a file is still this ledger."""
         kind, store = type(self), self._store
         if isinstance(store, FileStore):
-            account = store.last_known()
+            account = store.last_account()
             return ledger_of_file, (
                 kind,
-                shortest(store.path),
+                shortest_path(store.path),
                 store.identity,
                 self._terms,
                 account,
@@ -91,8 +91,8 @@ class OneLedger:
 
 
 def living_ledger(
-    kind: type[OneLedger], token: str, terms: Terms, account: Account, reason: str
-) -> OneLedger:
+    kind: type[SharedLedger], token: str, terms: Terms, account: Account, reason: str
+) -> SharedLedger:
     """Return the living ledger where it lives, and a read-only copy elsewhere."""
     living = _LIVING.get(token)
     if living is not None:
@@ -101,8 +101,8 @@ def living_ledger(
 
 
 def ledger_of_file(
-    kind: type[OneLedger], path: str, identity: str, terms: Terms, account: Account
-) -> OneLedger:
+    kind: type[SharedLedger], path: str, identity: str, terms: Terms, account: Account
+) -> SharedLedger:
     """Return the ledger of a file if it is the one that was pickled, else a read-only copy.
 
     It is the one if identity and terms are equal, and its charges begin with those that were
@@ -121,7 +121,7 @@ def ledger_of_file(
     return kind._of(terms, FileStore(file, terms, identity, found), identity)
 
 
-def shortest(path: Path) -> str:
+def shortest_path(path: Path) -> str:
     """Return a path relative to the current folder, which it does not name, where it can."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
@@ -134,7 +134,7 @@ AWAY = (
 )
 
 
-class PrivacyLedger(OneLedger, Displayed):
+class PrivacyLedger(SharedLedger, LedgerDisplay):
     """A total budget for one set of records, and every charge against it, exact.
 
     A charge that does not fit is refused before any record is read. Amounts are fractions, and
@@ -145,7 +145,7 @@ class PrivacyLedger(OneLedger, Displayed):
     ----------
     budget : PureDP, ZCDP or ApproximateDP, optional
         The total. A zCDP ledger also takes pure-DP charges, as ρ = ε²/2; a pure-DP ledger
-        refuses zCDP charges; one of (ε, δ) takes both, by a privacy filter (see `Standing`).
+        refuses zCDP charges; one of (ε, δ) takes both, by a privacy filter (see `FilterState`).
     epsilon, rho, delta : number, optional
         The total as a number, instead of ``budget``; (ε, δ) where ``delta`` is given and not 0.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -186,7 +186,7 @@ class PrivacyLedger(OneLedger, Displayed):
         neighboring: str = "add_remove",
     ) -> None:
         terms = Terms(total_of(budget, epsilon, rho, delta), checked_neighboring(neighboring))
-        self._set(terms, MemoryStore(terms.opening), uuid4().hex)
+        self._set(terms, MemoryStore(terms.opening_account), uuid4().hex)
 
     @classmethod
     def open(
@@ -254,7 +254,7 @@ class PrivacyLedger(OneLedger, Displayed):
     def spent(self) -> Amount | Amounts:
         """Sum of the charges, exact, in the unit of the budget; under (ε, δ) of ε, and of ρ."""
         spent = self.account.spent
-        return spent.spent if isinstance(spent, Standing) else spent
+        return spent.spent if isinstance(spent, FilterState) else spent
 
     @property
     def remaining(self) -> Amount | Amounts:
@@ -263,7 +263,7 @@ class PrivacyLedger(OneLedger, Displayed):
         Under (ε, δ): ``.epsilon``, the largest pure charge that would fit, and ``.rho``, the
         largest of zCDP: either, not both.
         """
-        return self._terms.left(self.account)
+        return self._terms.remaining(self.account)
 
     @property
     def shares(self) -> list[Amount]:
@@ -342,13 +342,13 @@ class PrivacyLedger(OneLedger, Displayed):
 
         def paid(account: Account) -> Account:
             for charge in charges_due(self._terms, account, own, rests_on):
-                account = account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
+                account = account.with_charge(replace(charge, **current_words()))  # type: ignore[arg-type]
             return account
 
         own = Spending(budget, neighboring, noise, what)
         own = own if identity is None else replace(own, identity=identity)
         charge = self._store.update(paid).charges[-1]
-        charged(charge)
+        record_charge(charge)
         return charge
 
     def has_charged(self, identity: str) -> bool:
@@ -375,7 +375,7 @@ class PrivacyLedger(OneLedger, Displayed):
             If there is no such charge, a word is none of these, or it was told otherwise before.
         """
         known = checked_words(words)
-        self._store.update(lambda account: account.told(number, known))
+        self._store.update(lambda account: account.with_words(number, known))
 
     def spent_epsilon(self, delta: float) -> float:
         """Return an ε for which everything charged is (ε, δ)-DP together.

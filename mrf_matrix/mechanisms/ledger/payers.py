@@ -11,11 +11,16 @@ from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, current_sp
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.file import LedgerError, Put
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
-from mrf_matrix.mechanisms.ledger.rules import charged, charges_due, describing, words_told
+from mrf_matrix.mechanisms.ledger.rules import (
+    charges_due,
+    current_words,
+    describe_charges,
+    record_charge,
+)
 
 Ledgers = tuple[PrivacyLedger, ...]
 
-_INSIDE: ContextVar[Ledgers] = ContextVar("ledgers", default=())
+_OPEN_LEDGERS: ContextVar[Ledgers] = ContextVar("ledgers", default=())
 """Ledgers that this thread, or asynchronous task, is inside of: innermost last."""
 
 DEFAULTS: dict[object, Ledgers] = {}
@@ -35,7 +40,7 @@ def default_ledger() -> PrivacyLedger | None:
     """
     if current_spending() is not None:
         return None
-    open_here, anywhere = _INSIDE.get(), list(DEFAULTS.values())
+    open_here, anywhere = _OPEN_LEDGERS.get(), list(DEFAULTS.values())
     if not open_here and anywhere:
         open_here = anywhere[-1]
         if any(one != open_here[: len(one)] for one in anywhere):
@@ -93,14 +98,14 @@ def privacy_ledger(
         raise ValueError(
             f"{', '.join(given)} beside a ledger: expected the ledger alone, which has its terms."
         )
-    opened, key = (*_INSIDE.get(), ledger), object()
-    token, DEFAULTS[key] = _INSIDE.set(opened), opened
+    opened, key = (*_OPEN_LEDGERS.get(), ledger), object()
+    token, DEFAULTS[key] = _OPEN_LEDGERS.set(opened), opened
     try:
-        with describing(**words):
+        with describe_charges(**words):
             yield ledger
     finally:
         del DEFAULTS[key]
-        _INSIDE.reset(token)
+        _OPEN_LEDGERS.reset(token)
 
 
 def charge_together(
@@ -132,17 +137,19 @@ def charge_together(
     known = {ledger.identity: ledger for ledger in ledgers}
     times = [ledger.identity for ledger in ledgers]
     with hold_signals(), ExitStack() as locks:
-        puts = {name: locks.enter_context(known[name]._store.locked()) for name in sorted(known)}
+        puts = {name: locks.enter_context(known[name]._store.lock()) for name in sorted(known)}
         before = {name: known[name]._store.read() for name in puts}
         after = dict(before)
         for name in times:
-            after[name] = _charged(known[name], after[name], own, rests_on)
+            after[name] = _with_charges(known[name], after[name], own, rests_on)
         _put_all(puts, before, after)
     for name in times:
-        charged(next(one for one in after[name].charges[::-1] if one.identity == own.identity))
+        record_charge(
+            next(one for one in after[name].charges[::-1] if one.identity == own.identity)
+        )
 
 
-def refusing(
+def find_refusals(
     ledgers: Mapping[int, PrivacyLedger], own: Spending, *, rests_on: Provenance = NOTHING
 ) -> dict[int, ValueError]:
     """Return why ledgers would refuse a spending, by their numbers, where each pays in turn.
@@ -155,17 +162,17 @@ def refusing(
         try:
             ledger._store.check()
             account = accounts.get(ledger.identity) or ledger._store.read()
-            accounts[ledger.identity] = _charged(ledger, account, own, rests_on)
+            accounts[ledger.identity] = _with_charges(ledger, account, own, rests_on)
         except (BudgetError, LedgerError) as error:
             found[number] = error
     return found
 
 
-def _charged(
+def _with_charges(
     ledger: PrivacyLedger, account: Account, own: Spending, rests_on: Provenance
 ) -> Account:
     for charge in charges_due(ledger._terms, account, own, rests_on):
-        account = account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
+        account = account.with_charge(replace(charge, **current_words()))  # type: ignore[arg-type]
     return account
 
 

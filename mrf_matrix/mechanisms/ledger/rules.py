@@ -21,9 +21,9 @@ from mrf_matrix.mechanisms.ledger.charge import (
     amount_text,
     short,
 )
-from mrf_matrix.mechanisms.ledger.standing import Amounts
+from mrf_matrix.mechanisms.ledger.filter_state import Amounts
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
-from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim, under_relation
+from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim, convert_relation
 
 LONGEST_WHAT = 500
 
@@ -74,13 +74,13 @@ def charges_due(
             continue
         budget, relation = one.budget, one.neighboring
         if one is not own:
-            implied = under_relation(budget, relation, terms.neighboring)
+            implied = convert_relation(budget, relation, terms.neighboring)
             budget, relation = (
                 (budget, relation) if implied is None else (implied, terms.neighboring)
             )
         charge = next_charge(terms, account, budget, one.what, relation, one.noise)
         charge = replace(charge, identity=one.identity)
-        account = account.plus(charge)
+        account = account.with_charge(charge)
         yield charge
 
 
@@ -104,7 +104,7 @@ def next_charge(
         budget=budget,
         amount=amount,
         neighboring=checked_neighboring(neighboring),
-        noise=checked_kind(noise, budget),
+        noise=checked_noise(noise, budget),
     )
     if charge.neighboring != terms.neighboring:
         raise BudgetError(
@@ -113,7 +113,7 @@ def next_charge(
             f"neighboring, or charge another ledger."
         )
     if not _fits(terms, account, charge):
-        raise BudgetError(_overdraws(terms, account, charge))
+        raise BudgetError(_overdraft_message(terms, account, charge))
     if charge.noise in PRIVATE_NOISE:
         check_parent_process()
     return charge
@@ -122,16 +122,16 @@ def next_charge(
 def _fits(terms: Terms, account: Account, charge: Charge) -> bool:
     if charge.budget.is_infinite and not terms.budget.is_infinite:
         return False
-    return terms.fits(account.plus(charge))
+    return terms.fits(account.with_charge(charge))
 
 
-def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
+def _overdraft_message(terms: Terms, account: Account, charge: Charge) -> str:
     counted = charge.budget if isinstance(terms.budget, ApproximateDP) else terms.budget
     asked = amount_text(charge.amount, type(counted))
     return (
         f"{charge.what} asks for {asked}, but of the ledger's {terms.words}, "
-        f"{terms.spent_words(account)} is spent and {terms.left_words(account)} remains. Nothing "
-        f"was read or spent. Ask for at most what remains"
+        f"{terms.spent_words(account)} is spent and {terms.remaining_words(account)} remains. "
+        f"Nothing was read or spent. Ask for at most what remains"
         + _as_claim(terms, account)
         + INSTEAD_OF_INFINITE * charge.budget.is_infinite
         + "."
@@ -140,7 +140,7 @@ def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
 
 def _as_claim(terms: Terms, account: Account) -> str:
     """Return which (ε, δ) claim of one release fits under an (ε, δ) total, by either law."""
-    left = terms.left(account)
+    left = terms.remaining(account)
     if not isinstance(terms.budget, ApproximateDP) or not isinstance(left, Amounts):
         return ""
     delta = float(terms.budget.delta)
@@ -169,7 +169,7 @@ def checked_words(words: Mapping[str, object]) -> dict[str, str]:
     return {word: checked_what(told, word) for word, told in words.items()}
 
 
-def checked_kind(noise: object, budget: PureDP | ZCDP) -> Noise:
+def checked_noise(noise: object, budget: PureDP | ZCDP) -> Noise:
     """Return the noise of a charge: "none" for an infinite budget, whatever was asked."""
     kind = one_word("noise", noise, NOISE_KINDS)
     if not budget.is_infinite and kind == "none":
@@ -200,29 +200,31 @@ def epsilon_of(account: Account, delta: float) -> float:
     return min(ZCDP(rho).epsilon(delta), apart)
 
 
-_TOLD: ContextVar[tuple[dict[str, str], list[Charge]] | None] = ContextVar("told", default=None)
+_DESCRIPTION: ContextVar[tuple[dict[str, str], list[Charge]] | None] = ContextVar(
+    "told", default=None
+)
 
 
-def words_told() -> Mapping[str, str]:
-    told = _TOLD.get()
+def current_words() -> Mapping[str, str]:
+    told = _DESCRIPTION.get()
     return {} if told is None else told[0]
 
 
-def charged(charge: Charge) -> None:
-    told = _TOLD.get()
+def record_charge(charge: Charge) -> None:
+    told = _DESCRIPTION.get()
     if told is not None:
         told[1].append(charge)
 
 
 @contextmanager
-def describing(**words: str) -> Iterator[list[Charge]]:
+def describe_charges(**words: str) -> Iterator[list[Charge]]:
     """Say the same words of all charges of this thread; give the list that they are kept in.
 
     `**words`: ``purpose``, ``data``, ``model``: see `PrivacyLedger.describe`.
     """
     charges: list[Charge] = []
-    token = _TOLD.set((checked_words(words), charges))
+    token = _DESCRIPTION.set((checked_words(words), charges))
     try:
         yield charges
     finally:
-        _TOLD.reset(token)
+        _DESCRIPTION.reset(token)

@@ -21,7 +21,7 @@ from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.counts.counts import check_columns
 from mrf_matrix.mechanisms.integer_entries import is_nonnegative
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, checked_budget, noise_for
-from mrf_matrix.mechanisms.measurement.release import ELSEWHERE, Drawn, Noise, Release
+from mrf_matrix.mechanisms.measurement.release import ELSEWHERE, DrawnAnswers, Noise, Release
 from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.rounding import (
     RoundedStrategy,
@@ -112,14 +112,16 @@ PureDP(epsilon=1) under add_remove neighbours, Laplace noise; taken as public: d
     sizes = (operator.sizes or (operator.shape[1],)) if domain is None else tuple(domain.sizes)
     check_columns(operator, sizes)
     values = _answers(answers, operator.shape[0])
-    rounded = _on_a_lattice(operator, budget, float(np.abs(values).max(initial=0.0)))
+    rounded = _round_to_lattice(operator, budget, float(np.abs(values).max(initial=0.0)))
     factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
     law = noise_for(rounded.column_sum, factor, budget, LAWS[budget.norm])
     mechanism = Mechanism(rounded, law, budget, relation, factor, ELSEWHERE)
     steps = np.rint(values * float(rounded.scale)).astype(np.int64)
     rests_on = Provenance.spent(budget, relation, "answers", made_by)
     noise: Noise = "none" if budget.is_infinite else "claimed"
-    drawn = Drawn(steps, rests_on | (DOMAIN if domain is None else NOTHING), mechanism, noise, None)
+    drawn = DrawnAnswers(
+        steps, rests_on | (DOMAIN if domain is None else NOTHING), mechanism, noise, None
+    )
     return Release(mechanism, drawn.answers, noise, sizes, None, domain, None, drawn)
 
 
@@ -147,7 +149,7 @@ def _answers(answers: object, rows: int) -> Array:
     return table
 
 
-def _on_a_lattice(matrix: Operator, budget: PureDP | ZCDP, largest: float) -> RoundedStrategy:
+def _round_to_lattice(matrix: Operator, budget: PureDP | ZCDP, largest: float) -> RoundedStrategy:
     """Return the matrix in integers of a fine lattice, on which the answers are integers too."""
     rounded = round_strategy(matrix, budget.norm)
     norm = float(rounded.column_sum)

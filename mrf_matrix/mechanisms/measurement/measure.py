@@ -24,7 +24,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
 )
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
 from mrf_matrix.mechanisms.measurement.release import (
-    Drawn,
+    DrawnAnswers,
     MeasurementRecord,
     Noise,
     Quorum,
@@ -138,7 +138,7 @@ def release_maker(
     record = MeasurementRecord.today(noise)
 
     def release(answers: Longs) -> Release:
-        drawn = Drawn(answers, known, mechanism, noise, quorum)
+        drawn = DrawnAnswers(answers, known, mechanism, noise, quorum)
         return Release(mechanism, drawn.answers, noise, sizes, record, domain, quorum, drawn)
 
     return release

@@ -153,7 +153,7 @@ class Mechanism:
         check_allocation("answers of the strategy", (self.rounded.matrix.shape[0], n_classes))
 
 
-class OfMechanism:
+class MechanismView:
     """What is known of anything that a mechanism is behind: an expectation, or a release."""
 
     mechanism: Mechanism
@@ -227,7 +227,7 @@ def calibrate(
     relation = checked_neighboring(neighboring)
     matrix, method = _matrix_and_method(strategy, budget)
     check_allocation("answers of the strategy", (matrix.shape[0], 1))  # whatever the budget
-    rounded = _rounded(matrix, budget.norm)
+    rounded = _round_once(matrix, budget.norm)
     if workload is not None:
         check_determined(as_operator(workload, "workload"), rounded.recovery, rounded.matrix)
     elif rounded.is_lossy:
@@ -280,13 +280,13 @@ def _checked_law(law: object, budget: PureDP | ZCDP) -> type[NoiseLaw]:
     return law
 
 
-def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
+def _round_once(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
     """Round a strategy once for as long as it lives, beside its other cached properties.
 
     A study releases the same strategy many times; the factors of its rounded form, which answers
     are recovered with, are kept as long as that form is.
     """
-    kept: dict[str, RoundedStrategy] = vars(matrix).setdefault("_rounded", {})
+    kept: dict[str, RoundedStrategy] = vars(matrix).setdefault("_round_once", {})
     if norm not in kept:
         kept[norm] = round_strategy(matrix, norm)
     return kept[norm]

@@ -15,7 +15,7 @@ from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.display import RowDisplay, first_few, format_count
 from mrf_matrix.base.provenance import DOMAIN, NOTHING, Provenance, Spending, join
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, MechanismView
 from mrf_matrix.mechanisms.statement import PRIVATE_NOISE, Claim
 from strategies.operators import Operator
 
@@ -178,7 +178,7 @@ NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one recor
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnAnswers:
     """Answers with how they were drawn and what they rest on.
 
     Of what is put in the place of answers, mechanism or noise, none of it holds.
@@ -193,14 +193,14 @@ class Drawn:
     def __post_init__(self) -> None:
         object.__setattr__(self, "answers", read_only_array(self.answers))
 
-    def is_of(self, release: "Release") -> bool:
+    def matches(self, release: "Release") -> bool:
         """Tell whether a release is of these answers, drawn in this way."""
         same = self.answers is release.answers and self.mechanism is release.mechanism
         return same and (self.noise, self.quorum) == (release.noise, release.quorum)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(OfMechanism, RowDisplay):
+class Release(MechanismView, RowDisplay):
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
     It holds no seed, no raw count and no record. Whatever is asked of it, with `reconstruct` and
@@ -246,7 +246,7 @@ class Release(OfMechanism, RowDisplay):
     measured: MeasurementRecord | None = None
     domain: PublicDomain | None = None
     quorum: Quorum | None = None
-    _drawn: "Drawn | None" = field(default=None, repr=False)
+    _drawn: "DrawnAnswers | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         answers = plain_array("answers", self.answers)
@@ -274,10 +274,13 @@ class Release(OfMechanism, RowDisplay):
             self.measured.check_noise(self.noise)
         self._check_domain(answers.shape[1])
         drawn = self._drawn
-        if drawn is None or not drawn.is_of(self):
+        if drawn is None or not drawn.matches(self):
             before = NOTHING if drawn is None else drawn.provenance
-            found, how = before | self._from_elsewhere(), (self.mechanism, self.noise, self.quorum)
-            drawn = Drawn(answers, found, *how)
+            found, how = (
+                before | self._unverified_provenance(),
+                (self.mechanism, self.noise, self.quorum),
+            )
+            drawn = DrawnAnswers(answers, found, *how)
         if self.domain is not None:
             drawn = replace(drawn, provenance=drawn.provenance | self.domain.provenance)
         object.__setattr__(self, "_drawn", drawn)
@@ -288,7 +291,7 @@ class Release(OfMechanism, RowDisplay):
         drawn = replace(state["_drawn"])
         vars(self).update(state, _drawn=drawn, answers=drawn.answers)
 
-    def _from_elsewhere(self) -> Provenance:
+    def _unverified_provenance(self) -> Provenance:
         """Return the provenance of answers that nobody drew here: a claim that is unverified."""
         noise = "claimed" if self.noise in PRIVATE_NOISE else self.noise
         author = self.law.name if self.noise == "claimed" else "whoever made the answers"

@@ -80,7 +80,7 @@ class Twins(Curator):
         options, laws = asked.options[:, None], []
         for scores in (asked.scores(one) for one in self.both):
             gaps = np.where(options, (scores[asked.options].max() - scores)[:, None], 0)
-            laws.append(probabilities(gaps, options, Rate.below(step.choice_rate))[:, 0])
+            laws.append(probabilities(gaps, options, Rate.of(step.choice_rate))[:, 0])
         kept = np.flatnonzero(asked.options)
         ratios = np.log(laws[0][kept] / laws[1][kept])
         if step.budget.norm == "l1":

@@ -138,7 +138,7 @@ def labelled(k, signal):
     shares = beforehand(generator, k, CELLS)
     counts = np.rint(shares * RECORDS).astype(np.int64)
     gaps = (counts.max(axis=1, keepdims=True) - counts).T
-    rate, bits = Rate.below(signal / RECORDS), Bits(np.random.default_rng(2))
+    rate, bits = Rate.of(signal / RECORDS), Bits(np.random.default_rng(2))
     said = select(gaps, np.ones(gaps.shape, dtype=bool), rate, bits)
     order = (said[:, None] + np.arange(k)) % k
     return np.take_along_axis(shares, order, axis=1)

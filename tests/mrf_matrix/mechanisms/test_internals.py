@@ -45,14 +45,14 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.claim import claimed_budget, claiming_budgets
 from mrf_matrix.mechanisms.integer_entries import check_entries, entry_bound
-from mrf_matrix.mechanisms.ledger.rules import describing
-from mrf_matrix.mechanisms.ledger.standing import (
+from mrf_matrix.mechanisms.ledger.filter_state import (
     PrivacyFilter,
-    opening,
+    filter_state_of,
+    opening_state,
     privacy_filter,
     root_below,
-    standing_of,
 )
+from mrf_matrix.mechanisms.ledger.rules import describe_charges
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.mechanisms.shared_noise import (
@@ -61,7 +61,7 @@ from mrf_matrix.mechanisms.shared_noise import (
     negative_binomial,
     whole_root,
 )
-from mrf_matrix.mechanisms.statement import composed
+from mrf_matrix.mechanisms.statement import compose_budgets
 from strategies.operators import (
     Dense,
     Grouping,
@@ -339,7 +339,7 @@ def earlier(budget=TWO, neighboring="add_remove"):
 
 def test_charges_compose_by_implication_and_no_further():
     def whole(*parts):
-        return composed([one for part in parts for one in part.spendings])
+        return compose_budgets([one for part in parts for one in part.spendings])
 
     assert whole(earlier(), earlier()) == (PureDP(4), "add_remove")
     assert whole(earlier(), earlier(neighboring="replace_one")) == (PureDP(6), "replace_one")
@@ -427,7 +427,7 @@ def test_a_file_is_continued_under_the_filter_that_it_says(tmp_path, monkeypatch
         found = privacy_filter(*of)
         return replace(found, order=found.order * Fraction(999, 1000), rho=found.rho / 2)
 
-    monkeypatch.setattr("mrf_matrix.mechanisms.ledger.standing.privacy_filter", other_digits)
+    monkeypatch.setattr("mrf_matrix.mechanisms.ledger.filter_state.privacy_filter", other_digits)
     again = PrivacyLedger.open(path, epsilon=3, delta=DELTA)
     pay(again, ZCDP(ledger.remaining.rho))
     assert ledger.remaining.rho == 0
@@ -440,15 +440,17 @@ def test_a_file_is_continued_under_the_filter_that_it_says(tmp_path, monkeypatch
 def test_an_order_that_was_picked_afterwards_is_refused():
     """The filter that lets most pass, given the charges, is not the one that was fixed."""
     total = ApproximateDP(1, 1e-5)
-    own = opening(total).filter
+    own = opening_state(total).filter
     budgets = [PureDP(Fraction(1, 2)), ZCDP(Fraction(1, 1000))]
-    assert standing_of(total, own, budgets).filter == own
+    assert filter_state_of(total, own, budgets).filter == own
     rounded = replace(own, order=own.order * Fraction(1001, 1000), rho=own.rho * Fraction(99, 100))
-    assert standing_of(total, rounded, budgets).filter == rounded, "as another version may round"
+    assert filter_state_of(total, rounded, budgets).filter == rounded, (
+        "as another version may round"
+    )
     picked = replace(own, order=own.order * 2, rho=own.rho / 2)
     assert picked.implies(total.epsilon, total.delta)
     with pytest.raises(BudgetError, match="not the one that a ledger of this total has"):
-        standing_of(total, picked, budgets)
+        filter_state_of(total, picked, budgets)
 
 
 # Default ledgers ----------------------------------------------------------------------------------
@@ -479,7 +481,7 @@ def test_the_second_fit_without_a_ledger_warns_once_with_the_sum(monkeypatch):
 
 def test_words_are_told_once_and_kept(tmp_path):
     ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=2)
-    with describing(purpose="a study", data="records.csv") as charges:
+    with describe_charges(purpose="a study", data="records.csv") as charges:
         ledger.charge(PureDP(1), "fit", neighboring="add_remove")
     ledger.describe(charges[0].number, model="ab" * 32)
     again = PrivacyLedger.open(tmp_path / "ledger.json")

@@ -134,7 +134,7 @@ class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
     ) -> Longs:
         """Draw the label of every leaf, by the records of its own tree."""
         k = forest.domain.n_classes
-        tree = bits.below(np.full(len(codes), self.n_trees))
+        tree = bits.uniform_below(np.full(len(codes), self.n_trees))
         leaf = leaves_in_trees(forest, codes, tree).astype(np.int64)
         counts = np.bincount(leaf * k + labels, minlength=forest.n_leaves * k).reshape(-1, k)
         if self.label_rule == "count":

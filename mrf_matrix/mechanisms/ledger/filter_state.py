@@ -176,7 +176,7 @@ class Amounts:
 
 
 @dataclass(frozen=True)
-class Standing:
+class FilterState:
     """Exact sums of what was charged to an (ε, δ) total.
 
     Charges that are all pure fit if they add up to ε, for no loss is above their sum, or if they
@@ -217,34 +217,34 @@ class Standing:
         return Amounts(self.pure, self.rho)
 
     @property
-    def room(self) -> Amounts:
+    def remaining(self) -> Amounts:
         """The largest ε, and the largest ρ, that one more charge may have."""
-        settled = self._settled()
+        settled = self._with_fixed_filter()
         left, of_rho = (max(Fraction(0), one.filter.rho - one.used) for one in (self, settled))
         epsilon = self.filter.largest_pure(left)
         if self._fits_pure:
             epsilon = max(epsilon, self.total.epsilon - self.pure)
         return Amounts(epsilon, of_rho)
 
-    def plus(self, budget: PureDP | ZCDP) -> "Standing":
+    def with_charge(self, budget: PureDP | ZCDP) -> "FilterState":
         if isinstance(budget, PureDP):
             used = self.used + self.filter.cost(budget)
             return replace(self, pure=self.pure + budget.exact, used=used)
-        settled = self._settled()
+        settled = self._with_fixed_filter()
         return replace(settled, rho=self.rho + budget.exact, used=settled.used + budget.exact)
 
     def shares(self, budgets: Sequence[PureDP | ZCDP]) -> list[Fraction]:
         """Return each charge's share of the total; they add up to 1 where it is used up."""
         if self._fits_pure:
             return [budget.exact / self.total.epsilon for budget in budgets]
-        before = _before(budgets) if self.filter.after else 0
+        before = _n_pure_first(budgets) if self.filter.after else 0
         whole = (1 - self.filter.after / self.total.epsilon) / self.filter.rho
         return [
             budget.exact / self.total.epsilon if at < before else self.filter.cost(budget) * whole
             for at, budget in enumerate(budgets)
         ]
 
-    def _settled(self) -> "Standing":
+    def _with_fixed_filter(self) -> "FilterState":
         """Return it under the filter that holds from the first charge of ρ."""
         if self.rho or not self.pure:
             return self
@@ -255,18 +255,18 @@ class Standing:
         return replace(self, filter=later, used=Fraction(0)) if gains else self
 
 
-def opening(total: ApproximateDP) -> Standing:
+def opening_state(total: ApproximateDP) -> FilterState:
     """Return where a new ledger stands.
 
-    >>> opening(ApproximateDP(3, 1e-6)).plus(PureDP(2)).room.epsilon
+    >>> opening_state(ApproximateDP(3, 1e-6)).with_charge(PureDP(2)).remaining.epsilon
     Fraction(1, 1)
     """
-    return Standing(total, opening_filter(total.epsilon, total.delta))
+    return FilterState(total, opening_filter(total.epsilon, total.delta))
 
 
-def standing_of(
+def filter_state_of(
     total: ApproximateDP, held: PrivacyFilter, budgets: Sequence[PureDP | ZCDP]
-) -> Standing:
+) -> FilterState:
     """Return where charges stand under a filter that a file says.
 
     Raises BudgetError if the filter does not imply the total, is not one of these charges, or they
@@ -274,14 +274,14 @@ def standing_of(
     """
     if not held.implies(total.epsilon, total.delta):
         raise BudgetError(f"the filter does not imply {total}.")
-    if not _was_fixed_beforehand(total, held):
+    if not _is_filter_of(total, held):
         raise BudgetError("the filter is not the one that a ledger of this total has.")
-    before = _before(budgets) if held.after else 0
+    before = _n_pure_first(budgets) if held.after else 0
     if held.after and (
         before == len(budgets) or held.after != _sum(one.exact for one in budgets[:before])
     ):
         raise BudgetError("the filter is not one of these charges.")
-    standing = Standing(
+    standing = FilterState(
         total,
         held,
         pure=_sum(one.exact for one in budgets if isinstance(one, PureDP)),
@@ -293,7 +293,7 @@ def standing_of(
     return standing
 
 
-def _was_fixed_beforehand(total: ApproximateDP, held: PrivacyFilter) -> bool:
+def _is_filter_of(total: ApproximateDP, held: PrivacyFilter) -> bool:
     """Tell whether a filter's order is that of this total, as other versions may round it.
 
     An order that was picked after answers were seen would let more pass.
@@ -305,7 +305,7 @@ def _was_fixed_beforehand(total: ApproximateDP, held: PrivacyFilter) -> bool:
     return not held.after or held.order >= first.order * (1 - ROUNDED)
 
 
-def _before(budgets: Sequence[PureDP | ZCDP]) -> int:
+def _n_pure_first(budgets: Sequence[PureDP | ZCDP]) -> int:
     """Return how many pure charges come before the first charge of ρ."""
     return next((at for at, one in enumerate(budgets) if isinstance(one, ZCDP)), len(budgets))
 
