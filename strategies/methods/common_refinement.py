@@ -261,8 +261,9 @@ def refined_partitions(problem: Problem, search: Search) -> Operator:
     iterations = min(60, int(0.5 * search.work / loss.work))
     start = np.maximum(start, 1e-9) / start.mean()
     value = partial(loss.log_loss, norm=problem.norm)
-    descended = minimise(value, start, iterations, SMALLEST) if iterations > 0 else None
-    weights, log_loss = descended or (start, value(start)[0])
+    weights, log_loss = start, value(start)[0]
+    if iterations > 0:
+        weights, log_loss = minimise(value, start, iterations, SMALLEST)
     if log_loss > np.log(problem.merged_total):  # above the Identity: not worth an evaluation
         return Identity(problem.workload.shape[1], problem.workload.sizes)
     scales = weights if problem.norm == "l1" else np.sqrt(weights)

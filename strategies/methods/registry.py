@@ -1,6 +1,7 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from reprlib import repr as short
 
 from strategies.methods.common_refinement import common_refinement
@@ -114,12 +115,18 @@ def requested_family(method: object) -> Family:
             )
         return method
     if not isinstance(method, str):
+        is_matrix = getattr(method, "ndim", 0) == 2
+        hint = " For a given matrix call strategies.evaluate(W, matrix)." if is_matrix else ""
         raise TypeError(
             f"method={short(method)}: expected 'auto', the name of a family, a Family, or a "
-            f"sequence of names and families."
+            f"sequence of names and families.{hint}"
         )
     if method not in known:
-        raise ValueError(f"method={short(method)}: expected 'auto' or one of {', '.join(known)}.")
+        nearest = get_close_matches(method, known, n=1)
+        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise ValueError(
+            f"method={short(method)}: expected 'auto' or one of {', '.join(sorted(known))}.{hint}"
+        )
     return known[method]
 
 

@@ -85,7 +85,8 @@ class Candidates:
         values, vectors = linalg.eigh(merging.apply(workload).gram_dense())
         kept = values > RANK * values[-1]
         inner = over @ vectors[:, kept]
-        parts = [triangular(np.sqrt(count)[:, None] * inner) for count in counts]
+        levels = [(count[count > 0], inner[count > 0]) for count in counts]
+        parts = [triangular(np.sqrt(count)[:, None] * own) for count, own in levels]
         group = np.repeat(np.arange(groups), [len(part) for part in parts])
         factor = np.diag(np.sqrt(values[kept]))
         return cls(np.concatenate(parts), factor, group, counts @ over, norm)

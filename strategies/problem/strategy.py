@@ -222,7 +222,8 @@ class Strategy:
         error = "||W A⁺||_F²" if self.objective == "total" else "the largest ||(W A⁺)_r||²"
         named = f"||A||_{self.norm[1]}² x {error}"
         found = f"{self.method}: loss {self.loss:.6g} = {parts} ({named}), {self.matrix!r}"
-        return f"{found}; {known}"
+        notes = [one.note for one in self.candidates if one.family == self.method and one.note]
+        return "; ".join([found, *notes, known])
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""

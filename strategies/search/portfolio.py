@@ -26,6 +26,7 @@ from strategies.methods.registry import requested_families, shares_of
 from strategies.methods.workload_itself import OWN_ROWS, own_loss
 from strategies.operators import (
     Dense,
+    Identity,
     Kronecker,
     MemoryCapError,
     Operator,
@@ -326,6 +327,8 @@ class Portfolio:
             search = Search(starts, drawn, work, self.select_part, self.limit, known)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
+            if isinstance(matrix, Identity) and family.name != "identity":
+                note = "ended at the Identity: nothing found was better"
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
                 raise
