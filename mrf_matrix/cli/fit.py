@@ -137,7 +137,7 @@ def command(
     """
     from mrf_matrix.files.model_file import check_fits_a_file
     from mrf_matrix.mechanisms.ledger.rules import describe_charges
-    from mrf_matrix.planning.plans.signal_to_noise import weighing
+    from mrf_matrix.planning.plans.signal_to_noise import weigh_signals
 
     if not Path(data).exists():  # a file or folder may have the name of a set
         settings["n_records"] = settings["n_records"] or public_records(data)
@@ -157,7 +157,7 @@ def command(
         # refused before the records are so much as read
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
-    weighed_by = weighing(settings["n_records"], strict=strict, check=check_fits_a_file)
+    weighed_by = weigh_signals(settings["n_records"], strict=strict, check=check_fits_a_file)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
     with rescued(rescue), weighed_by as verdicts, describe_charges(**words) as charges:
         held = holds_records(settings)

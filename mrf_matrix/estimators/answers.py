@@ -19,7 +19,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
 from mrf_matrix.base.provenance import Provenance, Spending, join, new_identity
 from mrf_matrix.error.noise_sums import NoiseTerm
-from mrf_matrix.estimators.spending import Bill, Budget, noise_stream, paid
+from mrf_matrix.estimators.spending import Budget, BudgetRequest, noise_stream, pay
 from mrf_matrix.forests.ensembles import query_keys
 from mrf_matrix.kinds.matrix import structure_notes
 from mrf_matrix.kinds.model import report_of
@@ -28,7 +28,7 @@ from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import Measuring
+from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import Announced, Deferred, Outcome, PlanOfSteps, Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -140,10 +140,10 @@ class Answers:
     Parameters
     ----------
     forests : PublicForests
-    measuring : Measuring
+    measuring : MeasurementSpec
         How each batch is measured, at its share of the budget.
     tables : PrivateTables
-    bill : Bill
+    bill : BudgetRequest
         Budget of all batches, ledger, neighbouring relation and noise.
     n_batches : int
         Batches of new queries that the budget is divided into. An infinite budget is not used up.
@@ -152,9 +152,9 @@ class Answers:
     def __init__(
         self,
         forests: PublicForests,
-        measuring: Measuring,
+        measuring: MeasurementSpec,
         tables: PrivateTables,
-        bill: Bill,
+        bill: BudgetRequest,
         n_batches: int,
     ) -> None:
         self.forests, self.measuring, self.tables = forests, measuring, tables
@@ -170,21 +170,21 @@ class Answers:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, lock=RLock())
 
-    def unknown(self, codes: Codes) -> Bools:
+    def lack_answers(self, codes: Codes) -> Bools:
         """Tell which queries have no released answer, shape (b,)."""
         return np.array([key not in self._places for key in self._keys(codes)], dtype=bool)
 
     def votes(self, codes: Codes) -> Array:
         """Return the released votes of queries, (b, k), classes in the domain's order."""
         found = np.zeros((len(codes), self.forests.domain.n_classes))
-        for batch, mine, rows in self._answered(codes):
+        for batch, mine, rows in self._find_answers(codes):
             found[mine] = batch.votes[rows]
         return found
 
     def half_widths(self, codes: Codes, level: float) -> Array:
         """Return the half-widths of the intervals of answered queries' margins, shape (b,)."""
         widths = np.zeros(len(codes))
-        for batch, mine, _ in self._answered(codes):
+        for batch, mine, _ in self._find_answers(codes):
             widths[mine] = batch.half_widths(codes[mine], level)
         return widths
 
@@ -208,7 +208,7 @@ class Answers:
         bill = self._next_bill(len(plan.queries))
         stream = noise_stream(bill.noise, bill.noise_state, len(self.charges))
         curator = Live(
-            plan, self.tables, partial(self._paid, bill), bill.noise, stream,
+            plan, self.tables, partial(self._record_charge, bill), bill.noise, stream,
             provenance=bill.provenance,
         )  # fmt: skip
         with curator:
@@ -219,7 +219,7 @@ class Answers:
 
     def report(self, note: str) -> PrivacyReport:
         """Return what is claimed of all batches; `note`: what the claim hangs on."""
-        batches = tuple(self.batches)  # before the charges: threads see none that is not paid
+        batches = tuple(self.batches)  # before the charges: threads see none that is not pay
         charges = tuple(self.charges)
         notes, lost = [note], len(charges) - len(batches)
         if lost:
@@ -251,23 +251,23 @@ class Answers:
     def _keys(self, codes: Codes) -> list[bytes]:
         return [key.tobytes() for key in query_keys(self.forests.ensembles, codes)]
 
-    def _answered(self, codes: Codes) -> Iterator[tuple[Batch, Bools, Longs]]:
+    def _find_answers(self, codes: Codes) -> Iterator[tuple[Batch, Bools, Longs]]:
         places = np.array([self._places[key] for key in self._keys(codes)]).reshape(-1, 2)
         for number in np.unique(places[:, 0]).tolist():
             mine = places[:, 0] == number
             yield self.batches[number], mine, places[mine, 1]
 
-    def _next_bill(self, new: int) -> Bill:
+    def _next_bill(self, new: int) -> BudgetRequest:
         return batch_bill(self.bill, self.measuring.budget, len(self.charges), new)
 
     @contextmanager
-    def _paid(self, bill: Bill) -> Iterator[None]:
-        with paid(bill):
+    def _record_charge(self, bill: BudgetRequest) -> Iterator[None]:
+        with pay(bill):
             self.charges.append(bill.spending)
             yield
 
 
-def batch_bill(bill: Bill, budget: Budget, number: int = 0, new: int = 0) -> Bill:
+def batch_bill(bill: BudgetRequest, budget: Budget, number: int = 0, new: int = 0) -> BudgetRequest:
     """Return what a batch costs, by its number and how many of its queries are new."""
     asked = f", {new} new queries" if new else ""
     what = f"{bill.what}, batch {number + 1}{asked}"

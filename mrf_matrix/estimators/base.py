@@ -21,13 +21,13 @@ from mrf_matrix.domain import Domain, DomainOrPath, required_domain
 from mrf_matrix.domain.columns import checked_table
 from mrf_matrix.estimators.count_source import GivenCounts, GivenStream
 from mrf_matrix.estimators.parameters import Budget, Outside, Records
-from mrf_matrix.estimators.record_source import GivenData, GivenRecords, validated_queries
+from mrf_matrix.estimators.record_source import GivenData, GivenRecords, validate_queries
 from mrf_matrix.files.model_file import save_model
 from mrf_matrix.forests.ensembles import EnsembleDesign
 from mrf_matrix.kinds.model import Model
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.mechanisms.counts.counts import needs_records
-from mrf_matrix.planning.plans.strategy_choice import Measuring
+from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.counting import Progress
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
-def in_one_step(fit: Fit) -> Fit:
+def commit_on_success(fit: Fit) -> Fit:
     """Return `fit` as it works on a copy, which has the parameters as they stand when it is called.
 
     So two fits of one object at the same time leave the one or the other. One that fails before it
@@ -55,13 +55,13 @@ def in_one_step(fit: Fit) -> Fit:
                 f"once, and noise and claim are for that. Leave it out."
             )
         draft = object.__new__(type(self))
-        draft.__dict__ = _unfitted(self)
+        draft.__dict__ = _unfitted_state(self)
         try:
             with keep_draws():
                 fit(draft, *args, **keywords)
         except BaseException:
             if "failed_" in vars(draft):
-                self.__dict__ = _unfitted(self) | {"failed_": vars(draft)["failed_"]}
+                self.__dict__ = _unfitted_state(self) | {"failed_": vars(draft)["failed_"]}
             raise
         self.__dict__ = vars(draft) | self.get_params(deep=False)  # as they stand by now
         return self
@@ -69,7 +69,7 @@ def in_one_step(fit: Fit) -> Fit:
     return cast(Fit, fitted)
 
 
-def _unfitted(estimator: BaseEstimator) -> dict[str, object]:
+def _unfitted_state(estimator: BaseEstimator) -> dict[str, object]:
     """Return what no fit sets: names of what fits set end in an underscore."""
     return {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
 
@@ -128,7 +128,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Check the parameters, bring the data, plan, and measure; here refuse all but records."""
         raise needs_records(type(self).__name__)
 
-    @in_one_step
+    @commit_on_success
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Measure private records once, or keep them for the queries to come: see the class.
 
@@ -151,7 +151,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         return self._fit(partial(GivenRecords.of, self, self.domain, X, y))
 
-    @in_one_step
+    @commit_on_success
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
         """Fit from counts that were made elsewhere, in batches, on a cluster, or by hand.
 
@@ -177,7 +177,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         return self._fit(partial(GivenCounts.of, self, self.domain, counts))
 
-    @in_one_step
+    @commit_on_success
     def fit_stream(
         self,
         batches: object,
@@ -235,15 +235,15 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Raises ValueError if it is not fitted (`NotFittedError`), or the records do not fit.
         """
         check_is_fitted(self, self._learned)
-        return self._encoded(X, self.domain_)
+        return self._encode(X, self.domain_)
 
-    def _encoded(self, X: Records, domain: Domain) -> Codes:
+    def _encode(self, X: Records, domain: Domain) -> Codes:
         if hasattr(self, "_is_read_off_"):
-            X = validated_queries(self, X)
+            X = validate_queries(self, X)
         checked_table(X, domain.names)  # its refusal advises what predict takes
         return domain.encode(X)
 
-    def _within(self, X: Records, outside: Outside) -> Records:
+    def _bring_inside(self, X: Records, outside: Outside) -> Records:
         """Return queries with every value inside the domain, or as they are."""
         if outside == "refuse":
             return X
@@ -269,7 +269,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ndarray of shape (b,)
             Predicted classes.
         """
-        votes = self._votes(self._within(X, outside))
+        votes = self._votes(self._bring_inside(X, outside))
         labels: Values = self.classes_[votes.argmax(axis=1)]
         return labels
 
@@ -292,7 +292,7 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         outside : {"refuse", "clip", "missing"}
             As `predict`.
         """
-        return vote_shares(self._votes(self._within(X, outside)))
+        return vote_shares(self._votes(self._bring_inside(X, outside)))
 
     def predict_log_proba(self, X: Records) -> Array:
         """Return the logarithms of `predict_proba`, shape (b, k); of 0 minus infinity."""
@@ -303,14 +303,14 @@ class BaseForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         held = vars(self)
         return EnsembleDesign(**{one.name: held[one.name] for one in fields(EnsembleDesign)})
 
-    def _measuring(self, budget: Budget) -> Measuring:
-        held, names = vars(self), (one.name for one in fields(Measuring))
+    def _measurement_spec(self, budget: Budget) -> MeasurementSpec:
+        held, names = vars(self), (one.name for one in fields(MeasurementSpec))
         given = {name: held[name] for name in names if name in held}
         told = {
             "delta": float(held.get("delta", 0)),
             "budget_shares": copy(given.get("budget_shares")),
         }
-        return Measuring(budget, **(given | told))
+        return MeasurementSpec(budget, **(given | told))
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that records may be text: the domain encodes them."""

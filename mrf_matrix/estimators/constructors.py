@@ -226,7 +226,7 @@ def from_release(
     _check_measured(release, known)
     one_word("voting", voting, NOISE_AWARE_VOTINGS)
     shrunk = one_word("shrinkage", shrinkage, SHRINKAGES)
-    grown = _grown(forest, known, random_state)
+    grown = _grow(forest, known, random_state)
     if release.is_private:
         check_structure_is_public(grown, "what is claimed", allow_spent=True)
     release = release.resting_on(known.provenance, grown.provenance)
@@ -237,7 +237,7 @@ def _check_measured(release: Release, domain: Domain) -> None:
     replace(release, domain=domain)  # refuses other sizes and classes than were measured
 
 
-def _grown(
+def _grow(
     forest: GivenForest | Sequence[GivenForest], domain: Domain, random_state: RandomState
 ) -> Forest:
     given = list(forest) if isinstance(forest, Sequence) else [forest]

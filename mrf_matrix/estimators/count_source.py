@@ -52,7 +52,7 @@ class CountedTables(PrivateValue):
         """Refuse: counts throw no coins."""
         raise needs_records("disjoint data")
 
-    def over(self, given: Domain, coarser: Domain) -> Self:
+    def coarsen(self, given: Domain, coarser: Domain) -> Self:
         counted = {
             features: _coarser_counts(_cells_of(counts), given, coarser, features)
             for features, counts in self.counted.items()
@@ -122,7 +122,7 @@ class GivenCounts(PrivateValue):
         estimator.n_features_in_ = known.n_attributes
         return cls(known, counts)
 
-    def over(self, coarser: Domain) -> Self:
+    def coarsen(self, coarser: Domain) -> Self:
         """Return the same counts over a coarser domain; refuse counts of the given one's leaves."""
         if coarser == self.domain:
             return self
@@ -166,7 +166,7 @@ class GivenStream(PrivateValue):
         estimator.n_features_in_ = known.n_attributes
         return cls(known, batches, extra, progress, checked_format(file_format))
 
-    def over(self, coarser: Domain) -> Self:
+    def coarsen(self, coarser: Domain) -> Self:
         return replace(self, domain=coarser)
 
     def check_records(self, what: str) -> None:

@@ -19,13 +19,13 @@ from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Attribute, Domain, DomainOrPath
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.base import BaseForestClassifier, in_one_step
+from mrf_matrix.estimators.base import BaseForestClassifier, commit_on_success
 from mrf_matrix.estimators.parameters import RandomState, Records, parameters
 from mrf_matrix.estimators.record_source import (
     encode,
     resolve_domain,
-    validated_queries,
-    validated_training,
+    validate_queries,
+    validate_training,
 )
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.level import public_labels
@@ -165,7 +165,7 @@ class TreesClassifier(BaseForestClassifier):
     def _voting(self) -> str:
         return "hard"
 
-    @in_one_step
+    @commit_on_success
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Grow the forest, and count the records in its leaves or label them; not private.
 
@@ -197,7 +197,7 @@ class TreesClassifier(BaseForestClassifier):
             "centres": self._coding_.centres if self._coding_ else None,
             "n_jobs": vars(self).get("n_jobs"),
         }
-        grown = grown_from(self._source(self._nominal_attributes()), given)
+        grown = grow_source(self._source(self._nominal_attributes()), given)
         if isinstance(grown, Forest):
             counts = leaf_counts(grown, codes, labels, self.domain_.n_classes)
             self._keep(grown)
@@ -214,7 +214,7 @@ class TreesClassifier(BaseForestClassifier):
             self.domain_, X, y = resolve_domain(self, self.domain, X, y)
             self._coding_ = None
             return encode(self.domain_, X, y)
-        values, classes = validated_training(self, X, y)
+        values, classes = validate_training(self, X, y)
         coding = code_values(values, classes, getattr(self, "feature_names_in_", None))
         self.domain_, self._coding_ = coding.domain, coding
         codes = coding.domain.encode(ready_to_encode(coding, values))
@@ -238,7 +238,7 @@ class TreesClassifier(BaseForestClassifier):
         if self._coding_ is None:
             return super()._codes(X)
         return self._coding_.domain.encode(
-            ready_to_encode(self._coding_, validated_queries(self, X))
+            ready_to_encode(self._coding_, validate_queries(self, X))
         )
 
     def tree_scores(self, X: Records, y: ArrayLike) -> Array:
@@ -381,7 +381,7 @@ def source_of(estimator: object, source: type[Trees], **others: object) -> Trees
     return source(**named | others)
 
 
-def grown_from(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown:
+def grow_source(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown:
     asked = signature(source.grow).parameters
     return source.grow(**{name: value for name, value in given.items() if name in asked})
 

@@ -9,7 +9,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.parameters import ForestParameters, parameters
 from mrf_matrix.estimators.plan_fit import FitsByPlan, asked_data, check_before_release
 from mrf_matrix.estimators.record_source import PrivateData
-from mrf_matrix.estimators.spending import bill_of
+from mrf_matrix.estimators.spending import budget_request
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.matrix import MATRIX, MatrixPlan, matrix_plan
 from mrf_matrix.kinds.model import Kind
@@ -97,7 +97,7 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
         return matrix_plan(
             domain,
             self._design(),
-            self._measuring(self._budget),
+            self._measurement_spec(self._budget),
             structure_generator(self.random_state),
             n_records=public_records(self.n_records),
             noise=self.noise,
@@ -107,10 +107,10 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        bill_of(self, self._budget).check()  # before strategies are searched
+        budget_request(self, self._budget).check()  # before strategies are searched
         return super()._fit(bring)
 
-    def _asked(self, given: PrivateData, plan: MatrixPlan) -> Any:
+    def _plan_data(self, given: PrivateData, plan: MatrixPlan) -> Any:
         """Return what the plan is asked of, once its release would fit: **private**."""
         if plan.kind.is_disjoint:
             given.check_records(f"{type(self).__name__} with allocation={plan.allocation!r}")

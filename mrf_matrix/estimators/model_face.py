@@ -247,7 +247,7 @@ class ModelVotes(VoteIntervals, BaseForestClassifier):
             As `predict`.
         """
         model = self._model
-        return model.probabilities(self._codes(self._within(X, outside)))
+        return model.probabilities(self._codes(self._bring_inside(X, outside)))
 
     def decision_function(self, X: Records) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k).

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import short_repr, structure_generator
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.base import in_one_step
+from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import LearnedForestClassifier, source_of
 from mrf_matrix.estimators.parameters import (
     GivenStrategy,
@@ -24,7 +24,7 @@ from mrf_matrix.estimators.parameters import (
 )
 from mrf_matrix.estimators.plan_fit import SPENT, FailedFit, FitsByPlan, Stream
 from mrf_matrix.estimators.record_source import EncodedRecords
-from mrf_matrix.estimators.spending import Bill, bill_of, noise_stream, paid
+from mrf_matrix.estimators.spending import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.forests import Forest, MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import Partition
 from mrf_matrix.forests.growth.level import check_label_score, label_rate
@@ -125,7 +125,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
     label_score: str = "share"
     disjoint: bool = False
 
-    @in_one_step
+    @commit_on_success
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Grow the forest and label its leaves; with a budget, spend it.
 
@@ -147,7 +147,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
         check_private_parameters(self)
         structure_generator(self.random_state)  # refused even where not in use
         trees = self._private_trees()
-        bill = bill_of(self, trees.rates.budget)
+        bill = budget_request(self, trees.rates.budget)
         bill.check()
         if self.domain is None:
             raise ValueError(
@@ -160,7 +160,7 @@ class MultinomialForestClassifier(ReleaseParameters, LearnedForestClassifier):
         delta = float(self.delta) if isinstance(trees.rates.budget, ZCDP) else 0.0
         plan = MultinomialPlan(self.domain_, trees, self.label_score, delta)
         curator = Live(
-            plan, EncodedRecords(self.domain_, codes, labels), partial(paid, bill), self.noise,
+            plan, EncodedRecords(self.domain_, codes, labels), partial(pay, bill), self.noise,
             noise_stream(self.noise, bill.noise_state), provenance=bill.provenance,
         )  # fmt: skip
         self.model_ = learn(MULTINOMIAL, plan, curator)
@@ -303,20 +303,20 @@ class MultinomialMatrixForestClassifier(FitsByPlan):
             trees,
             parts=self.parts,
             structure_share=self.structure_share,
-            measuring=self._measuring(budget),
+            measuring=self._measurement_spec(budget),
             random_state=self.random_state,
             voting=self.voting,
             delta=float(self.delta),
         )
 
-    def _asked(self, given: Any, plan: TwoStagePlan) -> Any:
+    def _plan_data(self, given: Any, plan: TwoStagePlan) -> Any:
         """Return the records, once all that can be known of stage 2 is checked: **private**."""
         check_growth_memory(plan.trees, plan.domain)
         check_given_strategy(plan)
         given.check_records(type(self).__name__)
         return given.tables([])
 
-    def _streams(self, bill: Bill) -> tuple[Stream, Stream]:
+    def _streams(self, bill: BudgetRequest) -> tuple[Stream, Stream]:
         """Return independent streams of both stages for research noise."""
         if bill.noise != "research":
             return None, None

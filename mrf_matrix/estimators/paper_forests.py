@@ -10,7 +10,7 @@ from mrf_matrix.base.arrays import Array, Codes, Longs, plain_array
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.domain.domain import sorted_classes
-from mrf_matrix.estimators.base import in_one_step
+from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import (
     LearnedForestClassifier,
     PublicParameters,
@@ -192,7 +192,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
     def _voting(self) -> str:
         return "weight"
 
-    @in_one_step
+    @commit_on_success
     def fit(self, X: Records, y: ArrayLike | None = None, clients: ArrayLike | None = None) -> Self:
         """Grow the forest as the parties would; not private.
 
@@ -223,7 +223,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
             order = np.argsort(self.clients_, kind="stable")
             ends = np.cumsum(np.bincount(self.clients_, minlength=k))[:-1]
             parts = [(codes[own], labels[own]) for own in np.split(order, ends)]
-        forest, shares = self._grown(parts, generator)
+        forest, shares = self._grow(parts, generator)
         self._keep(forest)
         self.leaf_values_ = shares[:, sorted_classes(self.domain_)[1]]
         return self
@@ -242,7 +242,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
         names, party = np.unique(given, return_inverse=True)
         return party.astype(np.int64), len(names)
 
-    def _grown(self, parts: list[Part], generator: np.random.Generator) -> tuple[Forest, Array]:
+    def _grow(self, parts: list[Part], generator: np.random.Generator) -> tuple[Forest, Array]:
         trees = self._source(self._nominal_attributes())
         centres = self._coding_.centres if self._coding_ else None
         if self.mode == "collaborative":

@@ -19,17 +19,17 @@ from mrf_matrix.domain import (
     required_domain,
     will_be_read_off,
 )
-from mrf_matrix.estimators.base import in_one_step
+from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.model_face import ModelVotes
 from mrf_matrix.estimators.parameters import Records, ReleaseParameters
 from mrf_matrix.estimators.record_source import (
+    DataCapabilities,
     EncodedRecords,
     GivenRecords,
     PrivateData,
-    Serving,
-    held,
+    hold_data,
 )
-from mrf_matrix.estimators.spending import Bill, bill_of, noise_stream, paid
+from mrf_matrix.estimators.spending import BudgetRequest, budget_request, noise_stream, pay
 from mrf_matrix.forests import Forest
 from mrf_matrix.kinds.model import Kind, learn
 from mrf_matrix.labels import LabelPlan
@@ -38,7 +38,7 @@ from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.planning.auto.forest_plan import PooledPlan
 from mrf_matrix.planning.plans.cost import check_cost, peak_bytes, release_seconds
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planned_errors import WEIGHING
+from mrf_matrix.planning.plans.planned_errors import SIGNAL_CHECK
 from mrf_matrix.release.curator import Live, PartyReleases
 from mrf_matrix.release.plan import Transcript
 from mrf_matrix.residual import ResidualPlan
@@ -64,7 +64,7 @@ class FailedFit:
     kind: Kind
     plan: Any  # what was announced
     # what was charged, and on which terms: the steps that are left are taken on the same
-    bill: Bill
+    bill: BudgetRequest
     transcript: Transcript  # what was released up to then
     can_go_on: bool  # whether all that was drawn was kept
     _taken: list[bool] = field(default_factory=list, repr=False)
@@ -112,7 +112,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
     def _plan(self, domain: Domain) -> Any:
         raise NotImplementedError
 
-    def _asked(self, given: Any, plan: Any) -> Any:
+    def _plan_data(self, given: Any, plan: Any) -> Any:
         """Return what the plan is asked of, once its release would fit: **private**."""
         check_before_release(plan)
         return asked_data(plan, given)
@@ -125,29 +125,29 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         early = None
         if not will_be_read_off(self.domain):  # refused before the records are looked at
             early = self._plan(required_domain(self.domain))
-            bill_of(self, early.budget).check()
+            budget_request(self, early.budget).check()
         given = bring()
         plan = self._plan_of(given, early)
         structure: Provenance = getattr(plan, "provenance", NOTHING)  # blocks may be chosen ones
-        bill = bill_of(self, plan.budget).resting_on(given.provenance, structure)
+        bill = budget_request(self, plan.budget).resting_on(given.provenance, structure)
         bill.check()
-        curator = self._curator(given, plan, bill, partial(paid, bill))
+        curator = self._curator(given, plan, bill, partial(pay, bill))
         return self._release_of(self._kind, curator, bill)
 
     def _curator(
-        self, given: Any, plan: Any, bill: Bill, pay: Pay, before: Transcript | None = None
+        self, given: Any, plan: Any, bill: BudgetRequest, pay: Pay, before: Transcript | None = None
     ) -> Live:
-        data, (stream, choosing) = self._asked(given, plan), self._streams(bill)
+        data, (stream, choosing) = self._plan_data(given, plan), self._streams(bill)
         return Live(
             plan, data, pay, bill.noise, stream,
             choosing=choosing, provenance=bill.provenance, before=before,
         )  # fmt: skip
 
-    def _streams(self, bill: Bill) -> tuple[Stream, Stream]:
+    def _streams(self, bill: BudgetRequest) -> tuple[Stream, Stream]:
         """Return what research noise is drawn from, and research choices where they are apart."""
         return noise_stream(bill.noise, bill.noise_state), None
 
-    def _release_of(self, kind: Kind, curator: Live, bill: Bill) -> Self:
+    def _release_of(self, kind: Kind, curator: Live, bill: BudgetRequest) -> Self:
         try:
             self.model_ = learn(kind, curator.plan, curator)
         except BaseException as error:
@@ -184,7 +184,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
             raise ValueError("no paid fit was left: call fit(X, y).")
         return self._go_on(failed, X, y)
 
-    @in_one_step
+    @commit_on_success
     def _go_on(self, failed: FailedFit, X: Records, y: ArrayLike) -> Self:
         bill, given = failed.bill, GivenRecords.of(self, failed.plan.domain, X, y)
         pay = partial(parts_of, bill.spending)
@@ -192,7 +192,7 @@ class FitsByPlan(ReleaseParameters, ModelVotes):
         failed.take()
         return self._release_of(failed.kind, curator, bill)
 
-    @in_one_step
+    @commit_on_success
     def fit_release(self, plan: "FederatedPlan", *releases: Release) -> Self:
         """Fit from what several parties released of a plan. Nothing is measured, or charged here.
 
@@ -265,7 +265,7 @@ def check_before_release(plan: object, time_limit: float = 0.0) -> None:
             f"{readable_bytes(peak_bytes(plan))})"
         )
     )
-    if (weigh := WEIGHING.get()) is not None:
+    if (weigh := SIGNAL_CHECK.get()) is not None:
         weigh(plan)
     check_cost(plan, time_limit)
 
@@ -314,9 +314,9 @@ def _(plan: Plan, given: PrivateData) -> Any:
 @asked_data.register
 def _(plan: PooledPlan, given: PrivateData) -> Any:
     records = isinstance(plan.tables, ResidualPlan)
-    if records and not Serving.by(given, plan.n_records).records:
+    if records and not DataCapabilities.of(given, plan.n_records).records:
         raise needs_records("a tree beside residuals, without a public n_records that fits,")
-    found = held(given, records=records).source
+    found = hold_data(given, records=records).source
     if not records:  # what may fail of the tables fails before the tree is paid for
         found.cells(tuple(range(plan.domain.n_attributes)))
     return found

@@ -22,11 +22,11 @@ from mrf_matrix.estimators.parameters import (
 )
 from mrf_matrix.estimators.plan_fit import check_before_release
 from mrf_matrix.estimators.record_source import PrivateData
-from mrf_matrix.estimators.spending import bill_of
+from mrf_matrix.estimators.spending import budget_request
 from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import PlanKind, kind_of, record_coins
-from mrf_matrix.planning.plans.strategy_choice import Measuring
+from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 
@@ -83,15 +83,15 @@ class PrivatePredictionClassifier(
     def _note(self, kind: PlanKind) -> str:
         return "the queries are public; the fitted object holds the private records"
 
-    def _terms(self) -> Measuring:
+    def _terms(self) -> MeasurementSpec:
         shares = self._budget.split(whole_number("n_batches", self.n_batches))
-        measuring = self._measuring(shares[0])
+        measuring = self._measurement_spec(shares[0])
         measuring.check()
         return measuring
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind, measuring = self._kind(), self._terms()
-        bill = bill_of(self, self._budget, "predict")
+        bill = budget_request(self, self._budget, "predict")
         batch_bill(bill, measuring.budget).check()
         data = bring()
         if kind.is_disjoint:
@@ -144,8 +144,8 @@ class PrivatePredictionClassifier(
         """
         if hasattr(self, "ensembles_"):
             fitted = self._fitted
-            codes = self._encoded(X, fitted.forests.domain)
-            unknown = fitted.unknown(codes)
+            codes = self._encode(X, fitted.forests.domain)
+            unknown = fitted.lack_answers(codes)
             return self._next_plan(fitted, codes[unknown]) if unknown.any() else None
         kind, measuring = self._kind(), self._terms()
         domain = required_domain(self.domain)
@@ -157,24 +157,24 @@ class PrivatePredictionClassifier(
         return self._plan(fitted.forests, measuring, codes, len(fitted.charges))
 
     def _plan(
-        self, forests: PublicForests, measuring: Measuring, codes: Codes, batch: int = 0
+        self, forests: PublicForests, measuring: MeasurementSpec, codes: Codes, batch: int = 0
     ) -> Plan:
         classes = forests.domain.n_classes
         planned = forests.plan(measuring, codes, n_classes=classes, batch=batch)
         check_before_release(planned, self.time_limit)
         return planned
 
-    def _answered(self, X: Records) -> tuple[Answers, Codes, Array]:
+    def _release_missing(self, X: Records) -> tuple[Answers, Codes, Array]:
         """Release what has no answer yet; return the fit that answered, the codes and the votes.
 
         Whoever comes meanwhile waits, and finds what is answered by then.
         """
         check_is_fitted(self, self._learned)
         fitted = self._fitted
-        codes = self._encoded(X, fitted.forests.domain)
+        codes = self._encode(X, fitted.forests.domain)
         with keep_draws():
             with fitted.lock:
-                unknown = fitted.unknown(codes)
+                unknown = fitted.lack_answers(codes)
                 if unknown.any():
                     fitted.check_next(int(unknown.sum()))
                     fitted.release(self._next_plan(fitted, codes[unknown]))
@@ -182,10 +182,10 @@ class PrivatePredictionClassifier(
             return fitted, codes, fitted.votes(codes)[:, order]
 
     def _votes(self, X: Records) -> Array:
-        return self._answered(X)[-1]
+        return self._release_missing(X)[-1]
 
     def _margins(self, X: Records, level: float) -> Margins:
-        fitted, codes, votes = self._answered(X)
+        fitted, codes, votes = self._release_missing(X)
         return leading_margins(votes, fitted.half_widths(codes, level))
 
     @property

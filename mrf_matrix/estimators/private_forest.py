@@ -16,7 +16,13 @@ from mrf_matrix.estimators.private_kinds import (
     PosteriorForestClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.estimators.record_source import ALL, EncodedRecords, PrivateData, Serving, held
+from mrf_matrix.estimators.record_source import (
+    ALL,
+    DataCapabilities,
+    EncodedRecords,
+    PrivateData,
+    hold_data,
+)
 from mrf_matrix.kinds.labels import Trees
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.kinds.private import PRIVATE, PrivateSteps, private_steps
@@ -27,7 +33,7 @@ from mrf_matrix.planning.auto.forest_plan import forest_plan, single_attributes,
 from mrf_matrix.planning.auto.rules import OF_RESIDUALS, POOLS
 from mrf_matrix.planning.plans.block_part import check_block
 from mrf_matrix.planning.plans.cost import check_cost
-from mrf_matrix.planning.plans.planned_errors import weighed
+from mrf_matrix.planning.plans.planned_errors import weigh_whole
 from mrf_matrix.residual.questions import check_scores
 from strategies.operators import check_allocation
 
@@ -108,7 +114,7 @@ class PrivateForestClassifier(FitsByPlan):
     random_state: RandomState = None
 
     @property
-    def _named(self) -> FitsByPlan | None:
+    def _named_face(self) -> FitsByPlan | None:
         """The classifier of the kind that is named; None where the rules take one."""
         if one_word("kind", self.kind, ("auto", *FACES)) == "auto":
             return None
@@ -117,7 +123,7 @@ class PrivateForestClassifier(FitsByPlan):
 
     @property
     def _kind(self) -> Kind:  # type: ignore[override]
-        named = self._named
+        named = self._named_face
         return PRIVATE if named is None else named._kind
 
     def plan(self) -> Any:
@@ -134,8 +140,8 @@ class PrivateForestClassifier(FitsByPlan):
         """
         return self._plan(required_domain(self.domain))
 
-    def _plan(self, domain: Domain, serving: Serving = ALL) -> Any:
-        if (named := self._named) is not None:
+    def _plan(self, domain: Domain, serving: DataCapabilities = ALL) -> Any:
+        if (named := self._named_face) is not None:
             return named._plan(domain)
         domain.required_target()
         tell("Planning the forest")
@@ -177,36 +183,36 @@ class PrivateForestClassifier(FitsByPlan):
         return steps.followed if isinstance(steps.followed, PrivateSteps) else steps
 
     def _plan_of(self, given: Any, early: Any) -> Any:
-        if self._named is not None:
+        if self._named_face is not None:
             return super()._plan_of(given, early)
-        serving = Serving.by(given, public_records(self.n_records))
+        serving = DataCapabilities.of(given, public_records(self.n_records))
         if early is None or serving != ALL:  # what such data cannot give is no candidate
             early = self._plan(given.domain, serving)
         return private_steps(early, self.random_state)
 
-    def _asked(self, given: Any, plan: Any) -> Any:
+    def _plan_data(self, given: Any, plan: Any) -> Any:
         """Return what is asked of, once all that may follow would fit: **private**."""
         if not isinstance(plan, PrivateSteps):
-            return super()._asked(given, plan)
-        data: PrivateData = given.over(plan.domain)
+            return super()._plan_data(given, plan)
+        data: PrivateData = given.coarsen(plan.domain)
         why = plan.why
         assert why is not None
-        with weighed(lambda: plan):
+        with weigh_whole(lambda: plan):
             if why.takes_records or why.makes_choices:
-                data = held(data, records=why.takes_records)
+                data = hold_data(data, records=why.takes_records)
             if not why.makes_choices:
                 check_before_release(plan.forest)
                 return asked_data(plan.forest, data)
             tables = data.tables([])
             most = why if why.balance is None else plan_after_choice(why, why.n_records or 0)
-            check_what_may_follow(why, most, tables, self.random_state)
+            check_memory_of_followers(why, most, tables, self.random_state)
             return tables
 
 
 # What may follow choices -------------------------------------------------------------------------
 
 
-def check_what_may_follow(
+def check_memory_of_followers(
     announced: AutoPlan, most: AutoPlan, data: Any, random_state: Any
 ) -> None:
     """Refuse forests that could not be fitted, before anything is spent.
@@ -224,7 +230,7 @@ def check_what_may_follow(
         check_allocation("the joint table of attributes that are chosen first", shape)
     if announced.balance is not None:  # tables follow, whatever they are for even classes
         alone = single_attributes(most, range(domain.n_attributes))
-        check_cost(tables_of(announced, announced.after_balance, alone))
+        check_cost(tables_of(announced, announced.budget_after_balance, alone))
     of_records = [plan for plan in (most, announced) if plan.measured in OF_RESIDUALS]
     if of_records:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):

@@ -61,7 +61,7 @@ class PrivateData(Protocol):
 class GivenData(PrivateData, Protocol):
     """Private data as a user gave them: not yet read."""
 
-    def over(self, coarser: Domain) -> Self:
+    def coarsen(self, coarser: Domain) -> Self:
         """Return the same data over a coarser domain: one of `Domain.coarser`."""
 
 
@@ -85,14 +85,14 @@ class EncodedRecords(PrivateValue):
 
         asked, last = self.kept.get(CellCounts, (None, None))
         if asked != tuple(features):
-            last = count_cells(self._seen(features), self.labels, sizes, self.n_classes)
+            last = count_cells(self._seen_codes(features), self.labels, sizes, self.n_classes)
             self.kept[CellCounts] = tuple(features), last
         counts: CellCounts = last
         return counts
 
     def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
         """Throw a coin for each record, and count it in one leaf of that tree."""
-        leaves = one_leaf_each(ensemble.forest, self._seen(ensemble.features), coins)
+        leaves = one_leaf_each(ensemble.forest, self._seen_codes(ensemble.features), coins)
         sizes = (ensemble.forest.n_leaves,)
         return count_cells(leaves[:, None], self.labels, sizes, self.n_classes)
 
@@ -108,7 +108,7 @@ class EncodedRecords(PrivateValue):
     def check(self, measured: Operator) -> None:
         """Accept any: records answer everything."""
 
-    def _seen(self, features: Features) -> Codes:
+    def _seen_codes(self, features: Features) -> Codes:
         return seen_columns(self.codes, features)
 
 
@@ -130,7 +130,7 @@ class GivenRecords(PrivateValue):
     ) -> Self:
         return cls(*resolve_domain(estimator, domain, X, y))
 
-    def over(self, coarser: Domain) -> Self:
+    def coarsen(self, coarser: Domain) -> Self:
         return replace(self, domain=coarser)
 
     def check_records(self, what: str) -> None:
@@ -153,7 +153,7 @@ def resolve_domain(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     if isinstance(domain, str) and domain == "from_data":
-        records, classes = validated_training(estimator, X, y)
+        records, classes = validate_training(estimator, X, y)
         estimator._is_read_off_ = True
         return Domain.from_data(records, classes), records, classes
     known = required_domain(domain)
@@ -192,14 +192,14 @@ HELD = 1 << 27
 
 
 @dataclass(frozen=True)
-class Serving:
+class DataCapabilities:
     """What private data can give, known in public."""
 
     records: bool  # every record by itself, as residuals need
     tables: bool  # tables of any attributes that are asked for later, as screening needs
 
     @classmethod
-    def by(cls, data: PrivateData, n_records: int | None) -> "Serving":
+    def of(cls, data: PrivateData, n_records: int | None) -> "DataCapabilities":
         """Tell by what kind of data they are and by the public number of records alone.
 
         Counts and streams are held as records only where their public number says that they fit:
@@ -217,7 +217,7 @@ class Serving:
         return cls(False, is_small(data.domain))
 
 
-ALL = Serving(True, True)
+ALL = DataCapabilities(True, True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,12 +228,12 @@ class HeldData(PrivateValue):
     source: EncodedRecords | CountedTables
     provenance: Provenance
 
-    def over(self, coarser: Domain) -> "HeldData":
+    def coarsen(self, coarser: Domain) -> "HeldData":
         """Return the same data over a coarser domain, with codes of their own."""
         if coarser == self.domain:
             return self
         if isinstance(self.source, CountedTables):
-            return replace(self, domain=coarser, source=self.source.over(self.domain, coarser))
+            return replace(self, domain=coarser, source=self.source.coarsen(self.domain, coarser))
         attributes = self.domain.attributes, coarser.attributes
         check_private_allocation("coarser codes of the records", self.source.codes.shape, 4)
         codes = coarser_codes(*attributes, self.source.codes)
@@ -249,10 +249,10 @@ class HeldData(PrivateValue):
         return self.source
 
 
-def held(data: PrivateData, *, records: bool) -> HeldData:
+def hold_data(data: PrivateData, *, records: bool) -> HeldData:
     """Return data that can be asked again: as records, or as counts of all cells.
 
-    `records`: whether every record is needed by itself, see `Serving`: 4 N (d + 1) bytes.
+    `records`: whether every record is needed by itself, see `DataCapabilities`: 4 N (d + 1) bytes.
 
     Raises TypeError if all that is known are counts of leaves.
     """
@@ -261,14 +261,14 @@ def held(data: PrivateData, *, records: bool) -> HeldData:
     if records and isinstance(data, GivenStream):
         return HeldData(data.domain, _read(data), data.provenance)
     if records and isinstance(data, GivenCounts):
-        return HeldData(data.domain, _written_out(data), data.provenance)
+        return HeldData(data.domain, _write_out(data), data.provenance)
     source = data.tables([tuple(range(data.domain.n_attributes))])
     if not isinstance(source, EncodedRecords | CountedTables):
         raise needs_records("this forest")
     return HeldData(data.domain, source, data.provenance)
 
 
-def _written_out(data: GivenCounts) -> EncodedRecords:
+def _write_out(data: GivenCounts) -> EncodedRecords:
     assert isinstance(data.counts, CellCounts)
     rows, labels = np.nonzero(data.counts.counts)
     times = data.counts.counts[rows, labels]
@@ -323,7 +323,7 @@ QUOTED = (
 """What marks a text that tells of features and types only."""
 
 
-def validated_training(
+def validate_training(
     estimator: BaseEstimator, X: Records, y: ArrayLike | None, *, dtype: DTypeLike | None = None
 ) -> tuple[Values, Values]:
     """Return what scikit-learn's ``validate_data`` returns of records and their classes.
@@ -342,27 +342,27 @@ def validated_training(
         check_classification_targets(classes)
         return records, classes
 
-    return _in_our_words(checked)
+    return _reword_errors(checked)
 
 
-def validated_queries(
+def validate_queries(
     estimator: BaseEstimator, X: Records, *, dtype: DTypeLike | None = None
 ) -> Values:
-    """Return what ``validate_data`` returns of records to predict; see `validated_training`."""
+    """Return what ``validate_data`` returns of records to predict; see `validate_training`."""
     if isinstance(X, np.ndarray):
         plain_array("X", X)
-    return _in_our_words(lambda: validate_data(estimator, X, dtype=dtype, reset=False))
+    return _reword_errors(lambda: validate_data(estimator, X, dtype=dtype, reset=False))
 
 
-def _in_our_words(checked: Callable[[], T]) -> T:
+def _reword_errors(checked: Callable[[], T]) -> T:
     try:
         return checked()
     except (ValueError, TypeError) as error:
-        kind, said = (TypeError if isinstance(error, TypeError) else ValueError), reworded(error)
+        kind, said = (TypeError if isinstance(error, TypeError) else ValueError), reword(error)
     raise kind(said)  # outside of the clause: the error that quotes records is not its context
 
 
-def reworded(error: Exception) -> str:
+def reword(error: Exception) -> str:
     """Return scikit-learn's text where it tells of features only, our words otherwise."""
     text = str(error)
     if any(mark in text for mark in QUOTED):

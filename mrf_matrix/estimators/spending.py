@@ -33,7 +33,7 @@ NOISE_KEY = 1
 """Tells the noise's seeds from the structure's, which have no key."""
 
 
-class Unledgered:
+class UntrackedSpending:
     """The sum of what this process released privately, and no ledger was charged for.
 
     It warns once, at the second: each alone keeps its promise, together they have another.
@@ -69,11 +69,11 @@ class Unledgered:
         return " and ".join(map(repr, sums))
 
 
-UNLEDGERED = Unledgered()
+UNTRACKED = UntrackedSpending()
 
 
 @dataclass(frozen=True)
-class Bill:
+class BudgetRequest:
     """What one release costs, and the ledger that pays for it, if there is one.
 
     `check` comes before the records are read, `charge` just before they are measured; both
@@ -103,7 +103,7 @@ class Bill:
     def provenance(self) -> Provenance:
         return self.rests_on | Provenance.from_spending(self.spending)
 
-    def resting_on(self, *others: Provenance) -> "Bill":
+    def resting_on(self, *others: Provenance) -> "BudgetRequest":
         return replace(self, rests_on=join([self.rests_on, *others]))
 
     def check(self) -> None:
@@ -127,7 +127,7 @@ class Bill:
         """Spend, or refuse."""
         check_noise(self.noise, self.noise_state, self.budget)
         if self.ledger is None:
-            UNLEDGERED.add(self.budget, self._kind)
+            UNTRACKED.add(self.budget, self._kind)
         else:
             self.ledger.charge(
                 self.budget,
@@ -150,7 +150,7 @@ class Bill:
 
 
 @contextmanager
-def paid(bill: Bill) -> Iterator[None]:
+def pay(bill: BudgetRequest) -> Iterator[None]:
     """Spend, or refuse; then let the block draw. What is drawn is kept whatever fails.
 
     Everything that can refuse comes before it. Signals wait until the block has ended, and an
@@ -173,7 +173,7 @@ class Spends(Protocol):
     ledger: PrivacyLedger | None
 
 
-def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
+def budget_request(estimator: Spends, budget: Budget, what: str = "fit") -> BudgetRequest:
     """Return what a release costs; `what` it is for is said in the ledger's words.
 
     Raises ValueError if a ledger would pay for a release over a domain read off the records.
@@ -183,7 +183,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     known = domain_provenance(vars(estimator).get("domain"))
     if payer is not None:
         check_claims(known, payer)
-    return Bill(
+    return BudgetRequest(
         ledger=payer,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",

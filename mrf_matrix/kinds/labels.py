@@ -47,7 +47,7 @@ from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.mechanisms.counts.counts import needs_records
 from mrf_matrix.mechanisms.selection import Bits
-from mrf_matrix.planning.auto.forest_plan import PooledPlan, shared
+from mrf_matrix.planning.auto.forest_plan import PooledPlan, split_budget
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Data, Places
@@ -366,7 +366,7 @@ class Pool(Kind):
                 raise FieldError("tables, tree: expected the neighbours and records of the whole.")
         if isinstance(tables, ResidualPlan) and tables.even_records is not None:
             raise FieldError("tables: expected no choice of how rare a class is before them.")
-        shares = shared(known.budget, known.n_records, known.neighboring, tree.n_classes)
+        shares = split_budget(known.budget, known.n_records, known.neighboring, tree.n_classes)
         if shares != (tree.budget, tables.budget):
             raise FieldError("tables: expected the budget that the tree leaves.")
         return PooledPlan(known.budget, tree, tables, known.delta)

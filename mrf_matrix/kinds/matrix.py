@@ -38,7 +38,7 @@ from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of, record_coins
-from mrf_matrix.planning.plans.strategy_choice import Measuring
+from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.curator import Curator, PartyReleases
 from mrf_matrix.release.plan import Cells, Table, Transcript
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
@@ -236,7 +236,7 @@ class Matrix(Kind):
             for number, one in enumerate(given)
         ]
         shares = [fraction_of(one["share"], "share") for one in given]
-        measuring = Measuring(
+        measuring = MeasurementSpec(
             known.budget,
             neighboring=known.neighboring,
             budget_shares=None if known.budget.is_infinite else shares,  # type: ignore[arg-type]
@@ -288,7 +288,7 @@ def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
 def matrix_plan(
     domain: Domain,
     design: Design,
-    measuring: Measuring,
+    measuring: MeasurementSpec,
     structure: np.random.Generator,
     *,
     n_records: int | None,

@@ -33,7 +33,7 @@ from mrf_matrix.mechanisms.budget import budget_of
 from mrf_matrix.planning.auto import AutoPlan, plan_after_choice, records_after
 from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity, Screening
 from mrf_matrix.planning.auto.forest_plan import PooledPlan, forest_plan
-from mrf_matrix.planning.auto.plan import what_follows
+from mrf_matrix.planning.auto.plan import deferred_step
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Announced, Budget, Places, Plan, Transcript
@@ -76,7 +76,7 @@ class PrivateSteps:
             return (*self.choices, self.forest)
         return (
             *self.choices,
-            what_follows(
+            deferred_step(
                 self, self.choices, self.screening or getattr(self.why, "screening", None)
             ),
         )

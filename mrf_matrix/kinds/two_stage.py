@@ -34,7 +34,11 @@ from mrf_matrix.planning.plans.build import PublicForests
 from mrf_matrix.planning.plans.cost import check_cost
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
-from mrf_matrix.planning.plans.strategy_choice import Measuring, given_matrix, one_strategy_each
+from mrf_matrix.planning.plans.strategy_choice import (
+    MeasurementSpec,
+    given_matrix,
+    strategies_of_ensembles,
+)
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Announced, Cells, Transcript
@@ -151,7 +155,7 @@ class TwoStage(Kind):
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its strategy.")
         matrix, _ = decode(structure["strategy"], known.fetch, PREFIX)
-        given = Measuring(
+        given = MeasurementSpec(
             known.budget, neighboring=known.neighboring, strategy=matrix, delta=known.delta
         )
         plan = two_stage_plan(
@@ -213,7 +217,7 @@ def check_given_strategy(plan: TwoStagePlan) -> None:
     Raises TypeError, ValueError if it is no matrix over the domain's cells, selected for the other
     norm, or (a `RowSpaceError`) does not determine those tables.
     """
-    (one,), domain = one_strategy_each(plan.measuring.strategy, 1), plan.domain
+    (one,), domain = strategies_of_ensembles(plan.measuring.strategy, 1), plan.domain
     if isinstance(one, str):
         return
     if isinstance(one, Strategy) and one.norm != plan.counts.norm:

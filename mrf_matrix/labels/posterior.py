@@ -147,7 +147,7 @@ def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:
 def _of_labels(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
     """Return what labels alone say of their cells: the same of the same label."""
     first = label_evidence(plan.n_classes, plan.cell_signal, plan.concentration)
-    said = {label: first.turned(label) for label in set(tree.labels.tolist())}
+    said = {label: first.rotate(label) for label in set(tree.labels.tolist())}
     return tuple(said[label] for label in tree.labels.tolist())
 
 

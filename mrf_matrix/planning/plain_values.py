@@ -41,7 +41,7 @@ def plain(value: object) -> Plain:
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple | range):
         return [plain(one) for one in value]
-    return _named(value)
+    return _fingerprint(value)
 
 
 def plain_figures(figures: Mapping[str, object]) -> dict[str, Any]:
@@ -50,25 +50,25 @@ def plain_figures(figures: Mapping[str, object]) -> dict[str, Any]:
 
 def key_of(value: object) -> str:
     """Return a name that tells a value from others, the same in every process."""
-    return json.dumps(plain(_told_apart(value)), sort_keys=True)
+    return json.dumps(plain(_spell_infinite(value)), sort_keys=True)
 
 
-def _told_apart(value: object) -> object:
+def _spell_infinite(value: object) -> object:
     """Return a value with infinite numbers as words: null would not tell them from None."""
     if isinstance(value, Mapping):
-        return {name: _told_apart(one) for name, one in value.items()}
+        return {name: _spell_infinite(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_told_apart(one) for one in value]
+        return [_spell_infinite(one) for one in value]
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def _named(value: object) -> str:
+def _fingerprint(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}, {_digest(str(value.dtype), value)}"
     if sparse.issparse(value):
         value = as_operator(value, "value")
     if isinstance(value, Strategy):
-        return f"strategy by {value.method!r}, {_digest(value.norm, _named(value.matrix))}"
+        return f"strategy by {value.method!r}, {_digest(value.norm, _fingerprint(value.matrix))}"
     if isinstance(value, Operator):
         tree, arrays = encode(value)
         return f"{value!r}, {_digest(json.dumps(tree), *arrays.values())}"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.class_states import SCALES as SCALES
     from mrf_matrix.posterior.class_states import ClassStates as ClassStates
     from mrf_matrix.posterior.class_states import SumOfEffects as SumOfEffects
-    from mrf_matrix.posterior.class_states import beside_totals as beside_totals
+    from mrf_matrix.posterior.class_states import add_first_table as add_first_table
     from mrf_matrix.posterior.class_states import penalties_of_scales as penalties_of_scales
-    from mrf_matrix.posterior.class_states import scaled_states as scaled_states
+    from mrf_matrix.posterior.class_states import scale_states as scale_states
     from mrf_matrix.posterior.class_states import sum_of_effects as sum_of_effects
     from mrf_matrix.posterior.label_posterior import CellShares as CellShares
     from mrf_matrix.posterior.label_posterior import LabelPosterior as LabelPosterior
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
     from mrf_matrix.posterior.product import product_posterior as product_posterior
     from mrf_matrix.posterior.residual_blocks import Smoothness as Smoothness
-    from mrf_matrix.posterior.residual_posterior import Pooling as Pooling
+    from mrf_matrix.posterior.residual_posterior import PoolingSettings as PoolingSettings
     from mrf_matrix.posterior.residual_posterior import ResidualPosterior as ResidualPosterior
     from mrf_matrix.posterior.residual_posterior import ResidualState as ResidualState
     from mrf_matrix.posterior.residual_posterior import Score as Score

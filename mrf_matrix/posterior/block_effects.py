@@ -111,7 +111,7 @@ def _energies(model: BlockModel, fit: BlockFit, relevance: Array) -> tuple[Array
         precision = prior.precision
         effects = fit.class_terms[:, codes]
         energies.append(np.einsum("cu,uv,cv->", effects, precision, effects))
-        unknown = float((precision * fit.covariance.own(codes).sum(axis=0)).sum())
+        unknown = float((precision * fit.covariance.own_terms(codes).sum(axis=0)).sum())
         freedoms.append(max(len(effects) * (prior.size - 1) - unknown / variance, 0.0))
     return np.asarray(energies), np.asarray(freedoms)
 
@@ -143,7 +143,7 @@ def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
         nothing = np.zeros_like(expected)
         return Interactions(nothing, nothing, np.zeros((width, width)))
     noise = float((table.variance + expected).mean())
-    signal, left, pair_weights = _filtered(table, table.values - expected, noise)
+    signal, left, pair_weights = _filter(table, table.values - expected, noise)
     whole = expected.sum(axis=1, keepdims=True)
     floor = np.maximum(0.02 * whole / table.n_classes, 0.05 * expected)
     counts = np.maximum(expected + signal, floor)
@@ -151,7 +151,7 @@ def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
     return Interactions(logs, np.minimum(left / counts**2, 1.0), pair_weights)
 
 
-def _filtered(table: BlockTable, residual: Array, noise: float) -> tuple[Array, float, Array]:
+def _filter(table: BlockTable, residual: Array, noise: float) -> tuple[Array, float, Array]:
     """Return the filtered residual, the posterior variance of an entry, and the pairs' weights."""
     components = _components(residual.reshape(*table.sizes, -1))
     kept = np.zeros((*table.sizes, table.n_classes))

@@ -73,13 +73,13 @@ class ArrowInverse:
     slopes: Array  # (k, w, P): by which own terms fall where common ones rise, U
     alone: Array  # (k, w, w): covariance of own terms were the common ones known
 
-    def own(self, terms: slice) -> Array:
+    def own_terms(self, terms: slice) -> Array:
         """Return the covariance of some own terms of each class, shape (k, n, n)."""
         slopes = self.slopes[:, terms]
         moved = slopes @ self.common @ slopes.transpose(0, 2, 1)
         return np.asarray(self.alone[:, terms, terms] + moved)
 
-    def of_two(self, one: int, other: int) -> Array:
+    def pair_covariance(self, one: int, other: int) -> Array:
         """Return the covariance of the common terms, and of the first P own ones of two classes.
 
         Shape (3 P, 3 P), in this order.
@@ -197,7 +197,7 @@ class BlockModel:
         logs = np.concatenate(self._log_shares(fit), axis=1) - fit.common
         return np.asarray(self.design[:, :-1] @ logs.T)
 
-    def expected(self, fit: "BlockFit") -> Array:
+    def expected_counts(self, fit: "BlockFit") -> Array:
         logs = self.evidence(fit) + (self.design[:, :-1] @ fit.common)[:, None]
         logs += np.log(self.totals.values) + fit.class_terms[:, -1]
         return np.asarray(np.exp(np.clip(logs, -20.0, np.log(self.totals.values.sum()) + 1.0)))
@@ -243,7 +243,7 @@ def newton_step(model: BlockModel, fit: BlockFit, relevance: Array) -> BlockFit:
     The largest arrays hold ``(P + 1)²`` numbers a class, beside the design's non-zeros.
     """
     table = model.table
-    expected = model.expected(fit)
+    expected = model.expected_counts(fit)
     spread = table.variance + expected + 1e-12
     slopes = (table.values - expected) * expected / spread
     beyond = np.maximum(-slopes, 0.0) * table.variance / spread
@@ -259,7 +259,7 @@ def newton_step(model: BlockModel, fit: BlockFit, relevance: Array) -> BlockFit:
         slope[:, :-1].sum(axis=0) - fit.common,
         slope - np.einsum("cuv,cv->cu", prior, fit.class_terms),
     )
-    return _moved(fit, step, _arrow(information, prior).inverse())
+    return _move(fit, step, _arrow(information, prior).inverse())
 
 
 def _arrow(information: Array, prior: Array) -> Arrow:
@@ -297,7 +297,7 @@ def _share_covariance(model: BlockModel, shares: Array) -> Array:
     return second
 
 
-def _moved(fit: BlockFit, step: tuple[Array, Array], covariance: ArrowInverse) -> BlockFit:
+def _move(fit: BlockFit, step: tuple[Array, Array], covariance: ArrowInverse) -> BlockFit:
     """Return the fit one step on, shortened until no entry moves more than `LONGEST_STEP`."""
     longest = max(float(np.abs(one).max(initial=0.0)) for one in step)
     share = min(1.0, LONGEST_STEP / max(longest, 1e-300))

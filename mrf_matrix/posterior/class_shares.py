@@ -147,7 +147,7 @@ class Link:
         shares, records = _shares(scores), np.arange(len(labels))
         sizes = np.rint(UNITS * self._weights(shares) * shares).astype(np.int64)
         sizes[labels, records] = 0
-        sizes = self._capped(sizes)
+        sizes = self._cap(sizes)
         sizes[labels, records] = -sizes.sum(axis=0)
         return np.ascontiguousarray(-sizes.T)
 
@@ -167,7 +167,7 @@ class Link:
             return np.asarray(0.5 / (1 - least))
         return np.asarray((1 - 2 * least + (shares**2).sum(axis=0)) ** -0.5)
 
-    def _capped(self, sizes: Longs) -> Longs:
+    def _cap(self, sizes: Longs) -> Longs:
         """Return what other classes lose, shrunk where rounding took a record above the cap.
 
         In whole numbers: ``floor(s cap / n) <= s cap / n``, with n the norm or more.
@@ -292,11 +292,11 @@ def cell_curvatures(means: Array, shares: Array, counts: Array) -> Array:
     `means`, (columns,): of a record; `shares`, (n, columns): of each class in the cells; `counts`,
     (n,): of the cells' records.
     """
-    sizes = _softened(shares, counts, 2 * float(means[0])) if len(means) == 1 else shares
+    sizes = _soften(shares, counts, 2 * float(means[0])) if len(means) == 1 else shares
     return np.asarray(counts[:, None] * sizes * (means * counts.sum() / (counts @ sizes)))
 
 
-def _softened(shares: Array, counts: Array, mean: float) -> Array:
+def _soften(shares: Array, counts: Array, mean: float) -> Array:
     """Return the smaller shares, softened until their mean over the records is as measured."""
     for power in POWERS:
         found = (shares**-power + (1 - shares) ** -power) ** (-1 / power)
@@ -331,11 +331,11 @@ class CodeShares:
     variance: float
 
     @property
-    def implied(self) -> Array:
+    def model_shares(self) -> Array:
         """Shares in the model, within 0 and 1."""
         return np.clip(self.counted - self.lacking, 0.0, 1.0)
 
-    def after(self, left: Table) -> "CodeShares":
+    def subtract_step(self, left: Table) -> "CodeShares":
         """Return the shares after a later table, of which its step has left so much."""
         return replace(self, lacking=left.residuals / self.weights, variance=left.variance)
 

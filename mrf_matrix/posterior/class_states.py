@@ -85,19 +85,19 @@ class ClassStates:
 
     def with_block(self, attributes: tuple[int, ...]) -> "ClassStates":
         """Return the states with one more block, without effects."""
-        block = self.first.unseen_block(attributes)
-        return self._of([one.with_block(block) for one in self.columns])
+        block = self.first.empty_block(attributes)
+        return self._with_columns([one.with_block(block) for one in self.columns])
 
     def largest_effects(self, count: int) -> tuple[int, ...]:
         """Return the attributes whose effects move the scores most, as far as is known."""
-        moved = np.sum([one.moved for one in self.columns], axis=0)
+        moved = np.sum([one.mean_squares for one in self.columns], axis=0)
         return tuple(np.argsort(np.round(moved, 9), kind="stable")[::-1][:count].tolist())
 
     def with_curvature(self, curvature: float) -> "ClassStates":
         """Return the states with a mean curvature of a record: measured, or known from totals."""
         return replace(self, curvature=max(curvature, self.least))
 
-    def after_first_pass(self, *, told: bool) -> "ClassStates":
+    def end_first_pass(self, *, told: bool) -> "ClassStates":
         """Return the states once every attribute was measured beside the class totals alone.
 
         Class shares are told by the effects as the linear model has them, where noise lets them be
@@ -110,13 +110,13 @@ class ClassStates:
             for blocks in zip(*(one.blocks for one in self.columns), strict=True)
         )
         least = min(LEAST_CURVATURE, PART_OF_TOTALS * self.curvature)
-        states = self._of([one.capped() for one in self.columns])
+        states = self._with_columns([one.cap() for one in self.columns])
         return replace(states, shares=shares, told=told, least=least)
 
     def with_code_shares(self, told: Sequence[tuple[CodeShares, ...]]) -> "ClassStates":
         """Return the states with what the first pass told of each attribute, a value a column."""
         columns = zip(self.columns, zip(*told, strict=True), strict=True)
-        return self._of([replace(one, code_shares=shares) for one, shares in columns])
+        return self._with_columns([replace(one, code_shares=shares) for one, shares in columns])
 
     def curvatures(self, attributes: tuple[int, ...], counts: Array) -> Array:
         """Return the expected curvature of each cell of a table, (n, columns).
@@ -147,11 +147,11 @@ class ClassStates:
         if not self.shares:
             return [np.asarray] * n_columns
         if len(attributes) == 1 or not self.told:
-            return [self.first.pooling.capped] * n_columns
+            return [self.first.pooling.cap] * n_columns
         shares = self._cell_shares(attributes, counts)
         return [partial(mapped_effects, one, of_two=n_columns == 1) for one in shares.T]
 
-    def visited(
+    def visit(
         self, place: int, residuals: Array, counts: Array, variance: float
     ) -> tuple["ClassStates", Array]:
         """Return the states after a table of residuals, and what scores gain, (n, columns).
@@ -167,13 +167,13 @@ class ClassStates:
         attributes = self.first.blocks[place].attributes
         curvatures, limits = self.curvatures(attributes, counts), self._limits(attributes, counts)
         found = [
-            one.visited(place, residuals[:, c], curvatures[:, c], variance, within=limits[c])
+            one.visit(place, residuals[:, c], curvatures[:, c], variance, within=limits[c])
             for c, one in enumerate(self.columns)
         ]
-        states = self._of([state for state, _ in found])
+        states = self._with_columns([state for state, _ in found])
         return states, np.stack([g for _, g in found], axis=1)
 
-    def _of(self, columns: list[ResidualState]) -> "ClassStates":
+    def _with_columns(self, columns: list[ResidualState]) -> "ClassStates":
         return replace(self, columns=tuple(columns))
 
     @property
@@ -245,10 +245,10 @@ def sum_of_effects(states: ClassStates) -> SumOfEffects:
 
 def _middle(margins: tuple[Array, ...], effects: tuple[Array, ...], base: Array) -> Array:
     """Return the sum half-way between the classes' means, shape (columns,)."""
-    odds = _of_each_class(base[None, :])
+    odds = _class_columns(base[None, :])
     means = np.zeros((odds.shape[1],) * 2)  # of each class's records (rows), each class's score
     for shares, one in zip(margins, effects, strict=True):
-        scores = _of_each_class(one)
+        scores = _class_columns(one)
         weights = shares[:, None] * softmax(odds + scores, axis=1)
         means += (weights / weights.sum(axis=0)).T @ scores
     own = np.diagonal(means)
@@ -258,12 +258,12 @@ def _middle(margins: tuple[Array, ...], effects: tuple[Array, ...], base: Array)
     return np.asarray(half_way @ softmax(base))
 
 
-def _of_each_class(scores: Array) -> Array:
+def _class_columns(scores: Array) -> Array:
     """Return scores with a column for every class: of two classes the first has 0."""
     return scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores[:, 0]])
 
 
-def beside_totals(before: ClassStates, after: ClassStates) -> ClassStates:
+def add_first_table(before: ClassStates, after: ClassStates) -> ClassStates:
     """Return states after a table that was measured beside nothing but the class totals.
 
     It says nothing of the intercept that they do not, and moves no score yet.
@@ -275,7 +275,7 @@ def beside_totals(before: ClassStates, after: ClassStates) -> ClassStates:
     return replace(before, columns=columns)
 
 
-def scaled_states(states: ClassStates, effects: SumOfEffects, scale: float) -> ClassStates:
+def scale_states(states: ClassStates, effects: SumOfEffects, scale: float) -> ClassStates:
     """Return the states once the sum is believed so far."""
     columns = []
     for one, shift in zip(states.columns, effects.shifts(scale), strict=True):

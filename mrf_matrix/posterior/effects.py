@@ -47,7 +47,7 @@ class Term:
             columns = [place[column] for place, column in zip(self.places, columns, strict=True)]
         return np.asarray(self.log_odds[tuple(columns)])
 
-    def over_codes(self) -> "Term":
+    def expand_codes(self) -> "Term":
         """Return the term with an entry for all codes of its attributes together.
 
         Raises MemoryCapError, or ValueError of a tree of many attributes, if they are too many.
@@ -92,12 +92,12 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
     if one == other:
         raise ValueError(f"classes {one} and {other}: expected two different ones.")
     if isinstance(posterior, ProductPosterior):
-        return list(_of_product(posterior, one, other))
+        return list(_product_terms(posterior, one, other))
     if isinstance(posterior, LabelPosterior):
-        return [_of_labels(posterior, one, other)]
+        return [_label_term(posterior, one, other)]
     if isinstance(posterior, PooledPosterior):
-        return list(_of_pool(posterior, one, other))
-    return list(_of_residuals(posterior, one, other))
+        return list(_pool_terms(posterior, one, other))
+    return list(_residual_terms(posterior, one, other))
 
 
 def constant(posterior: AnyPosterior, one: int, other: int) -> float:
@@ -111,7 +111,9 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
         shares = posterior.tables.log_shares
         ahead = float(shares[one] - shares[other])
         return ahead + posterior.weights[1] * (constant(posterior.tables, one, other) - ahead)
-    return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
+    return sum(
+        sign * (part.base + part.shift) for sign, part in posterior.signed_columns(one, other)
+    )
 
 
 def contributions(found: list[Term], codes: AnyInts) -> Array:
@@ -123,7 +125,7 @@ def contributions(found: list[Term], codes: AnyInts) -> Array:
     return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0))
 
 
-def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
+def _label_term(posterior: LabelPosterior, one: int, other: int) -> Term:
     """Return the only term of labels; they tell no shares, so that codes are taken as even.
 
     Counts tell how many records each cell of the tree holds; within it codes are even.
@@ -146,20 +148,20 @@ def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
     return Term(cells.attributes, odds[numbers], deviations[numbers], shares, table.places)
 
 
-def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
+def _pool_terms(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
     """Yield the tree's term, beside the class shares, and those of the tables.
 
     Where both have one of the same attributes, it is one term.
     """
     shares = posterior.tables.log_shares
-    of_tree = _of_labels(posterior.tree, one, other)
+    of_tree = _label_term(posterior.tree, one, other)
     ahead = shares[one] - shares[other]
     of_tree = replace(of_tree, log_odds=of_tree.log_odds - ahead)
-    of_tree = _weighed(of_tree, posterior.weights[0])
+    of_tree = _weight_term(of_tree, posterior.weights[0])
     rest = []
     for term in terms_of_tables(posterior, one, other):
         if term.attributes == of_tree.attributes:
-            of_tree = _together(of_tree.over_codes(), term)
+            of_tree = _add_terms(of_tree.expand_codes(), term)
         else:
             rest.append(term)
     yield from (of_tree, *rest)
@@ -168,20 +170,20 @@ def _of_pool(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]
 def terms_of_tables(posterior: PooledPosterior, one: int, other: int) -> Iterator[Term]:
     """Yield the terms of a pool's tables as they count."""
     for term in terms(posterior.tables, one, other):
-        yield _weighed(term, posterior.weights[1])
+        yield _weight_term(term, posterior.weights[1])
 
 
-def _weighed(term: Term, weight: float) -> Term:
+def _weight_term(term: Term, weight: float) -> Term:
     return replace(term, log_odds=weight * term.log_odds, deviations=weight * term.deviations)
 
 
-def _together(one: Term, other: Term) -> Term:
+def _add_terms(one: Term, other: Term) -> Term:
     deviations = np.hypot(one.deviations, other.deviations)
     return replace(other, log_odds=one.log_odds + other.log_odds, deviations=deviations)
 
 
-def _of_residuals(posterior: ResidualPosterior, one: int, other: int) -> Iterator[Term]:
-    signed = posterior.between(one, other)
+def _residual_terms(posterior: ResidualPosterior, one: int, other: int) -> Iterator[Term]:
+    signed = posterior.signed_columns(one, other)
     for place, block in enumerate(posterior.blocks):
         parts = [(sign, column.blocks[place]) for sign, column in signed]
         variances = sum(np.diagonal(part.covariance) for _, part in parts)
@@ -194,7 +196,7 @@ def _of_residuals(posterior: ResidualPosterior, one: int, other: int) -> Iterato
         )
 
 
-def _of_product(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:
+def _product_terms(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:
     trust, totals = posterior.trust, posterior.totals.values
     weights = totals / totals.sum()
     for model, fit, beyond in zip(
@@ -227,7 +229,7 @@ def _main_variances(model: BlockModel, fit: BlockFit, here: slice, one: int, oth
     """
     codes = np.arange(here.start, here.stop)
     rows = np.concatenate([codes + place * model.n_codes for place in range(3)])
-    covariance = fit.covariance.of_two(one, other)[np.ix_(rows, rows)]
+    covariance = fit.covariance.pair_covariance(one, other)[np.ix_(rows, rows)]
     first, second = (model.shares(fit)[c, here] for c in (one, other))
     unit = np.eye(len(codes))
     gradient = np.hstack([np.tile(second - first, (len(codes), 1)), unit - first, second - unit])

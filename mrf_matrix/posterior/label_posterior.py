@@ -60,11 +60,11 @@ class CellShares:
         return np.asarray(self.weights @ self.shares) if self.expected is None else self.expected
 
     @cached_property
-    def leading(self) -> int:
+    def leading_class(self) -> int:
         """The class of the largest expected share."""
         return int(self.probabilities.argmax())
 
-    def turned(self, places: int) -> "CellShares":
+    def rotate(self, places: int) -> "CellShares":
         """Return the same of the classes so many places on: of class 0 what is said of `places`."""
         expected = np.roll(self.probabilities, places)
         return CellShares(self.draws, self.weights, expected, self.turn + places)
@@ -98,8 +98,8 @@ class CellShares:
     @property
     def margin(self) -> float:
         """Log odds of the leading class against the next."""
-        rest = np.delete(self.probabilities, self.leading)
-        return float(np.log(self.probabilities[self.leading]) - np.log(max(rest.max(), TINY)))
+        rest = np.delete(self.probabilities, self.leading_class)
+        return float(np.log(self.probabilities[self.leading_class]) - np.log(max(rest.max(), TINY)))
 
     def margin_widths(self, level: float) -> tuple[float, float]:
         """Return how far log odds of the leading class against the next are below `margin`, above.
@@ -110,7 +110,9 @@ class CellShares:
         `margin` is extended to it, and covers more.
         """
         logs = np.log(np.maximum(self.shares, TINY))
-        ahead = logs[:, self.leading] - np.delete(logs, self.leading, axis=1).max(axis=1)
+        ahead = logs[:, self.leading_class] - np.delete(logs, self.leading_class, axis=1).max(
+            axis=1
+        )
         return self._widths(ahead, self.margin, level)
 
     def _odds_drawn(self, one: int, other: int) -> Array:
@@ -190,7 +192,7 @@ class LabelPosterior:
     @cached_property
     def labels(self) -> Longs:
         """The class of the largest probability in each cell of the tree."""
-        return np.array([one.leading for one in self.evidence], dtype=np.int64)
+        return np.array([one.leading_class for one in self.evidence], dtype=np.int64)
 
     def cells_at(self, codes: AnyInts) -> Longs:
         """Return the cell of the tree of each record, shape (b,)."""

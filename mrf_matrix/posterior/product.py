@@ -73,14 +73,14 @@ def trust(
     """
     shares = models[0].totals.shares
     effects = [_effects(model, fit) for model, fit in zip(models, fits, strict=True)]
-    variances = [one.within(shares) for one in effects]
+    variances = [one.variances(shares) for one in effects]
     spreads = [np.sqrt(own)[:, None] for own in variances]
-    between = [one.between(shares) for one in effects]
+    between = [one.mean_rows(shares) for one in effects]
     found = [_overall(model, one, shares) for model, one in zip(models, effects, strict=True)]
     seen = sum(covariance for covariance, _ in found) - sum(map(_cross, between))
     noise = sum(variance for _, variance in found)
     correlation = _correlation(seen, noise, sum(map(_cross, spreads)))
-    factor, rows = _carried_over(correlation, spreads, between)
+    factor, rows = _correlate_spreads(correlation, spreads, between)
     separate = sum(float(own.sum()) for own in variances)
     held = sum(
         float((kept * (own @ own.T)).sum()) for kept, own in zip(pair_weights, rows, strict=True)
@@ -97,7 +97,7 @@ def _cross(rows: Array) -> float:
     return float((rows.sum(axis=0) ** 2).sum() - (rows**2).sum())
 
 
-def _carried_over(
+def _correlate_spreads(
     correlation: float, spreads: list[Array], between: list[Array]
 ) -> tuple[float, list[Array]]:
     """Return what covariances within classes are, of all pairs: a factor, and rows of each block.
@@ -127,7 +127,7 @@ class _Effects:
     shares: list[Array]
     means: Array
 
-    def within(self, shares: Array) -> Array:
+    def variances(self, shares: Array) -> Array:
         """Return each attribute's variance of effects within classes, shape (b,)."""
         squares = np.stack(
             [own @ terms**2 for own, terms in zip(self.shares, self.terms, strict=True)]
@@ -135,7 +135,7 @@ class _Effects:
         spread = np.maximum(squares - self.means**2, 0.0)
         return np.asarray(np.einsum("q,jqc,c->j", shares, spread, shares))
 
-    def between(self, shares: Array) -> Array:
+    def mean_rows(self, shares: Array) -> Array:
         """Return rows whose inner products are the covariances of the means, shape (b, k' k)."""
         centred = self.means - np.einsum("q,jqc->jc", shares, self.means)[:, None]
         weighted = centred * np.sqrt(np.outer(shares, shares))
@@ -322,7 +322,7 @@ def product_posterior(
     with one_thread():
         models, fits = fit_main_effects(tables, totals, ordered)
         interactions = tuple(
-            fit_interactions(model.table, model.expected(fit))
+            fit_interactions(model.table, model.expected_counts(fit))
             for model, fit in zip(models, fits, strict=True)
         )
     trusted = trust(models, fits, [beyond.pair_weights for beyond in interactions])
@@ -368,7 +368,7 @@ def _pair_variances(
     ``m_two - m_one`` for what is common, m the shares of the codes: affine in the cell's row D_x.
     """
     n_codes = model.n_codes
-    covariance = fit.covariance.of_two(one, two)
+    covariance = fit.covariance.pair_covariance(one, two)
     still = np.concatenate([means[two] - means[one], -means[one], means[two]])
     moving = covariance[:, n_codes : 2 * n_codes] - covariance[:, 2 * n_codes :]
     square = moving[n_codes : 2 * n_codes] - moving[2 * n_codes :]

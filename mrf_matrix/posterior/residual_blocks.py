@@ -130,7 +130,7 @@ class EffectBlock:
     left: Table | None = None  # the last of them, less what its step took of it
 
     @classmethod
-    def unseen(
+    def empty(
         cls, attributes: Sequence[int], sizes: Sequence[int], components: tuple[Component, ...]
     ) -> "EffectBlock":
         n = int(np.prod(sizes))
@@ -148,7 +148,7 @@ class Update:
     variance: float  # mean variance picked for the effects of single attributes
 
 
-def updated(
+def update_block(
     block: EffectBlock,
     table: Table,
     intercept_variance: float,
@@ -166,7 +166,7 @@ def updated(
     """
     root = np.sqrt(table.variance + table.curvatures)
     scaled, target = table.curvatures / root, table.residuals / root
-    prior, picked = _picked(block, scaled, target, intercept_variance, usual, pooling)
+    prior, picked = _pick_covariance(block, scaled, target, intercept_variance, usual, pooling)
     inner = np.eye(len(root)) + scaled[:, None] * prior * scaled
     gain = scaled[:, None] * np.linalg.solve(
         inner, np.column_stack([target, scaled[:, None] * prior])
@@ -177,7 +177,7 @@ def updated(
     left = max(intercept_variance - intercept_variance**2 * float(ones), 0.0)
     covariance = prior - prior @ gain[:, 1:]
     covariance = (covariance + covariance.T) / 2
-    covariance -= min(left, _shared(covariance))
+    covariance -= min(left, _common_variance(covariance))
     diagonal = np.diag_indices_from(covariance)
     covariance[diagonal] = np.maximum(covariance[diagonal], LEAST_UNKNOWN)
     step = effects + intercept_step
@@ -191,14 +191,14 @@ def updated(
     return Update(known, step, intercept_step, left, picked)
 
 
-def _shared(covariance: Array) -> float:
+def _common_variance(covariance: Array) -> float:
     """Return the largest variance that all effects may have in common: ``1 / (1ᵀ Σ⁻¹ 1)``."""
     n = len(covariance)
     certain = covariance + LEAST_UNKNOWN * np.eye(n)
     return 1 / max(float(np.linalg.solve(certain, np.ones(n)).sum()), 1e-300)
 
 
-def _picked(
+def _pick_covariance(
     block: EffectBlock,
     scaled: Array,
     target: Array,

@@ -31,7 +31,7 @@ from mrf_matrix.posterior.residual_blocks import (
     Table,
     attribute_kernel,
     block_components,
-    updated,
+    update_block,
 )
 
 LEAST_SHARE = 0.01  # no class is taken to be rarer
@@ -178,7 +178,7 @@ class ResidualPosterior:
         """Released shares of each attribute's codes."""
         return self.columns[0].margins
 
-    def between(self, one: int, other: int) -> tuple[tuple[float, Score], ...]:
+    def signed_columns(self, one: int, other: int) -> tuple[tuple[float, Score], ...]:
         """Return the signed columns that the log odds of one class against another sum."""
         if self.n_classes == 2:
             return ((1.0 if one > other else -1.0, self.columns[0]),)
@@ -236,9 +236,9 @@ def purify(score: Score) -> Score:
         mean, parts, rest = _projections(margins)
         shift += float(mean @ block.mean)
         for i, part in zip(block.attributes, parts, strict=True):
-            blocks[singles[i]] = _with_part(blocks[singles[i]], part, block)
+            blocks[singles[i]] = _add_part(blocks[singles[i]], part, block)
         nothing = replace(block, mean=0 * block.mean, covariance=0 * block.covariance)
-        blocks[place] = _with_part(nothing, rest, block)
+        blocks[place] = _add_part(nothing, rest, block)
     return replace(score, blocks=tuple(blocks), shift=shift)
 
 
@@ -262,7 +262,7 @@ def _product(factors: Sequence[Array]) -> Array:
     return reduce(lambda one, other: np.asarray(np.kron(one, other), dtype=np.float64), factors)
 
 
-def _with_part(block: EffectBlock, part: Array, other: EffectBlock) -> EffectBlock:
+def _add_part(block: EffectBlock, part: Array, other: EffectBlock) -> EffectBlock:
     """Return a block with a linear part of another's effects, (n, other's n), added to its own."""
     covariance = block.covariance + part @ other.covariance @ part.T
     diagonal = np.diag_indices_from(covariance)
@@ -277,7 +277,7 @@ LEAST_CURVATURE = 1e-9  # added to curvatures, that no cell is impossible
 
 
 @dataclass(frozen=True)
-class Pooling:
+class PoolingSettings:
     """How variances of effects are drawn to each other; see `ResidualSettings`."""
 
     smoothness: Smoothness
@@ -286,7 +286,7 @@ class Pooling:
     strength: float
     largest_step: float
 
-    def capped(self, effects: Array) -> Array:
+    def cap(self, effects: Array) -> Array:
         """Return effects on the log odds, none beyond the largest step."""
         return np.clip(effects, -self.largest_step, self.largest_step)
 
@@ -305,7 +305,7 @@ class ResidualState:
         Log odds of the class totals, and what is unknown of the intercept.
     margins : tuple of ndarray
         Shares of each attribute's codes.
-    pooling : Pooling
+    pooling : PoolingSettings
     blocks : tuple of EffectBlock
         Those seen, single attributes first, in the order of the attributes.
     shift : float
@@ -322,13 +322,13 @@ class ResidualState:
     base: float
     base_variance: float
     margins: tuple[Array, ...]
-    pooling: Pooling
+    pooling: PoolingSettings
     blocks: tuple[EffectBlock, ...]
     shift: float = 0.0
     variances: tuple[float, ...] = ()
     code_shares: tuple[CodeShares, ...] = ()
 
-    def unseen_block(self, attributes: Sequence[int]) -> EffectBlock:
+    def empty_block(self, attributes: Sequence[int]) -> EffectBlock:
         """Return a block of attributes without effects."""
         kernels = [
             attribute_kernel(
@@ -337,7 +337,7 @@ class ResidualState:
             for i in attributes
         ]
         components = block_components(kernels, [self.margins[i] for i in attributes])
-        return EffectBlock.unseen(attributes, [self.sizes[i] for i in attributes], components)
+        return EffectBlock.empty(attributes, [self.sizes[i] for i in attributes], components)
 
     def expected_counts(self, attributes: Sequence[int]) -> Array:
         """Return expected counts of a table's cells, attributes taken as independent."""
@@ -356,19 +356,19 @@ class ResidualState:
         return self.base + self.shift
 
     @property
-    def moved(self) -> list[float]:
+    def mean_squares(self) -> list[float]:
         """Mean square of what each attribute's effects move the log odds by, as far as known."""
         return [
             float(shares @ block.mean**2)
             for block, shares in zip(self.blocks, self.margins, strict=False)
         ]
 
-    def capped(self) -> "ResidualState":
+    def cap(self) -> "ResidualState":
         """Return the state with no effect beyond the largest step."""
-        blocks = (replace(one, mean=self.pooling.capped(one.mean)) for one in self.blocks)
+        blocks = (replace(one, mean=self.pooling.cap(one.mean)) for one in self.blocks)
         return replace(self, blocks=tuple(blocks))
 
-    def visited(
+    def visit(
         self,
         place: int,
         residuals: Array,
@@ -391,7 +391,7 @@ class ResidualState:
         """
         pooling = self.pooling
         seen = pooling.prior_visits * pooling.prior_variance + sum(self.variances)
-        update = updated(
+        update = update_block(
             self.blocks[place],
             Table(residuals, curvatures + LEAST_CURVATURE, variance),
             self.base_variance,
@@ -412,16 +412,16 @@ class ResidualState:
     def score(self) -> Score:
         """What predictions need."""
         seen = tuple(block for block in self.blocks if block.n_visits)
-        found = Score(self.base, self.shift, seen, self.margins, self._looked_at)
+        found = Score(self.base, self.shift, seen, self.margins, self._revisited_shares)
         return purify(found)
 
     @property
-    def _looked_at(self) -> tuple[CodeShares, ...]:
+    def _revisited_shares(self) -> tuple[CodeShares, ...]:
         """Shares of the codes that a later pass looked at, by attribute; none without one."""
         pairs = list(zip(self.code_shares, self.blocks, strict=False))
         if not any(block.n_visits > 1 for _, block in pairs):
             return ()
         return tuple(
-            one if block.left is None or block.n_visits < 2 else one.after(block.left)
+            one if block.left is None or block.n_visits < 2 else one.subtract_step(block.left)
             for one, block in pairs
         )

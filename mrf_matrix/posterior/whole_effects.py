@@ -39,7 +39,7 @@ AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Banded:
+class EffectBand:
     """Log odds over all codes of some attributes, with their bands.
 
     Attributes
@@ -66,13 +66,13 @@ class Banded:
         return np.where(self.log_odds > 0, self.below, self.above)
 
 
-def averaged(
+def average_effect(
     posterior: LabelPosterior,
     attributes: tuple[int, ...],
     pair: tuple[int, int],
     level: float,
     margins: Mapping[int, Array] | None = None,
-) -> Banded:
+) -> EffectBand:
     """Return the average log odds of every combination of codes of some attributes.
 
     Parameters
@@ -103,7 +103,7 @@ def averaged(
     middle, below, above = _band(posterior, weights, pair, level)
     shape, at = tuple(len(first) for first, _ in places), np.ix_(*(own for _, own in places))
     middle, below, above = (one.reshape(shape)[at] for one in (middle, below, above))
-    return Banded(middle, below, above, _shares(attributes, spread, sizes))
+    return EffectBand(middle, below, above, _shares(attributes, spread, sizes))
 
 
 def _masks(posterior: LabelPosterior) -> dict[int, Bools]:
@@ -199,7 +199,7 @@ def _shares(attributes: tuple[int, ...], spread: Mapping[int, Array], sizes: Arr
 
 def effect_of(
     posterior: AnyPosterior, attributes: tuple[int, ...], pair: tuple[int, int], level: float
-) -> Banded | None:
+) -> EffectBand | None:
     """Return the effect of attributes, or None if nothing is said of them.
 
     Parameters
@@ -221,39 +221,39 @@ def effect_of(
     """
     if isinstance(posterior, LabelPosterior):
         known = set(attributes) <= set(posterior.partition.attributes)
-        return averaged(posterior, attributes, pair, level) if known else None
+        return average_effect(posterior, attributes, pair, level) if known else None
     if isinstance(posterior, PooledPosterior):
         found = list(terms_of_tables(posterior, *pair))
         if set(attributes) <= set(posterior.tree.partition.attributes):
-            return _pooled(posterior, found, attributes, pair, level)
+            return _pool_effect(posterior, found, attributes, pair, level)
     else:
         found = terms(posterior, *pair)
-    own = [one for one in found if _rising(one) == attributes]
+    own = [one for one in found if _sorted_attributes(one) == attributes]
     return _sum_of_terms(own, attributes, level) if own else None
 
 
-def _pooled(
+def _pool_effect(
     posterior: PooledPosterior,
     found: Sequence[Term],
     attributes: tuple[int, ...],
     pair: tuple[int, int],
     level: float,
-) -> Banded:
+) -> EffectBand:
     """Return what the tree adds beyond the class shares, averaged, and all tables of these.
 
     Widths are those of either part in quadrature, each side by itself, as in `margin_widths`.
     """
     margins = {one.attributes[0]: one.shares for one in found if len(one.attributes) == 1}
-    tree = averaged(posterior.tree, attributes, pair, level, margins)
+    tree = average_effect(posterior.tree, attributes, pair, level, margins)
     v, logs = posterior.weights[0], posterior.tables.log_shares
     odds = v * (tree.log_odds - (logs[pair[0]] - logs[pair[1]]))
     within = [one for one in found if set(one.attributes) <= set(attributes)]
     if not within:
-        return Banded(odds, v * tree.below, v * tree.above, tree.shares)
+        return EffectBand(odds, v * tree.below, v * tree.above, tree.shares)
     within.sort(key=lambda one: len(one.attributes))
     beside = _sum_of_terms(within, attributes, level)
-    measured = _rising(within[-1]) == attributes
-    return Banded(
+    measured = _sorted_attributes(within[-1]) == attributes
+    return EffectBand(
         odds + beside.log_odds,
         np.hypot(v * tree.below, beside.below),
         np.hypot(v * tree.above, beside.above),
@@ -261,24 +261,24 @@ def _pooled(
     )
 
 
-def _sum_of_terms(found: Sequence[Term], attributes: tuple[int, ...], level: float) -> Banded:
+def _sum_of_terms(found: Sequence[Term], attributes: tuple[int, ...], level: float) -> EffectBand:
     """Return the sum of terms within some attributes, as if they were apart.
 
     Shares are those of the last one.
     """
-    whole = [one.over_codes() for one in found]
-    odds = [_along(one, one.log_odds, attributes) for one in whole]
-    variances = [_along(one, one.deviations**2, attributes) for one in whole]
+    whole = [one.expand_codes() for one in found]
+    odds = [_align(one, one.log_odds, attributes) for one in whole]
+    variances = [_align(one, one.deviations**2, attributes) for one in whole]
     log_odds, variance = (sum(one[1:], start=one[0]) for one in (odds, variances))
     width = float(norm.ppf(0.5 + level / 2)) * np.sqrt(variance)
-    return Banded(log_odds, width, width, _along(whole[-1], whole[-1].shares, attributes))
+    return EffectBand(log_odds, width, width, _align(whole[-1], whole[-1].shares, attributes))
 
 
-def _rising(term: Term) -> tuple[int, ...]:
+def _sorted_attributes(term: Term) -> tuple[int, ...]:
     return tuple(sorted(term.attributes))
 
 
-def _along(term: Term, values: Array, attributes: tuple[int, ...]) -> Array:
+def _align(term: Term, values: Array, attributes: tuple[int, ...]) -> Array:
     """Return values of a term with an axis for each of some attributes, in their order."""
     own = np.argsort(term.attributes).tolist()
     missing = [axis for axis, i in enumerate(attributes) if i not in term.attributes]

@@ -123,7 +123,7 @@ def nonnegative_least_squares(
         return _exact(cells, method)
     deviation = float(np.sqrt(cells.variance))
     counts = constrained_least_squares(cells.matrix, cells.answers, tables, deviation)
-    return _answered(cells, counts, method)
+    return _estimate(cells, counts, method)
 
 
 def nearest_on_simplex(
@@ -178,7 +178,7 @@ def nearest_on_simplex(
         sums = class_totals
     projected = nearest(vectors, sums, np.ones(len(vectors)))
     counts = projected if per == "class" else projected.T
-    return _answered(cells, counts, method)
+    return _estimate(cells, counts, method)
 
 
 def _feasible(n_classes: int, class_totals: object, total: object) -> FeasibleTables:
@@ -204,7 +204,7 @@ def _exact(cells: MergedCells, method: str) -> Estimate:
     )
 
 
-def _answered(cells: MergedCells, counts: Array, method: str) -> Estimate:
+def _estimate(cells: MergedCells, counts: Array, method: str) -> Estimate:
     values = cells.queries.matmat(counts)
     return Estimate(values=values, variances=None, method=method, note=BIASED, claim=cells.claim)
 

@@ -41,7 +41,7 @@ KEPT_STACKS = 4  # stacks of matrices of several releases that are kept
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PooledReleases:
     """Answers ``y = A D + noise`` with independent draws of one variance."""
 
     matrix: Operator  # shape (m, n): rows of all strategies, each divided by its deviation
@@ -61,7 +61,7 @@ class Pooled:
         return RowKronecker.from_masks([np.ones((1, size), dtype=bool) for size in self.sizes])
 
 
-def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
+def pool_releases(releases: Release | Sequence[Release]) -> PooledReleases:
     """Bring releases of the same records to one matrix and one variance.
 
     Releases of the same strategy are averaged, weighted by ``1/σ²``, so that its structure stays.
@@ -71,17 +71,17 @@ def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
     """
     given = checked_releases(releases)
     matrices = [release.mechanism.rounded.recovery for release in given]
-    groups = _of_one_matrix(matrices)
+    groups = _group_by_matrix(matrices)
     means, variances = zip(*(_mean([given[i] for i in same]) for same in groups), strict=True)
     first = [matrices[same[0]] for same in groups]
     sizes, claim = given[0].sizes, claim_of(given)
     if len(groups) == 1:
-        return Pooled(first[0], means[0], variances[0], sizes, claim)
+        return PooledReleases(first[0], means[0], variances[0], sizes, claim)
     units = np.array([sensitivity_of(given[same[0]]) for same in groups])
     roots = _roots(np.sqrt(variances), units)
-    matrix = _stacked(tuple(first), roots)
+    matrix = _stack(tuple(first), roots)
     scaled = np.concatenate([root * mean for root, mean in zip(roots, means, strict=True)])
-    return Pooled(matrix, scaled, 1.0 if any(variances) else 0.0, sizes, claim)
+    return PooledReleases(matrix, scaled, 1.0 if any(variances) else 0.0, sizes, claim)
 
 
 def _mean(releases: Sequence[Release]) -> tuple[Array, float]:
@@ -113,7 +113,7 @@ def _roots(deviations: Array, units: Array) -> tuple[float, ...]:
     return tuple((1 / (kept * units)).tolist())
 
 
-def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
+def _group_by_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
     """Return the numbers of the releases that measured the same matrix, in order."""
     groups: dict[int, list[int]] = {}
     for number, matrix in enumerate(matrices):
@@ -122,13 +122,13 @@ def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
 
 
 @lru_cache(maxsize=KEPT_STACKS)
-def _stacked(blocks: tuple[Operator, ...], roots: tuple[float, ...]) -> Operator:
+def _stack(blocks: tuple[Operator, ...], roots: tuple[float, ...]) -> Operator:
     """Stack matrices, of which the last few stacks are kept, for their factors.
 
     A study draws noise many times for the same strategies. Matrices are told apart as objects.
     """
     scaled = [Scaled(root, block) for root, block in zip(roots, blocks, strict=True)]
-    return over_merged_cells(Stack(scaled))
+    return merge_equal_columns(Stack(scaled))
 
 
 def claim_of(releases: Sequence[Release]) -> Claim:
@@ -161,7 +161,7 @@ def checked_releases(releases: Release | Iterable[Release]) -> list[Release]:
     return given
 
 
-def over_merged_cells(matrix: Operator) -> Operator:
+def merge_equal_columns(matrix: Operator) -> Operator:
     """Return the same matrix over groups of equal columns, where that makes it smaller."""
     if not can_merge(matrix):
         return matrix

@@ -169,7 +169,7 @@ def minimise_by_exchange(
         if aim is None:
             break
         blocked = inside & (aim < -ROUNDING * np.abs(aim).max(initial=0.0))
-        values, emptied = _toward(values, aim, blocked, tables.shared)
+        values, emptied = _step_toward(values, aim, blocked, tables.shared)
         inside &= ~emptied
         arrived = ~(np.full(blocked.shape[1], blocked.any()) if tables.shared else blocked.any(0))
         slopes = unit @ values - solver.target
@@ -210,7 +210,7 @@ class _CellSolver:
             self.work += len(cells) ** 3 + 1
             both = np.column_stack([self.target[cells, j], self.scale[cells]])
             self._plain[:, j] = self._ones[:, j] = 0.0
-            found = _refined(self.unit[np.ix_(cells, cells)], both)
+            found = _solve_refined(self.unit[np.ix_(cells, cells)], both)
             if found is None:
                 return None
             self._plain[cells, j], self._ones[cells, j] = found.T
@@ -228,7 +228,7 @@ class _CellSolver:
         return np.divide(self.tables.sums - sums, gains, out=np.zeros_like(gains), where=gains > 0)
 
 
-def _refined(gram: Array, right: Array) -> Array | None:
+def _solve_refined(gram: Array, right: Array) -> Array | None:
     """Solve normal equations by a Cholesky factor and corrections, None where there is none."""
     try:
         factor = linalg.cho_factor(gram + RIDGE * np.eye(len(gram)))
@@ -240,7 +240,7 @@ def _refined(gram: Array, right: Array) -> Array | None:
     return np.asarray(found)
 
 
-def _toward(values: Array, aim: Array, blocked: Bools, shared: bool) -> tuple[Array, Bools]:
+def _step_toward(values: Array, aim: Array, blocked: Bools, shared: bool) -> tuple[Array, Bools]:
     """Go toward the aim as far as nothing turns negative; return values and emptied cells."""
     ratios = np.divide(
         values, values - aim, out=np.full_like(values, np.inf), where=blocked & (values > aim)

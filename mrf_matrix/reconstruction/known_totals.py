@@ -22,7 +22,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
 )
 from mrf_matrix.reconstruction.estimate import (
     Estimate,
-    Pooled,
+    PooledReleases,
     combine,
     exact_counts,
     exact_where_near,
@@ -125,11 +125,11 @@ def checked_totals(n_classes: int, class_totals: object, total: object) -> tuple
     return given, shared
 
 
-def total_weights(pool: Pooled) -> Array | None:
+def total_weights(pool: PooledReleases) -> Array | None:
     """Return the least s with ``sᵀA = 1ᵀ``, shape (m,), or None where there is none."""
     m, n = pool.matrix.shape
     if fits((n, 8)):
-        weights = _by_iteration(pool, m, n)
+        weights = _solve_by_lsqr(pool, m, n)
         if np.linalg.norm(pool.matrix.rmatmat(weights) - 1.0) <= TOLERANCE * np.sqrt(n):
             return weights
         try:
@@ -145,7 +145,7 @@ def total_weights(pool: Pooled) -> Array | None:
     return weights if 1 - float(weights @ cross) / n <= 1e-9 else None
 
 
-def _by_iteration(pool: Pooled, m: int, n: int) -> Array:
+def _solve_by_lsqr(pool: PooledReleases, m: int, n: int) -> Array:
     """Solve ``Aᵀs = 1`` by LSQR, whose limit is the least solution (Paige and Saunders, 1982)."""
     transpose = LinearOperator(
         (n, m), matvec=pool.matrix.rmatmat, rmatvec=pool.matrix.matmat, dtype=np.float64

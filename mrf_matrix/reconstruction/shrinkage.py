@@ -135,10 +135,10 @@ def _leaf_ranges(forest: Forest) -> tuple[Longs, Longs]:
 def _node_masks(forest: Forest) -> list[Bools]:
     """Return the codes of each node, per attribute: those of its children together."""
     check_allocation("masks of the nodes", (forest.n_nodes, sum(forest.domain.sizes)), 1)
-    return [_with_parents(forest, mask) for mask in leaf_masks(forest)]
+    return [_codes_below(forest, mask) for mask in leaf_masks(forest)]
 
 
-def _with_parents(forest: Forest, of_leaves: Bools) -> Bools:
+def _codes_below(forest: Forest, of_leaves: Bools) -> Bools:
     """Return the codes that some leaf below each node holds, (nodes, codes)."""
     masks = np.zeros((forest.n_nodes, of_leaves.shape[1]), dtype=bool)
     masks[forest.leaves] = of_leaves

@@ -19,7 +19,7 @@ from mrf_matrix.posterior import (
     ResidualPosterior,
 )
 from mrf_matrix.posterior.effects import Term, terms
-from mrf_matrix.posterior.whole_effects import Banded, effect_of
+from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
 from mrf_matrix.reports.guarantee import Facts
 from mrf_matrix.reports.page import Section, bars, budget_bar, effect_strip
 from mrf_matrix.reports.privacy_report import (
@@ -174,7 +174,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
     return Section(STRENGTH_TITLE, words, rows, header, (strengths, *strips))
 
 
-def _strip(domain: Domain, place: int, found: Banded, unit: str) -> str:
+def _strip(domain: Domain, place: int, found: EffectBand, unit: str) -> str:
     attribute = domain.attributes[place]
     labels = [str(label) for label in attribute.labels]
     kept = np.arange(len(labels))
@@ -296,7 +296,7 @@ def _compared(posterior: ResidualPosterior, domain: Domain) -> Iterator[Compared
     n_compared = sum(len(one.counted) for column in shares for one in column)
     for label, column in zip(labels, shares, strict=True):
         for attribute, one in zip(domain.attributes, column, strict=False):
-            values = one.counted, one.implied, one.bounds(n_compared)
+            values = one.counted, one.model_shares, one.bounds(n_compared)
             if np.isfinite(one.variance):
                 for code, *numbers in zip(attribute.labels, *values, strict=True):
                     yield Compared(attribute.name, str(code), str(label), *map(float, numbers))

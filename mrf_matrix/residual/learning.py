@@ -12,17 +12,17 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior import (
     UNITS,
     ClassStates,
-    Pooling,
+    PoolingSettings,
     ResidualPosterior,
     ResidualState,
     SumOfEffects,
-    beside_totals,
+    add_first_table,
     counted_shares,
     estimated_total,
     intercept,
     intercepts,
     margin,
-    scaled_states,
+    scale_states,
     shrunk_counts,
     sum_of_effects,
 )
@@ -88,7 +88,7 @@ def _started(plan: ResidualPlan, releases: Steps) -> ClassStates:
         base=float(bases[0]),
         base_variance=float(unknown[0]),
         margins=margins,
-        pooling=Pooling(
+        pooling=PoolingSettings(
             known.smoothness,
             known.prior_visits,
             known.prior_variance,
@@ -97,7 +97,7 @@ def _started(plan: ResidualPlan, releases: Steps) -> ClassStates:
         ),
         blocks=(),
     )
-    blocks = tuple(state.unseen_block((i,)) for i in range(len(margins)))
+    blocks = tuple(state.empty_block((i,)) for i in range(len(margins)))
     columns = tuple(
         replace(state, blocks=blocks, base=float(base), base_variance=float(variance))
         for base, variance in zip(bases, unknown, strict=True)
@@ -128,15 +128,15 @@ def _with_first_pass(
     state = state.with_curvature(float(link.curvature_units(bases[None, :])[0]) / UNITS)
     for i, step in enumerate(first.visits):
         residuals, counts = releases.table(step, (i,)), state.first.expected_counts((i,))
-        found, _ = state.visited(i, residuals, counts, step.variance)
-        state = beside_totals(state, found)
+        found, _ = state.visit(i, residuals, counts, step.variance)
+        state = add_first_table(state, found)
         told.append(counted_shares(residuals, counts, bases, link))
     if link.n_classes > 1:  # else nothing is left to tell
         state = state.with_code_shares(told)
-    state = state.after_first_pass(told=shares_told)
+    state = state.end_first_pass(told=shares_told)
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)
-    state = scaled_states(state, effects, scale)
+    state = scale_states(state, effects, scale)
     releases.add((), effects.shifts(scale)[None, :])
     for i, one in enumerate(effects.effects):
         releases.add((i,), scale * one)
@@ -161,7 +161,7 @@ def _visit(state: ClassStates, step: ResidualStep, place: int, releases: Steps) 
     attributes = state.first.blocks[place].attributes
     counts = state.first.expected_counts(attributes)
     residuals = releases.table(step, attributes)
-    state, gained = state.visited(place, residuals, counts, step.variance)
+    state, gained = state.visit(place, residuals, counts, step.variance)
     releases.add(attributes, gained)
     return state
 
@@ -185,7 +185,7 @@ def _with_pairs(state: ClassStates, pairs: PairSteps, releases: Steps) -> ClassS
         expected = state.first.expected_counts(attributes)
         kept = np.maximum(shrunk_counts(counts, expected, counted.variance), 0.1 * expected)
         residuals = releases.table(step, attributes)
-        state, gained = state.visited(place, residuals, kept, step.variance)
+        state, gained = state.visit(place, residuals, kept, step.variance)
         releases.add(attributes, gained)
     return state
 

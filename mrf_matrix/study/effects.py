@@ -18,7 +18,7 @@ from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.ensembles import attribute_positions
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
 from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
-from mrf_matrix.posterior.whole_effects import Banded, effect_of
+from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
 
 Name = str | tuple[str, ...]
 
@@ -42,7 +42,7 @@ class HasPosterior(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Effect(Banded):
+class Effect(EffectBand):
     """What one attribute, or several together, add to the log odds.
 
     Attributes
@@ -234,7 +234,7 @@ def _nothing(
 def _named(
     model: HasPosterior,
     attributes: Sequence[Attribute],
-    found: Banded,
+    found: EffectBand,
     pair: tuple[int, int],
     level: float,
 ) -> Effect:

@@ -13,7 +13,7 @@ from mrf_matrix.base.draw_record import keep_draws
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.spending import Bill, noise_stream, paid
+from mrf_matrix.estimators.spending import BudgetRequest, noise_stream, pay
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
@@ -225,13 +225,13 @@ def evaluate(
     asked = checked_level(level)
     budget = evaluation_budget(epsilon, delta, rho, neighboring)
     what = f"evaluation of {getattr(model, 'released_by', type(model).__name__)}"
-    bill = Bill(payer, budget, what, neighboring, noise, noise_state)
+    bill = BudgetRequest(payer, budget, what, neighboring, noise, noise_state)
     mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
     mechanism.check_memory(grid.n_classes)
     bill.check()
     plan = PlanOfSteps(domain, (StrategyStep("graded records", mechanism),), float(delta))
     curator = Live(
-        plan, (X, y), partial(paid, bill), noise, noise_stream(noise, noise_state),
+        plan, (X, y), partial(pay, bill), noise, noise_stream(noise, noise_state),
         provenance=domain.provenance | bill.provenance,
     )  # fmt: skip
     with keep_draws(), curator:

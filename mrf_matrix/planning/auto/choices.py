@@ -118,7 +118,7 @@ class Screening:
         cells: list[int] = list(accumulate(sizes, mul))
         return max(1, sum(one <= self.most_cells for one in cells))
 
-    def without(self, best: int, n_records: int) -> int:
+    def score_of_all(self, best: int, n_records: int) -> int:
         """Return the score of keeping all attributes, which one record moves by one at most.
 
         Parameters
@@ -131,7 +131,7 @@ class Screening:
         return (best * (denominator - numerator) + n_records * numerator) // denominator
 
 
-def screening_share(screening: "Screening | None", budget: Budget) -> Budget:
+def budget_after_screening(screening: "Screening | None", budget: Budget) -> Budget:
     """Return what is left of a budget after screening, exactly."""
     if screening is None or budget.is_infinite:
         return budget
@@ -139,7 +139,7 @@ def screening_share(screening: "Screening | None", budget: Budget) -> Budget:
     return budget.of(budget.exact - spent)
 
 
-def planned_screening(
+def plan_screening(
     domain: Domain, budget: Budget, *, n_records: int | None, neighboring: str
 ) -> Screening | None:
     """Return how attributes would be screened; None where nearly all would be kept anyway.
@@ -225,7 +225,7 @@ class Enough(FewOptions):
     """Whether the first attributes that were kept tell nearly all.
 
     Scores are how many records their joint table is right on, and a part of all records that one
-    record moves by one at most (`Screening.without`).
+    record moves by one at most (`Screening.score_of_all`).
     """
 
     screening: Screening
@@ -236,7 +236,7 @@ class Enough(FewOptions):
     def scores(self, data: Data) -> Longs:
         counts = data.cells(self.first).counts
         best, n_records = int(counts.sum(axis=0).max()), int(counts.sum())
-        without = self.screening.without(best, n_records)
+        without = self.screening.score_of_all(best, n_records)
         return np.array([right_by_codes(counts), without], dtype=np.int64)
 
 
@@ -257,7 +257,7 @@ BALANCE_FROM = 1000  # N ε below which a choice would guess
 FEWEST_IN_BALANCE = 4  # attributes from which there is something to plan
 
 
-def planned_balance(
+def plan_balance(
     domain: Domain, budget: Budget, *, n_records: int | None, neighboring: str
 ) -> ResidualStep | None:
     """Return the choice of how unequal two classes are; None where it is not made.
@@ -269,7 +269,7 @@ def planned_balance(
     "replace_one"}.
 
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
-    >>> step = planned_balance(domain, PureDP(1), n_records=2000, neighboring="add_remove")
+    >>> step = plan_balance(domain, PureDP(1), n_records=2000, neighboring="add_remove")
     >>> step.budget
     PureDP(epsilon=0.04)
     """

@@ -28,7 +28,7 @@ from mrf_matrix.planning.plans.cost import (
 )
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
-from mrf_matrix.planning.plans.strategy_choice import Measuring
+from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.residual import ResidualPlan, residual_plan
 from mrf_matrix.residual.settings import Budget
@@ -81,10 +81,10 @@ class PooledPlan(StepTable):
         }
 
     def _with_budget(self, budget: Budget, delta: float) -> "PooledPlan":
-        def moved(part: Any) -> Any:
+        def rescale(part: Any) -> Any:
             return part._with_budget(share_of(part.budget, self.budget, budget), part.delta)
 
-        return PooledPlan(budget, moved(self.tree), moved(self.tables), delta)
+        return PooledPlan(budget, rescale(self.tree), rescale(self.tables), delta)
 
     def __repr__(self) -> str:
         return f"PooledPlan({self.tree!r}, {self.tables!r}, {self.budget!r})"
@@ -108,7 +108,7 @@ def pooling_budget(budgets: Sequence[Budget]) -> Budget:
     return next((one for one in budgets if one.norm == "l2"), budgets[0])
 
 
-def shared(
+def split_budget(
     budget: Budget, n_records: int | None, neighboring: str, n_classes: int = 2
 ) -> tuple[Budget, Budget]:
     """Return the budgets of the tree and of the tables, which add up to the whole exactly.
@@ -116,9 +116,9 @@ def shared(
     `n_records`: where it is public; `neighboring` {"add_remove", "replace_one"}.
 
     >>> from mrf_matrix.mechanisms import PureDP
-    >>> shared(PureDP(1), 2000, "add_remove")
+    >>> split_budget(PureDP(1), 2000, "add_remove")
     (PureDP(epsilon=0.25), PureDP(epsilon=0.75))
-    >>> shared(PureDP(1), 2000, "add_remove", n_classes=5)
+    >>> split_budget(PureDP(1), 2000, "add_remove", n_classes=5)
     (PureDP(epsilon=0.5), PureDP(epsilon=0.5))
     """
     clear = CLEAR_SIGNAL if n_classes <= 2 else CLEAR_OF_SEVERAL
@@ -144,7 +144,7 @@ def pooled_plan(
 
     `residuals`: whether the tables are of residuals; other parameters as `label_plan`.
     """
-    of_tree, of_tables = shared(budget, n_records, neighboring, domain.n_classes)
+    of_tree, of_tables = split_budget(budget, n_records, neighboring, domain.n_classes)
     known: Any = {"n_records": n_records, "neighboring": neighboring}
     tree = label_plan(domain, of_tree, structure_generator(random_state), **known)
     plan = residual_plan if residuals else tables_plan
@@ -214,7 +214,7 @@ def tables_of(plan: Choosing, budget: Budget, blocks: list[Block] | None) -> Pla
         kind_of("tables"),
         plan.domain,
         BlockChoice("auto", blocks),
-        Measuring(budget, plan.neighboring),
+        MeasurementSpec(budget, plan.neighboring),
         np.random.default_rng(0),
         n_records=plan.n_records,
     )

@@ -15,7 +15,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.domain.attribute import MOST_BINS
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms.claim import checked_neighboring, choice_epsilon, claiming_budgets
-from mrf_matrix.planning.auto.choices import Screening, planned_balance, screening_share
+from mrf_matrix.planning.auto.choices import Screening, budget_after_screening, plan_balance
 from mrf_matrix.planning.auto.forest_plan import (
     ForestPlan,
     PooledPlan,
@@ -144,7 +144,7 @@ class AutoPlan(StepTable):
         if not choices:
             with suppress(ValueError, MemoryError):
                 return (self.forest,)
-        return (*choices, what_follows(self, choices, self.screening))
+        return (*choices, deferred_step(self, choices, self.screening))
 
     @property
     def verdict(self) -> Verdict:
@@ -152,7 +152,7 @@ class AutoPlan(StepTable):
         return verdict_of(self)
 
     @property
-    def after_balance(self) -> Budget:
+    def budget_after_balance(self) -> Budget:
         """What the choice of how rare the rarer class is leaves, where it is made."""
         if self.balance is None:
             return self.share
@@ -161,7 +161,7 @@ class AutoPlan(StepTable):
     @property
     def rest(self) -> Budget:
         """What is left for the forest beside screening."""
-        return screening_share(self.screening, self.share)
+        return budget_after_screening(self.screening, self.share)
 
     @cached_property
     def forest(self) -> ForestPlan:
@@ -170,16 +170,16 @@ class AutoPlan(StepTable):
         Without an integer `random_state` its public structure is another one than the fit's.
         """
         seed = self.random_state if isinstance(self.random_state, int) else 0
-        return forest_plan(self._of_even, None, seed)
+        return forest_plan(self._for_even_classes, None, seed)
 
     @property
-    def _of_even(self) -> "AutoPlan":
+    def _for_even_classes(self) -> "AutoPlan":
         return self if self.balance is None else plan_after_choice(self, self.n_records or 0)
 
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
         """Every choice, and the steps of the forest; one for all where attributes are screened."""
-        plan = self._of_even
+        plan = self._for_even_classes
         choices = [AnnouncedStep.of(one) for one in plan.choices]
         if (screening := plan.screening) is None:
             return (*choices, *self.forest.announced_steps)
@@ -205,7 +205,7 @@ class AutoPlan(StepTable):
         told = (
             f"Chosen: {self.name}, for {self.facts.in_words}. This is row {self.row + 1} of the "
             f"table of rules ({TABLE}): {rule.condition}. The kind's lead on public data sets, in "
-            f"percentage points of right labels: {rule.worth}.{self._near}"
+            f"percentage points of right labels: {rule.worth}.{self._neighbour_words}"
         )
         if self.even_records is not None and self.measured in POOLS:
             told += " A private choice of how rare the rarer class is left the tree: not very rare."
@@ -243,7 +243,7 @@ class AutoPlan(StepTable):
         return neighbour(self.facts, above=True)
 
     @property
-    def _near(self) -> str:
+    def _neighbour_words(self) -> str:
         """At which signals other kinds begin."""
         told = ""
         if (below := self.below) is not None:
@@ -329,16 +329,16 @@ def auto_plan(
     budget = budget_of_tables(domain, budgets, n_records, relation)
     choosing = max(budgets, key=choice_epsilon)
     facts = Facts(domain, budget, choosing, n_records, relation, records, tables)
-    made = _planned(facts, delta)
+    made = _plan_by_rules(facts, delta)
     if tables:
-        balance = planned_balance(domain, made.share, n_records=n_records, neighboring=relation)
+        balance = plan_balance(domain, made.share, n_records=n_records, neighboring=relation)
         made = replace(made, balance=balance)
     if not records:
         made = replace(made, left_out="residuals" if tables else "residuals and screening")
-    return replace(made, coarser=_differing(given, domain), random_state=random_state)
+    return replace(made, coarser=_coarser_names(given, domain), random_state=random_state)
 
 
-def _planned(facts: Facts, delta: float) -> AutoPlan:
+def _plan_by_rules(facts: Facts, delta: float) -> AutoPlan:
     row = row_for(facts)
     rule, share, measured = RULES[row], facts.budget, RULES[row].measured
     if rule.screened or rule.measured == "labels":
@@ -349,7 +349,7 @@ def _planned(facts: Facts, delta: float) -> AutoPlan:
     return AutoPlan(facts, row, share, measured, delta, screening)
 
 
-def _differing(given: Domain, coarse: Domain) -> tuple[str, ...]:
+def _coarser_names(given: Domain, coarse: Domain) -> tuple[str, ...]:
     pairs = zip(given.names, given.sizes, coarse.sizes, strict=True)
     return tuple(name for name, before, after in pairs if after < before)
 
@@ -363,7 +363,7 @@ def plan_after_choice(plan: AutoPlan, even: int) -> AutoPlan:
     `plan`: the one that announced it; `even`: records of even classes that tell as much.
     """
     assert plan.balance is not None
-    is_rare, left = even < (plan.n_records or 0), plan.after_balance
+    is_rare, left = even < (plan.n_records or 0), plan.budget_after_balance
     if plan.measured in POOLS and not is_rare:
         follows = replace(plan, share=left)
     else:
@@ -372,14 +372,14 @@ def plan_after_choice(plan: AutoPlan, even: int) -> AutoPlan:
             tables=plan.screening is not None and not is_rare,
             records=plan.facts.records and (not is_rare or plan.measured in OF_RESIDUALS),
         )  # fmt: skip
-        follows = replace(_planned(facts, plan.delta), left_out=plan.left_out)
+        follows = replace(_plan_by_rules(facts, plan.delta), left_out=plan.left_out)
     return replace(
         follows, balance=None, announced=plan, even_records=even, coarser=plan.coarser,
         random_state=plan.random_state,
     )  # fmt: skip
 
 
-def what_follows(
+def deferred_step(
     plan: Any, choices: Sequence[ResidualStep], screening: Screening | None
 ) -> Deferred:
     """Return the share for what choices pick: tables of what screening keeps, or of each attribute.

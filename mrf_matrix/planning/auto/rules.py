@@ -33,7 +33,7 @@ from mrf_matrix.planning.auto.choices import (
     ONE_IN,
     Screening,
     even_records,
-    planned_screening,
+    plan_screening,
 )
 from mrf_matrix.planning.plans.block_design import MOST_CELLS, choose_blocks
 from mrf_matrix.residual.sequence import most_codes
@@ -176,7 +176,7 @@ class Facts:
             return None
         budget = self.choosing if self.choosing.is_infinite else self.choosing * self.times
         known, relation = self.n_records, self.neighboring
-        found = planned_screening(self.domain, budget, n_records=known, neighboring=relation)
+        found = plan_screening(self.domain, budget, n_records=known, neighboring=relation)
         laws = self.budget.norm, self.choosing.norm
         if found is None or (found.enough is not None and "l2" in laws):
             return None
@@ -269,7 +269,7 @@ def _is_pooled(facts: Facts, most: dict[str, int]) -> bool:
     return facts.has_trees and facts.signal <= min(most[norm], a_record * known)
 
 
-def _by_norm(most: dict[str, int]) -> str:
+def _norm_limits(most: dict[str, int]) -> str:
     return f"up to {most['l1']} (Gaussian: {most['l2']})"
 
 
@@ -282,7 +282,7 @@ AGAINST_TABLES = "against a posterior forest"
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        FORESTS["labels"], "labels", "two", "", _by_norm(LABELS_OF_TWO),
+        FORESTS["labels"], "labels", "two", "", _norm_limits(LABELS_OF_TWO),
         f"at most {LABELS_AN_ATTRIBUTE} an attribute where one table would hold all",
         f"+2.8 to +8.8 ± 1, 19 sets, {AGAINST_NO_TREE}",
         lambda facts: facts.two and _is_labelled(facts),
@@ -306,24 +306,24 @@ RULES: tuple[Rule, ...] = (
         lambda facts: facts.one_table,
     ),
     Rule(
-        FORESTS["pool"], "pool", "two", "", _by_norm(POOL_OF_TWO), A_RECORD_WORDS,
+        FORESTS["pool"], "pool", "two", "", _norm_limits(POOL_OF_TWO), A_RECORD_WORDS,
         f"+.2 to +2.1 ± .7, 38 sets, {AGAINST_TABLES}; +2 against screening",
         lambda facts: facts.two and _is_pooled(facts, POOL_OF_TWO),
     ),
     Rule(
-        FORESTS["additive pool"], "additive pool", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        FORESTS["additive pool"], "additive pool", "two", "", _norm_limits(LATE_POOL_OF_TWO),
         f"the row of residual forests would hold; {A_RECORD_WORDS}",
         "+.3 ± .5 to +2.6 ± 1.0, 14 sets, against residuals or screening",
         lambda facts: facts.two and facts.suits_residuals and _is_pooled(facts, LATE_POOL_OF_TWO),
     ),
     Rule(
-        FORESTS["pool"], "pool", "two", "", _by_norm(LATE_POOL_OF_TWO),
+        FORESTS["pool"], "pool", "two", "", _norm_limits(LATE_POOL_OF_TWO),
         f"no last question would be asked of screened attributes; {A_RECORD_WORDS}",
         f"+2.5 to -.1, 7 sets, {AGAINST_TABLES}",
         lambda facts: facts.two and not facts.asks and _is_pooled(facts, LATE_POOL_OF_TWO),
     ),
     Rule(
-        FORESTS["pool"], "pool", "several", f"{MANY} or more", _by_norm(POOL_OF_SEVERAL),
+        FORESTS["pool"], "pool", "several", f"{MANY} or more", _norm_limits(POOL_OF_SEVERAL),
         f"Gaussian: at most {A_RECORD_OF_GAUSS} a record",
         f"+.5 to +1.7, 28 sets, {AGAINST_TABLES}",
         lambda facts: not facts.two and facts.many and _is_pooled(facts, POOL_OF_SEVERAL),

@@ -72,7 +72,9 @@ class BlockPart(PlanPart):
     @property
     def row_factors(self) -> Array:
         """What a noise draw is divided by to be in records, shape (o,)."""
-        return _by_row(self.weights, self.workload.shape[0]) * float(self.mechanism.rounded.scale)
+        return _row_weights(self.weights, self.workload.shape[0]) * float(
+            self.mechanism.rounded.scale
+        )
 
     def _row_squares(self) -> Array:
         return np.asarray(1 / self.row_factors**2)
@@ -98,7 +100,7 @@ class BlockPart(PlanPart):
         share = largest_scale / made.law.scale
         leaf = max(1, int(self.weights[0] * share))
         weights = leaf, max(1, leaf * self.weights[1] // self.weights[0])
-        weighted = RowScaled(_by_row(weights, self.workload.shape[0]), self.workload)
+        weighted = RowScaled(_row_weights(weights, self.workload.shape[0]), self.workload)
         mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
         return replace(self, weights=weights, mechanism=mechanism)
 
@@ -110,7 +112,7 @@ class BlockPart(PlanPart):
         return [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
 
 
-def _by_row(weights: tuple[int, int], rows: int) -> Array:
+def _row_weights(weights: tuple[int, int], rows: int) -> Array:
     """Return the weight of each row, the class totals last."""
     found = np.full(rows, float(weights[0]))
     found[-1] = weights[1]
@@ -165,7 +167,7 @@ def design_of(
             squared_factor=factor,
             n_blocks=None if choice.is_usual else whole_number("n_blocks", choice.n_blocks),
         )
-    given = _given(domain, choice.blocks, choice.n_blocks)
+    given = _parse_blocks(domain, choice.blocks, choice.n_blocks)
     return judge_blocks(given, domain.sizes, n_classes, budget, n_records, squared_factor=factor)
 
 
@@ -183,7 +185,7 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
 
 
-def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
+def _parse_blocks(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
     if n_blocks != "auto":
         raise ValueError(
             f"n_blocks={short_repr(n_blocks)} and blocks are both given: expected one of them. "
@@ -218,7 +220,7 @@ def weighted_blocks(
         check_block(domain, block, n_classes)
     forest = BlockTrees(blocks).grow(domain)
     workload = path_matrix(forest)
-    weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
+    weighted = RowScaled(_row_weights(weights, forest.n_leaves), workload)
     mechanism = calibrate(weighted, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, blocks, weights)

@@ -37,13 +37,13 @@ from mrf_matrix.planning.plans.plan_kind import NaiveBayes, PlanKind, kind_of
 from mrf_matrix.planning.plans.strategy_choice import (
     AUTO,
     VOTES,
-    Measuring,
-    RowAim,
+    MeasurementSpec,
+    RowObjective,
+    affordable_method,
     choose_strategies,
     is_auto,
-    method_within,
-    one_strategy_each,
-    paths_themselves,
+    path_method,
+    strategies_of_ensembles,
 )
 from strategies.operators import Operator
 
@@ -100,7 +100,7 @@ class PublicForests:
 
     def plan(
         self,
-        measuring: Measuring,
+        measuring: MeasurementSpec,
         codes: Codes,
         *,
         n_classes: int,
@@ -118,8 +118,8 @@ class PublicForests:
         rows = sum(one.forest.n_leaves for one in self.ensembles) if leaves else len(codes)
         aim = measuring.aim(rows)
         if not leaves:
-            aim = aim.of_distinct(which, often)
-        parts = shared_by_rule(
+            aim = aim.merge_equal_rows(which, often)
+        parts = share_by_rule(
             self._parts(measuring, queries, aim, self.choices(batch)),
             measuring.budget,
             measuring.budget_shares,
@@ -131,7 +131,11 @@ class PublicForests:
         )  # fmt: skip
 
     def _parts(
-        self, measuring: Measuring, queries: Codes, aim: RowAim, choices: np.random.Generator
+        self,
+        measuring: MeasurementSpec,
+        queries: Codes,
+        aim: RowObjective,
+        choices: np.random.Generator,
     ) -> tuple[PlanPart, ...]:
         kind, relation, law = self.kind, measuring.neighboring, measuring.law
         for ensemble in self.ensembles:
@@ -163,17 +167,17 @@ class PublicForests:
         strategy = [
             kind.own_strategy(ensemble, norm) or one
             for ensemble, one in zip(
-                self.ensembles, one_strategy_each(measuring.strategy, len(asked)), strict=True
+                self.ensembles, strategies_of_ensembles(measuring.strategy, len(asked)), strict=True
             )
         ]
         if norm == "l2" and self._votes_count(measuring, aims):
             strategy = [
-                paths_themselves(workload) if is_auto(one) else one
+                path_method(workload) if is_auto(one) else one
                 for one, workload in zip(strategy, asked, strict=True)
             ]
         if kind.answers_queries:
             strategy = [
-                method_within(workload, norm, limit) if is_auto(one) else one
+                affordable_method(workload, norm, limit) if is_auto(one) else one
                 for one, workload in zip(strategy, asked, strict=True)
             ]
         found = choose_strategies(
@@ -198,24 +202,24 @@ class PublicForests:
             )
         )
 
-    def _votes_count(self, measuring: Measuring, aims: Sequence[RowAim]) -> bool:
+    def _votes_count(self, measuring: MeasurementSpec, aims: Sequence[RowObjective]) -> bool:
         """Tell whether leaves are released for the votes that will be made of them."""
         leaves = self.kind.releases_leaves and measuring.optimise_for == AUTO
         return leaves and all(one.is_plain for one in aims)
 
     def _aims(
-        self, measuring: Measuring, aim: RowAim, workloads: Sequence[Operator]
-    ) -> list[RowAim]:
+        self, measuring: MeasurementSpec, aim: RowObjective, workloads: Sequence[Operator]
+    ) -> list[RowObjective]:
         """Return what each ensemble's strategy makes small."""
         if measuring.optimise_for == VOTES:
             return [votes_aim(self.kind, ensemble) for ensemble in self.ensembles]
         if not self.kind.releases_leaves:
             return [aim] * len(workloads)
         ends = np.cumsum([workload.shape[0] for workload in workloads]).tolist()
-        return [aim.of_rows(*ends) for ends in zip([0, *ends], ends, strict=False)]
+        return [aim.slice_rows(*ends) for ends in zip([0, *ends], ends, strict=False)]
 
 
-def votes_aim(kind: PlanKind, ensemble: Ensemble) -> RowAim:
+def votes_aim(kind: PlanKind, ensemble: Ensemble) -> RowObjective:
     """Return the sum of the squared errors of the weight votes of all cells of an ensemble.
 
     Raises ValueError if the kind has no leaves of which votes are made later, or the cells are too
@@ -234,7 +238,7 @@ def votes_aim(kind: PlanKind, ensemble: Ensemble) -> RowAim:
         )
     cells = np.indices(domain.sizes).reshape(domain.n_attributes, -1).T
     votes = prediction_workload(ensemble.forest, query_matrix(cells, domain))
-    return RowAim(workload=votes)
+    return RowObjective(workload=votes)
 
 
 def check_forests(forest: object) -> None:
@@ -253,7 +257,7 @@ def build_plan(
     kind: PlanKind,
     domain: Domain,
     design: Design,
-    measuring: Measuring,
+    measuring: MeasurementSpec,
     structure: np.random.Generator,
     *,
     queries: ArrayLike | None = None,
@@ -309,7 +313,7 @@ def tables_plan(
         kind_of("tables"),
         domain,
         BlockChoice(n_blocks, blocks),
-        Measuring(budget, neighboring, delta=delta),
+        MeasurementSpec(budget, neighboring, delta=delta),
         structure,
         n_records=n_records,
         use="study" if budget.is_infinite else "release",
@@ -332,7 +336,7 @@ def plan_of_part(
     return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0, delta=delta)
 
 
-def shared_by_rule(
+def share_by_rule(
     parts: tuple[PlanPart, ...], budget: Budget, rule: object
 ) -> tuple[PlanPart, ...]:
     """Return the parts with the budget shared by a rule's name, if it is one but "equal"."""

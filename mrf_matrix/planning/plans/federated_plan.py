@@ -108,7 +108,7 @@ def quorum_of(
     return None
 
 
-def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> FederatedPlan:
+def share_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> FederatedPlan:
     """Return a plan with its noise shared among parties.
 
     Raises ValueError if the parties' tables do not add up to that of all records, as with hard
@@ -122,8 +122,8 @@ def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> Fede
         )
     lighter = [part.lighter(FederatedDesign.largest_scale) for part in plan.parts]
     parts = (
-        part.shared_by(
-            share_noise(part.mechanism, quorum, plan.n_classes, part.rounded_for, remove_excess)
+        part.with_parties(
+            share_noise(part.mechanism, quorum, plan.n_classes, part.judged_workload, remove_excess)
         )
         for part in lighter
     )

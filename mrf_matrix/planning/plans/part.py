@@ -19,7 +19,7 @@ from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import RowAim
+from mrf_matrix.planning.plans.strategy_choice import RowObjective
 from mrf_matrix.release.plan import StrategyStep
 from strategies import Strategy
 from strategies.operators import Operator
@@ -45,7 +45,7 @@ class PlanPart:
         What is measured in its place; None where the answers are measured themselves.
     mechanism : Mechanism
         The integer matrix that is measured, its noise, budget and neighbouring relation.
-    aim : RowAim
+    aim : RowObjective
         What the strategy makes small: the loss and bound that it states are of that.
     federation : FederatedDesign or None
         How several parties share the noise, where no single one measures.
@@ -55,7 +55,7 @@ class PlanPart:
     workload: Operator
     strategy: Strategy | None
     mechanism: Mechanism
-    aim: RowAim = field(default=RowAim(), repr=False, kw_only=True)
+    aim: RowObjective = field(default=RowObjective(), repr=False, kw_only=True)
     known_squares: "KnownSquares | None" = field(default=None, repr=False, kw_only=True)
     federation: "FederatedDesign | None" = field(default=None, repr=False, kw_only=True)
 
@@ -65,7 +65,7 @@ class PlanPart:
         return self.ensemble.forest
 
     @property
-    def claimed(self) -> str:
+    def claim_note(self) -> str:
         """Whose word the privacy is, where a law or an operator is one's own; else nothing."""
         mechanism = self.mechanism
         return "" if mechanism.is_proved else f", claimed by {mechanism.author}, unverified"
@@ -126,7 +126,7 @@ class PlanPart:
         return self.mechanism.law.variance * self.row_squares
 
     @property
-    def answered_variances(self) -> Array:
+    def answer_variances(self) -> Array:
         """`row_variances` without those of class totals, which stand last."""
         return self.row_variances[: len(self.row_variances) - self.n_totals]
 
@@ -142,7 +142,7 @@ class PlanPart:
         return float(self.row_variances.sum())
 
     @cached_property
-    def _aimed_square(self) -> float:
+    def _objective_square(self) -> float:
         """What is made small, for noise of variance one."""
         asked = self.aim.workload
         if asked is None:
@@ -152,13 +152,13 @@ class PlanPart:
     @property
     def error(self) -> float:
         """Expected squared error that is made small, in one class."""
-        return self.mechanism.law.variance * self._aimed_square
+        return self.mechanism.law.variance * self._objective_square
 
     @property
     def loss(self) -> float:
         """The same before the noise constant: squared sensitivity times ``||W Ã⁺||²``."""
         scale = float(self.mechanism.rounded.scale)
-        return (self.mechanism.sensitivity * scale) ** 2 * self._aimed_square
+        return (self.mechanism.sensitivity * scale) ** 2 * self._objective_square
 
     @property
     def is_certified(self) -> bool:
@@ -195,7 +195,7 @@ class PlanPart:
         return None if found is None else [NoiseTerm.of(row, law) for row in found]
 
     @property
-    def rounded_for(self) -> Operator | None:
+    def judged_workload(self) -> Operator | None:
         """What coarser integers are judged by; None where the answers are measured themselves."""
         return None if self.strategy is None else self.workload
 
@@ -203,7 +203,7 @@ class PlanPart:
         """Return the part with noise of at most this scale, where its integers are free."""
         return self
 
-    def shared_by(self, design: "FederatedDesign") -> "PlanPart":
+    def with_parties(self, design: "FederatedDesign") -> "PlanPart":
         """Return the part with its noise shared by parties, all of whom contribute."""
         federation = replace(design, provenance=self.provenance)
         return replace(self, mechanism=design.expected(), federation=federation)
@@ -213,7 +213,7 @@ class PlanPart:
         if (shares := self.federation) is not None:
             alone = replace(self, mechanism=shares.central.at(budget), federation=None)
             central = alone.lighter(shares.largest_scale)
-            return central.shared_by(shares.sharing(central.mechanism, central.rounded_for))
+            return central.with_parties(shares.sharing(central.mechanism, central.judged_workload))
         known = KnownSquares(self.workload, self.mechanism.rounded, self.row_squares)
         return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
 

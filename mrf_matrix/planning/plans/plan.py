@@ -120,31 +120,33 @@ class Plan(PlannedErrors, StepTable):
             )
         return self.parts[0]
 
-    def within_targets(self, limits: Array) -> "Plan":
+    def meet_targets(self, limits: Array) -> "Plan":
         """Return the plan at the least budget at which every answer keeps its target, rounded up.
 
         Ensembles keep their shares, and noise is the exact discrete one. Errors fall as the budget
         grows: it is found by bisection.
         """
 
-        def at(amount: Fraction) -> Plan:
-            return replace(self, parts=at_budget(self.parts, self.budget.of(amount)))
+        def at_amount(amount: Fraction) -> Plan:
+            return replace(self, parts=parts_at_budget(self.parts, self.budget.of(amount)))
 
-        return at(least_amount(lambda amount: bool((at(amount).row_rms <= limits).all())))
+        return at_amount(
+            least_amount(lambda amount: bool((at_amount(amount).row_rms <= limits).all()))
+        )
 
     def _with_budget(self, budget: PureDP | ZCDP, delta: float) -> Self:
         """Return the plan at another budget, without new linear algebra."""
-        return replace(self, parts=at_budget(self.parts, budget), delta=delta)
+        return replace(self, parts=parts_at_budget(self.parts, budget), delta=delta)
 
     @property
     def announced_steps(self) -> tuple[AnnouncedStep, ...]:
         """The measurement of each ensemble, with the error of its typical answer."""
         return tuple(
             AnnouncedStep(
-                words + part.claimed,
+                words + part.claim_note,
                 part.mechanism.budget,
                 part.sensitivity,
-                sqrt(part.answered_variances.mean()),
+                sqrt(part.answer_variances.mean()),
             )
             for words, part in zip(self._words, self.parts, strict=True)
         )
@@ -160,7 +162,7 @@ class Plan(PlannedErrors, StepTable):
 
     def plot(self, ax: "Axes | None" = None) -> AnswerDisplay:  # type: ignore[override]
         """Draw the expected error of every answer, from the worst to the best, by ensemble."""
-        variances = zip(self._words, (one.answered_variances for one in self.parts), strict=True)
+        variances = zip(self._words, (one.answer_variances for one in self.parts), strict=True)
         errors = [(words, np.sqrt(one).tolist()) for words, one in variances]
         unit = "leaf value" if self.releases_leaves else "vote"
         return AnswerDisplay(errors, unit, self.budget.claim(self.delta)).plot(ax)
@@ -255,7 +257,7 @@ class Plan(PlannedErrors, StepTable):
         methods = ", ".join(sorted({part.method for part in self.parts}))
         methods = methods.replace("given", "a given strategy")
         trees = sum(part.forest.n_trees for part in self.parts)
-        claimed = "".join(sorted({part.claimed for part in self.parts}))
+        claimed = "".join(sorted({part.claim_note for part in self.parts}))
         return (
             f"Plan({self.kind.name}, {trees} trees in {len(self.parts)} ensemble"
             f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by {methods}, "
@@ -264,7 +266,7 @@ class Plan(PlannedErrors, StepTable):
         )
 
 
-def at_budget(parts: Sequence[PlanPart], budget: PureDP | ZCDP) -> tuple[PlanPart, ...]:
+def parts_at_budget(parts: Sequence[PlanPart], budget: PureDP | ZCDP) -> tuple[PlanPart, ...]:
     """Return the ensembles at another total budget of the same kind, each with its share."""
     spent = total_budget([part.mechanism.budget for part in parts])
     if spent.is_infinite:

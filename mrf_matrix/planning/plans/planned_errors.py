@@ -19,24 +19,24 @@ from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.claim import squared_factor
 from mrf_matrix.planning.plans.part import PlanPart, flips, sampled_rows
 from mrf_matrix.planning.plans.plan_kind import PlanKind
-from mrf_matrix.planning.plans.strategy_choice import RowAim
+from mrf_matrix.planning.plans.strategy_choice import RowObjective
 from mrf_matrix.release.plan import KeptTable, KeptVotes, StrategyStep
 from strategies.operators import Marginals
 
-WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", default=None)
-"""What weighs the signal of every plan before it is paid for, see `verdict.weighing`."""
+SIGNAL_CHECK: ContextVar[Callable[[Any], None] | None] = ContextVar("weigh_signals", default=None)
+"""What weighs the signal of every plan before it is paid for, see `weigh_signals`."""
 
 
 @contextmanager
-def weighed(plan: Callable[[], object]) -> Iterator[None]:
+def weigh_whole(plan: Callable[[], object]) -> Iterator[None]:
     """Weigh a plan where that is asked, as a whole: plans of its parts inside are not."""
-    if (weigh := WEIGHING.get()) is not None:
+    if (weigh := SIGNAL_CHECK.get()) is not None:
         weigh(plan())
-    token = WEIGHING.set(None)
+    token = SIGNAL_CHECK.set(None)
     try:
         yield
     finally:
-        WEIGHING.reset(token)
+        SIGNAL_CHECK.reset(token)
 
 
 def records_behind(
@@ -129,7 +129,7 @@ class PlannedErrors:
         Public number of records N, where it is known.
     select_seconds : float
         What choosing the strategies took.
-    aim : RowAim
+    aim : RowObjective
         What is made small: objective and weights of the answers.
     delta : float
         The δ that the claim is stated for, where the budget is zCDP; 0 for none.
@@ -143,7 +143,7 @@ class PlannedErrors:
     n_classes: int
     n_records: int | None
     select_seconds: float
-    aim: RowAim = field(default=RowAim(), repr=False)
+    aim: RowObjective = field(default=RowObjective(), repr=False)
     delta: float = 0.0
 
     @property

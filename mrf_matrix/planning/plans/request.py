@@ -23,10 +23,10 @@ from mrf_matrix.planning.auto.plan import ClaimPlan, plan_of_claim
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import blocks_budget
 from mrf_matrix.planning.plans.build import Design, build_plan
-from mrf_matrix.planning.plans.federated_plan import quorum_of, shared_plan
+from mrf_matrix.planning.plans.federated_plan import quorum_of, share_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import UNSAID, Blocks, PlanKind, TwoStage, kind_of
-from mrf_matrix.planning.plans.strategy_choice import AUTO, Measuring
+from mrf_matrix.planning.plans.strategy_choice import AUTO, MeasurementSpec
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, majority_trees, two_stage_plan
 
 Amount = float | Fraction | str | None
@@ -36,12 +36,12 @@ Asked = ParamSpec("Asked")
 Made = TypeVar("Made")
 
 
-def infers_kind(planned: Callable[Asked, Made]) -> Callable[Asked, Made]:
+def infer_kind(planned: Callable[Asked, Made]) -> Callable[Asked, Made]:
     """Let a planner without a `kind` take that of the arguments given, whatever their values."""
     taken = signature(planned)
 
     @wraps(planned)
-    def asked(*args: Asked.args, **given: Asked.kwargs) -> Made:
+    def call(*args: Asked.args, **given: Asked.kwargs) -> Made:
         called, usual = taken.bind(*args, **given), taken.parameters
         told = called.arguments
         if told.get("kind") is None:
@@ -51,10 +51,10 @@ def infers_kind(planned: Callable[Asked, Made]) -> Callable[Asked, Made]:
             told["kind"] = "matrix" if grown else kind_of_arguments(names)
         return planned(*called.args, **called.kwargs)
 
-    return asked
+    return call
 
 
-@infers_kind
+@infer_kind
 def plan(
     domain: Domain | Forest | str | PathLike[str],
     kind: str | None = None,
@@ -197,7 +197,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     what = kind_of(kind, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
     claim, known = (epsilon, delta, rho), target_rms is None or what.is_sequence
-    budget = claimed_budget(*claim) if known else _sought(*claim)
+    budget = claimed_budget(*claim) if known else _target_budget(*claim)
     if known and isinstance(what, Blocks):
         choice = BlockChoice(n_blocks, blocks) if what.chooses_blocks else None
         budget = blocks_budget(claim, schema, choice, n_records, neighboring)
@@ -207,7 +207,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
             f"parties={parties} with kind={what.name!r}: expected a kind that measures once, for "
             f"the noise of steps that follow each other is not shared."
         )
-    measuring = Measuring(
+    measuring = MeasurementSpec(
         budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
         groups, optimise_for, target_rms, law, float(delta),
     )  # fmt: skip
@@ -243,11 +243,11 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         n_classes=_classes(schema, n_classes), n_records=records,
     )  # fmt: skip
     if made.target_rms is not None:
-        made = made.within_targets(made.target_rms)
-    return made if quorum is None else shared_plan(made, quorum, remove_excess)
+        made = made.meet_targets(made.target_rms)
+    return made if quorum is None else share_plan(made, quorum, remove_excess)
 
 
-def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:
+def _target_budget(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:
     """Return a budget of the kind that is sought for targets."""
     told = [one for one in (epsilon, rho) if one is not None]
     if len(told) > 1 or any(not isinstance(one, str) or one != AUTO for one in told):
@@ -261,7 +261,7 @@ def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | Z
 
 
 def _design(
-    kind: PlanKind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring
+    kind: PlanKind, trees: EnsembleDesign, blocks: BlockChoice, measuring: MeasurementSpec
 ) -> Design:
     if not (blocks.is_usual or kind.chooses_blocks):
         raise ValueError(
@@ -271,7 +271,7 @@ def _design(
     if kind.grows_trees:
         return trees
     given: dict[str, Any] = {**vars(trees), **vars(measuring)}
-    usual: dict[str, Any] = {**vars(EnsembleDesign()), **vars(Measuring(measuring.budget))}
+    usual: dict[str, Any] = {**vars(EnsembleDesign()), **vars(MeasurementSpec(measuring.budget))}
     strange = [
         name
         for name, value in given.items()

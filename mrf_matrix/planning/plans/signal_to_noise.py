@@ -22,7 +22,7 @@ from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor
-from mrf_matrix.planning.plans.planned_errors import WEIGHING, PlannedErrors
+from mrf_matrix.planning.plans.planned_errors import SIGNAL_CHECK, PlannedErrors
 from mrf_matrix.release.plan import Deferred, Plan, StrategyStep, flat_steps, is_plan
 from mrf_matrix.residual.step import CHOICES
 
@@ -132,7 +132,7 @@ the majority class may be right more often: do not deploy
     """
     known = plan.n_records or n_records
     signal = None if known is None else known * choice_epsilon(plan.budget)
-    fixed = _fixed(plan)
+    fixed = _fixed_answers(plan)
     if fixed is None:
         noise, share = typical_count(plan)
         return Verdict("count", noise, None if known is None else known * share, signal)
@@ -144,7 +144,7 @@ the majority class may be right more often: do not deploy
     return Verdict(unit, noise, records, signal)
 
 
-def _fixed(plan: Plan) -> PlannedErrors | None:
+def _fixed_answers(plan: Plan) -> PlannedErrors | None:
     """Return a plan whose answers do not follow from its budget; None of others."""
     if not isinstance(plan, PlannedErrors):
         return None
@@ -247,7 +247,7 @@ def with_verdict(report: "PrivacyReport", plan: Plan) -> "PrivacyReport":
 
 
 @dataclass(frozen=True)
-class Weighing:
+class SignalCheck:
     """Weighs plans before they are paid for: tells the verdict, and refuses where it is strict."""
 
     n_records: int | None  # the public number of records, for plans that take none
@@ -263,13 +263,13 @@ class Weighing:
             return
         found = verdict_of(plan, self.n_records)
         self.verdicts.append(found)
-        tell(f"Weighing: {found}")
+        tell(f"SignalCheck: {found}")
         if self.strict and (refusal := found.refusal) is not None:
             raise NoiseError(f"strict: {refusal}.")
 
 
 @contextmanager
-def weighing(
+def weigh_signals(
     n_records: int | None = None,
     *,
     strict: bool = False,
@@ -282,14 +282,14 @@ def weighing(
     for another reason.
     """
     verdicts: list[Verdict] = []
-    weighing = Weighing(n_records, strict, verdicts)
+    weigh_signals = SignalCheck(n_records, strict, verdicts)
 
-    def checked(plan: Any) -> None:
+    def check_and_weigh(plan: Any) -> None:
         check(plan)
-        weighing.weigh(plan)
+        weigh_signals.weigh(plan)
 
-    token = WEIGHING.set(checked)
+    token = SIGNAL_CHECK.set(check_and_weigh)
     try:
         yield verdicts
     finally:
-        WEIGHING.reset(token)
+        SIGNAL_CHECK.reset(token)

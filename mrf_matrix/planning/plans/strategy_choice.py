@@ -42,7 +42,7 @@ class Words(TypedDict):
 
 
 @dataclass(frozen=True, eq=False)
-class RowAim:
+class RowObjective:
     """An objective over the rows of a workload."""
 
     objective: Objective = "total"
@@ -54,7 +54,7 @@ class RowAim:
     limits: Array | None = None
 
     @classmethod
-    def of(cls, rows: int, objective: object, weights: object, groups: object) -> "RowAim":
+    def of(cls, rows: int, objective: object, weights: object, groups: object) -> "RowObjective":
         """Return what a user's words mean for so many answers, or refuse by name."""
         aim = Aim.of(Identity(rows), objective, groups)
         return cls(
@@ -74,13 +74,13 @@ class RowAim:
     def value(self, errors: Array) -> float:
         """Return the objective of the rows' squared errors, shape (q,).
 
-        >>> RowAim("max", weights=np.array([1.0, 3.0])).value(np.array([2.0, 1.0]))
+        >>> RowObjective("max", weights=np.array([1.0, 3.0])).value(np.array([2.0, 1.0]))
         3.0
         """
         weighed = errors if self.weights is None else self.weights * errors
         return Aim(self.objective, self.groups).value(weighed)
 
-    def of_rows(self, start: int, stop: int) -> "RowAim":
+    def slice_rows(self, start: int, stop: int) -> "RowObjective":
         """Return the objective of some of the rows, one after the other."""
         mine = slice(start, stop)
         return replace(
@@ -89,7 +89,7 @@ class RowAim:
             groups=None if self.groups is None else self.groups[mine],
         )
 
-    def of_distinct(self, which: Longs, often: Longs) -> "RowAim":
+    def merge_equal_rows(self, which: Longs, often: Longs) -> "RowObjective":
         """Return the objective of rows of which some were given several times.
 
         Their errors add up in a total and within a group; where every row is its own group, the
@@ -129,7 +129,7 @@ LEAVES, VOTES = "leaves", "votes"  # what strategies of matrix forests are chose
 
 
 @dataclass(frozen=True, eq=False)
-class Measuring:
+class MeasurementSpec:
     """How a plan spends: what is not the forests' design."""
 
     budget: Budget  # of the whole plan
@@ -141,7 +141,7 @@ class Measuring:
     # seconds of the search for each strategy; "auto" for what the kind usually takes
     time_limit: float | str = AUTO
     n_jobs: int | None = None  # processes that search
-    # objective, weights, groups: what is made small, see `RowAim`
+    # objective, weights, groups: what is made small, see `RowObjective`
     objective: str = "total"
     weights: object = None
     groups: object = None
@@ -180,15 +180,15 @@ class Measuring:
                 f"them. Leave the other out."
             )
 
-    def aim(self, rows: int) -> RowAim:
+    def aim(self, rows: int) -> RowObjective:
         """Return what is made small of so many answers.
 
         Raises ValueError, TypeError if weights, groups or targets are not one for each.
         """
         if self.target_rms is None:
-            return RowAim.of(rows, self.objective, self.weights, self.groups)
+            return RowObjective.of(rows, self.objective, self.weights, self.groups)
         limits = checked_targets(self.target_rms, rows, "target_rms")
-        return RowAim("max", (limits.min() / limits) ** 2, limits=limits)
+        return RowObjective("max", (limits.min() / limits) ** 2, limits=limits)
 
     def shares(self, count: int) -> tuple[Budget, ...]:
         """Return the budget of each ensemble: equal ones where a rule will share it.
@@ -222,13 +222,16 @@ TIE = 1e-9
 MOST_PATHS = 3000
 """Paths over cells that cannot be enumerated up to which they are measured as they are."""
 
-PLAIN = RowAim()  # all rows count alike
+PLAIN = RowObjective()  # all rows count alike
 
 Calibrated = Callable[[Strategy], Mechanism]
 
 
 def least_expected_error(
-    candidates: Sequence[Strategy], calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
+    candidates: Sequence[Strategy],
+    calibrated: Calibrated,
+    workload: Operator,
+    aim: RowObjective = PLAIN,
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy of least expected squared error, and its mechanism.
 
@@ -277,7 +280,7 @@ def _unit_variance(mechanism: Mechanism) -> float:
     return noise_for(1, factor, budget).variance
 
 
-def _expected_square(mechanism: Mechanism, workload: Operator, aim: RowAim) -> float:
+def _expected_square(mechanism: Mechanism, workload: Operator, aim: RowObjective) -> float:
     squares = recovered_squares(workload, mechanism.rounded.recovery)
     return mechanism.law.variance * aim.value(squares)
 
@@ -286,25 +289,29 @@ def is_auto(asked: object) -> bool:
     return isinstance(asked, str) and asked == "auto"
 
 
-def chosen(
-    found: Strategy, asked: object, calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
+def choose_strategy(
+    found: Strategy,
+    asked: object,
+    calibrated: Calibrated,
+    workload: Operator,
+    aim: RowObjective = PLAIN,
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy to measure and its mechanism: the user's own word decides, else errors.
 
-    `found`: what `selected` returned; `asked`: what the user asked for: only "auto" leaves a
+    `found`: what `select_strategy` returned; `asked`: what the user asked for: only "auto" leaves a
     choice; `calibrated`, `workload`, `aim`: see `least_expected_error`.
     """
     others = found.alternatives if is_auto(asked) else ()
     return least_expected_error((found, *others), calibrated, workload, aim)
 
 
-def selected(
+def select_strategy(
     workload: Operator,
     strategy: object,
     norm: Norm,
     seed: int,
     time_limit: float,
-    aim: RowAim = PLAIN,
+    aim: RowObjective = PLAIN,
 ) -> Strategy:
     """Select or evaluate one strategy in a given norm.
 
@@ -327,11 +334,11 @@ def selected(
     return replace(stated, method=strategy.method)
 
 
-def _selected(task: tuple[Operator, object, Norm, int, float, RowAim]) -> Strategy:
-    return selected(*task)
+def _select_task(task: tuple[Operator, object, Norm, int, float, RowObjective]) -> Strategy:
+    return select_strategy(*task)
 
 
-def one_strategy_each(strategy: object, count: int) -> list[Any]:
+def strategies_of_ensembles(strategy: object, count: int) -> list[Any]:
     """Return what was asked for each ensemble."""
     given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
     if len(given) == 1 and (isinstance(given[0], str) or count == 1):
@@ -359,7 +366,7 @@ def given_matrix(strategy: object, cells: int) -> Operator:
     return matrix
 
 
-def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
+def affordable_method(workload: Operator, norm: Norm, time_limit: float) -> str:
     """Return "auto" where a portfolio's decompositions fit the time limit.
 
     Otherwise "identity": measure every group of cells with equal columns once, which needs no
@@ -373,7 +380,7 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
     return "auto" if DECOMPOSED * 20.0 * rank**2 * cells <= time_limit else "identity"
 
 
-def paths_themselves(workload: Operator) -> str:
+def path_method(workload: Operator) -> str:
     """Return the family that measures a forest's paths, where it serves; otherwise "auto".
 
     Under Gaussian noise no strategy gives any vote ``q Tᵀ T`` a smaller error than T: its squared
@@ -393,7 +400,7 @@ def choose_strategies(
     *,
     time_limit: float = 8.0,
     n_jobs: int | None = None,
-    aims: Sequence[RowAim] | None = None,
+    aims: Sequence[RowObjective] | None = None,
 ) -> list[tuple[Strategy, Mechanism]]:
     """Choose one strategy for each ensemble's workload, with its mechanism.
 
@@ -411,7 +418,7 @@ def choose_strategies(
     norm.
     """
     check_strategy_names(strategy)
-    given = one_strategy_each(strategy, len(workloads))
+    given = strategies_of_ensembles(strategy, len(workloads))
     small = [PLAIN] * len(workloads) if aims is None else aims
     seeds = structure.integers(2**63, size=len(workloads)).tolist()
     tasks = [
@@ -420,6 +427,9 @@ def choose_strategies(
     ]
     each_takes = f"{time_limit:g} s" if len(given) == 1 else f"{time_limit:g} s each"
     tell(f"Choosing strategies (up to {each_takes})", 0, len(given))
-    found = list(run_tasks(_selected, tasks, n_jobs=n_jobs))
+    found = list(run_tasks(_select_task, tasks, n_jobs=n_jobs))
     tell("Rounding strategies, and checking that they answer")
-    return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]
+    return [
+        choose_strategy(*each)
+        for each in zip(found, given, calibrated, workloads, small, strict=True)
+    ]

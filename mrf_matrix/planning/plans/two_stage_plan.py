@@ -12,7 +12,7 @@ from mrf_matrix.forests.growth.growth import check_probability
 from mrf_matrix.forests.growth.private import GRID
 from mrf_matrix.mechanisms import neighboring_factor
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.strategy_choice import Measuring
+from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.plan import Budget, Deferred
 from mrf_matrix.release.step_table import StepTable, share_of
 from mrf_matrix.voting.voting import VOTINGS, Voting
@@ -68,7 +68,7 @@ class TwoStagePlan(StepTable):
     voting: Voting
     delta: float
     n_records: int | None
-    measuring: Measuring  # how a strategy is chosen for the leaves; that of a file is given
+    measuring: MeasurementSpec  # how a strategy is chosen for the leaves; that of a file is given
     random_state: Any = None  # seeds the choice
     method: str | None = None  # the family of a given strategy, in the words of a file
     followed: Plan | None = None  # of the leaves, once the structure is chosen
@@ -141,7 +141,7 @@ def two_stage_plan(
     *,
     parts: object = "coins",
     structure_share: float = 0.3,
-    measuring: Measuring,
+    measuring: MeasurementSpec,
     random_state: Any,
     voting: object,
     delta: float,

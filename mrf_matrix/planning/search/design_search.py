@@ -43,10 +43,10 @@ from mrf_matrix.planning.search.tuning import (
     designs_of,
     kind_word,
     not_tried,
-    ranked,
+    rank_trials,
     searchable_kind,
+    split_by_law,
     structures_of,
-    under_laws,
 )
 from strategies.search.select import checked_time_limit
 
@@ -202,7 +202,7 @@ default="auto"
         if isinstance(goal, ExpectedLoss) and law is None:
             several = auto_kinds(domain, epsilon=epsilon, delta=delta, rho=rho, n_records=n_records)
         space = default_spaces(domain, kind, several)
-    designs = under_laws(designs_of(space), float(delta), kind)
+    designs = split_by_law(designs_of(space), float(delta), kind)
     request = {
         "domain": domain.to_dict(),
         "objective": [repr(goal), getattr(goal, "function", None)],
@@ -264,8 +264,8 @@ default="auto"
         with suppress(KeyboardInterrupt):
             go_on("strategies", structures_of(able))
     late = "not tried: interrupted" if interrupted else clock.note
-    every = [_tried(design, done, least) or not_tried(design, late) for design in designs]
-    return Tuning(ranked(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
+    every = [_finished_trial(design, done, least) or not_tried(design, late) for design in designs]
+    return Tuning(rank_trials(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 
 def _may_be_ruled_out(design: Design, kind: str, goal: Objective) -> bool:
@@ -275,7 +275,7 @@ def _may_be_ruled_out(design: Design, kind: str, goal: Objective) -> bool:
     return usual and sought and getattr(goal, "has_floor", False)
 
 
-def _tried(design: Design, done: Mapping[str, Trial], least: float) -> Trial | None:
+def _finished_trial(design: Design, done: Mapping[str, Trial], least: float) -> Trial | None:
     """Return a design's trial with the design as it was asked for: a file holds names of arrays."""
     found = done.get(design_key(design))
     if found is None:

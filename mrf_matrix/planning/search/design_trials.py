@@ -93,7 +93,7 @@ class DesignTrials:
         if self.clock.is_over:  # dispatched before, begun after the limit
             return []
         with suppress(OutOfTime), progress_listener(self._look):
-            return self._begun(group, quick)
+            return self._start(group, quick)
         return []
 
     def _look(self, step: str, done: int, total: int | None) -> None:
@@ -101,7 +101,7 @@ class DesignTrials:
         if self.patience.is_over:
             raise OutOfTime(step)
 
-    def _begun(self, group: list[Design], quick: bool) -> list[Trial]:
+    def _start(self, group: list[Design], quick: bool) -> list[Trial]:
         started = self.clock.now()
         shared = {name: value for name, value in group[0].items() if name != "voting"}
         try:
@@ -110,7 +110,7 @@ class DesignTrials:
         except ValueError as impossible:  # this design cannot be; the others may
             seconds = self.clock.now() - started
             return [
-                replace(_refused(design, str(impossible), seconds), searched=not quick)
+                replace(_refusal(design, str(impossible), seconds), searched=not quick)
                 for design in group
             ]
 
@@ -129,7 +129,7 @@ class DesignTrials:
                 searchable_kind(word)
                 kind = kind_of(word, design.get("allocation", "matrix"), said)
             except ValueError as impossible:
-                trials.append(_refused(design, str(impossible), self.clock.now() - started))
+                trials.append(_refusal(design, str(impossible), self.clock.now() - started))
                 continue
             if kind.is_sequence:
                 trials.append(self._sequence_trial(design, started))
@@ -146,12 +146,12 @@ class DesignTrials:
                 voted = [one.voted_by(kind.voting) for one in plans]
                 trials.append(self._trial(design, voted, started, quick))
             except ValueError as unjudged:
-                trials.append(_refused(design, str(unjudged), self.clock.now() - started))
+                trials.append(_refusal(design, str(unjudged), self.clock.now() - started))
         return trials
 
     def _trial(self, design: Design, plans: list[Plan], started: float, quick: bool) -> Trial:
         first = plans[0]
-        note = self._beyond(first, first.seconds)
+        note = self._excess(first, first.seconds)
         value, floor = inf if note else self._mean(plans), -inf
         if quick and not note:
             floor = self._mean([one.at(**{one.budget.parameter: inf}) for one in plans])
@@ -168,7 +168,7 @@ class DesignTrials:
             searched=not quick,
         )
 
-    def _beyond(self, plan: Plan | ResidualPlan, seconds: float) -> str:
+    def _excess(self, plan: Plan | ResidualPlan, seconds: float) -> str:
         """Return why a plan is beyond the bounds on time and memory; "" if it is not."""
         limit, most, peak = self.max_release_seconds, self.max_bytes, peak_bytes(plan)
         if most is not None and peak > most:
@@ -189,9 +189,9 @@ class DesignTrials:
         made = [
             plan_of_claim("additive", self.domain, **fixed, random_state=seed) for seed in seeds
         ]
-        beyond = self._beyond(made[0], release_seconds(made[0]))
+        beyond = self._excess(made[0], release_seconds(made[0]))
         if note := beyond or self._too_long(made, started):
-            return _refused(design, note, self.clock.now() - started)
+            return _refusal(design, note, self.clock.now() - started)
         judge = cast(Callable[[ResidualPlan], float], self.objective)
         return Trial(
             design=design,
@@ -228,5 +228,5 @@ def is_too_long(trial: Trial) -> bool:
     return not trial.stopped and trial.note.startswith(TOO_LONG)
 
 
-def _refused(design: Design, note: str, seconds: float) -> Trial:
+def _refusal(design: Design, note: str, seconds: float) -> Trial:
     return Trial(design, inf, nan, 0, 0, 0, seconds, note)

@@ -175,8 +175,8 @@ def _part_votes(
     incidences = _incidences(forest, part.ensemble.view(imagined.queries), imagined.n_targets)
     hard = _winners(values, imagined.n_classes, generator)
     return {
-        "weight": _gathered(incidences, values, imagined.n_classes),
-        "hard": _gathered(incidences, hard, imagined.n_classes),
+        "weight": _gather(incidences, values, imagined.n_classes),
+        "hard": _gather(incidences, hard, imagined.n_classes),
     }
 
 
@@ -188,7 +188,7 @@ def _incidences(forest: Forest, asked: Codes, n_targets: int) -> list[sparse.csr
     return [sparse.csr_array((np.ones(len(one)), one, ends), shape=shape) for one in reached]
 
 
-def _gathered(incidences: list[sparse.csr_array], values: Array, k: int) -> Array:
+def _gather(incidences: list[sparse.csr_array], values: Array, k: int) -> Array:
     """Return each law's sums of its own columns of leaf values, (laws, queries, k)."""
     blocks = values.reshape(len(values), -1, k)
     return np.stack([np.asarray(one @ blocks[:, t]) for t, one in enumerate(incidences)])

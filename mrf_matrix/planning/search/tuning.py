@@ -133,7 +133,7 @@ def kind_word(design: Mapping[str, Any], kind: str) -> str:
     return str(design.get("kind") or (AUTO[-1] if kind == ANY else kind))
 
 
-def under_laws(designs: list[dict[str, Any]], delta: float, kind: str) -> list[dict[str, Any]]:
+def split_by_law(designs: list[dict[str, Any]], delta: float, kind: str) -> list[dict[str, Any]]:
     """Return designs of an (ε, δ) claim, each with Gaussian noise of δ and with Laplace noise of ε.
 
     A residual forest compares both itself.
@@ -238,7 +238,7 @@ class TrialFile(RunFile):
         )
 
 
-def ranked(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
+def rank_trials(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
     """Return trials by their objective, but first the simplest of those that are as good.
 
     `tolerance`: differences that mean nothing: of the designs that are no further above the least

@@ -453,8 +453,8 @@ def test_the_accountant_catches_a_part_of_a_pool_that_takes_the_whole(
         parts[which] = budget
         return tuple(parts)
 
-    shared = forest_plan.shared
-    monkeypatch.setattr(forest_plan, "shared", dearer)
+    shared = forest_plan.split_budget
+    monkeypatch.setattr(forest_plan, "split_budget", dearer)
     check_refused(machine, PooledForestClassifier, neighboring=relation, **changes)
     monkeypatch.setattr(curator, "check_shares", lambda plan: None)
     put(machine, PooledForestClassifier, neighboring=relation, **changes)

@@ -22,9 +22,9 @@ from mrf_matrix.planning.auto.choices import (
     Enough,
     Rarity,
     balance_scores,
+    budget_after_screening,
     even_records,
-    planned_screening,
-    screening_share,
+    plan_screening,
 )
 from mrf_matrix.planning.auto.forest_plan import PooledPlan
 from mrf_matrix.residual.step import ResidualStep
@@ -351,10 +351,10 @@ def test_the_sampler_has_this_law(most_cells):
 @pytest.mark.parametrize(("k", "d"), [(2, 12), (5, 30)])
 def test_choices_and_the_rest_add_up_to_the_whole(budget, k, d):
     domain = Domain.from_sizes([3] * d, n_classes=k)
-    plan = planned_screening(
+    plan = plan_screening(
         domain, budget, n_records=400 * (5 if k == 2 else 1), neighboring="add_remove"
     )
-    rest = screening_share(plan, budget)
+    rest = budget_after_screening(plan, budget)
     assert sum((step.budget.exact for step in plan.steps), rest.exact) == budget.exact
     assert (plan.enough is None) == (k > 2)
 
@@ -363,7 +363,9 @@ def test_all_records_alike_move_no_score_by_more_than_one():
     plan = replace(screening(), told=Fraction(7, 10))
     for best in range(6):
         for n in range(best, 9):
-            moves = [plan.without(best + up, n + 1) - plan.without(best, n) for up in (0, 1)]
+            moves = [
+                plan.score_of_all(best + up, n + 1) - plan.score_of_all(best, n) for up in (0, 1)
+            ]
             assert min(moves) >= 0
             assert max(moves) <= 1
 
@@ -387,4 +389,4 @@ def test_attributes_of_one_code_are_never_chosen():
     assert {screened(few, data, domain.sizes, bits)[0] for _ in range(50)} == {(0,)}
     wide = Domain.from_sizes([2, 2, 2, *[1] * 20], n_classes=2)
     budget = PureDP(0.2)
-    assert planned_screening(wide, budget, n_records=300, neighboring="add_remove") is None
+    assert plan_screening(wide, budget, n_records=300, neighboring="add_remove") is None

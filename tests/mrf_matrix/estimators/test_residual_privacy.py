@@ -214,7 +214,7 @@ def test_residuals_of_classes_that_take_the_noise_of_one_are_noticed(budget, mon
     the table by itself would need.
     """
     monkeypatch.setattr(Link, "_weights", lambda self, shares: np.ones(shares.shape[1]))
-    monkeypatch.setattr(Link, "_capped", lambda self, sizes: sizes)
+    monkeypatch.setattr(Link, "_cap", lambda self, sizes: sizes)
     plan = plan_of(budget, "add_remove", 3)
     pairs = list(neighbours("add_remove", np.random.default_rng(1), 3, 3))
     found = [twins(pair, plan, seed, worst=True) for seed, pair in enumerate(pairs)]

@@ -13,7 +13,7 @@ from mrf_matrix.files import ModelFileError
 from mrf_matrix.kinds.model import Kind
 from mrf_matrix.mechanisms import BudgetError, calibrate
 from mrf_matrix.planning import peak_bytes
-from mrf_matrix.planning.plans.signal_to_noise import weighing
+from mrf_matrix.planning.plans.signal_to_noise import weigh_signals
 from mrf_matrix.release.plan import Cells, StrategyStep
 from strategies.operators import Identity, MemoryCapError, memory_cap
 
@@ -120,7 +120,7 @@ def test_it_is_judged_and_its_memory_is_asked_before_it_is_paid_for():
     with memory_cap(peak_bytes(model.plan()) - 1), pytest.raises(MemoryCapError, match="histogram"):
         model.fit(X, Y)
     assert ledger.spent == 0
-    with weighing(strict=True) as verdicts:
+    with weigh_signals(strict=True) as verdicts:
         model.fit(X, Y)
     assert verdicts[0].noise < 0.1
     assert verdicts[0].records == 200

@@ -138,7 +138,7 @@ def test_without_noise_it_is_the_mean_of_the_dirichlet_law(counts, a):
 
 @pytest.mark.parametrize("counts", [[500, 499], [20_000, 20_001], [2**40, 2**40 - 1], [7, 7]])
 def test_without_noise_the_class_of_more_records_leads(counts):
-    assert evidence(counts, 0, law=NoNoise(), rate=1e9).leading == int(np.argmax(counts))
+    assert evidence(counts, 0, law=NoNoise(), rate=1e9).leading_class == int(np.argmax(counts))
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -277,7 +277,7 @@ def one_width(k, level):
     """Return the widths that hold as many log odds and are the same on both sides."""
     found = []
     for cell in drawn(k)[1]:
-        away = np.abs(ahead(cell.shares, cell.leading) - cell.margin)
+        away = np.abs(ahead(cell.shares, cell.leading_class) - cell.margin)
         found.append(np.quantile(away, level, weights=cell.weights, method="inverted_cdf"))
     return np.array([found, found])
 
@@ -297,7 +297,7 @@ def margins(evidence):
 
 
 def leaders(evidence):
-    return [one.leading for one in evidence]
+    return [one.leading_class for one in evidence]
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

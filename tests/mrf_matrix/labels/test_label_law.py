@@ -119,8 +119,8 @@ def test_of_many_classes_and_hardly_any_signal_the_class_that_is_said_leads(sign
     found = label_evidence(MOST_CLASSES, signal)
     first, second, *_ = found.probabilities
     assert first >= second * (1 - 1e-9)
-    assert found.leading == 0
-    assert found.turned(7).leading == 7
+    assert found.leading_class == 0
+    assert found.rotate(7).leading_class == 7
 
 
 def test_draws_are_read_only_for_other_models_share_them():
@@ -221,7 +221,7 @@ def test_figures_of_a_cell_are_those_of_its_draws():
     mean = (weights[:, None] * shares).sum(axis=0)
     np.testing.assert_allclose(DRAWN.probabilities, mean)
     second, first = np.argsort(mean)[-2:]
-    assert DRAWN.leading == first
+    assert DRAWN.leading_class == first
     assert DRAWN.margin == pytest.approx(np.log(mean[first] / mean[second]))
     for one, other in product(range(4), repeat=2):
         middle = np.log(mean[one] / mean[other])
@@ -232,8 +232,8 @@ def test_figures_of_a_cell_are_those_of_its_draws():
 
 @pytest.mark.parametrize("places", range(5))
 def test_a_cell_of_another_label_is_the_same_of_other_classes(places):
-    turned = DRAWN.turned(places)
-    assert turned.leading == (DRAWN.leading + places) % 4
+    turned = DRAWN.rotate(places)
+    assert turned.leading_class == (DRAWN.leading_class + places) % 4
     assert turned.margin == pytest.approx(DRAWN.margin)
     assert turned.margin_widths(0.9) == pytest.approx(DRAWN.margin_widths(0.9))
     for one, other in [(0, 1), (3, 1), (2, 0)]:
@@ -258,7 +258,7 @@ def posterior(k=3, signal=5.0, attributes=(1, 3), sides=SIDES):
     first, second = (Cut.of(i, side) for i, side in zip(attributes, sides, strict=True))
     tree = LabelTree((first, second, second), LABELS.ravel())
     evidence = label_evidence(k, signal)
-    said = tuple(evidence.turned(label) for label in tree.labels.tolist())
+    said = tuple(evidence.rotate(label) for label in tree.labels.tolist())
     return LabelPosterior(tree, said)
 
 
@@ -287,5 +287,5 @@ def test_terms_of_many_codes_take_no_memory_before_they_are_written_out():
     assert term.size > 0
     assert term.at(np.array([[0, 0], [59_999, 49_999]])).shape == (2,)
     with pytest.raises(MemoryCapError, match="a term over all codes"):
-        term.over_codes()
+        term.expand_codes()
     assert "cells of attributes [0, 1]" in repr(model)

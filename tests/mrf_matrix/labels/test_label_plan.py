@@ -350,7 +350,7 @@ def test_without_counts_cells_of_a_label_say_the_same(n_records):
     assert model.sizes is None
     assert model.labels.tolist() == tree.labels.tolist()
     for label, found in zip(tree.labels.tolist(), model.evidence, strict=True):
-        assert_same(found, first.turned(label))
+        assert_same(found, first.rotate(label))
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP(0.1)], ids=str)
@@ -397,7 +397,7 @@ def test_the_term_has_the_sizes_of_the_cells_and_codes_even_within():
     tree = tree_of(plan, COUNTS)
     model = label_posterior(plan, tree)
     [term] = terms(model, 2, 0)
-    whole = term.over_codes()
+    whole = term.expand_codes()
     codes = np.array(list(np.ndindex(SIZES)))
     cells = tree.cells(codes)
     reached = np.unique(cells)

@@ -464,7 +464,7 @@ def fit(**parameters):
 
 
 def test_the_second_fit_without_a_ledger_warns_once_with_the_sum(monkeypatch):
-    monkeypatch.setattr(spending, "UNLEDGERED", spending.Unledgered())
+    monkeypatch.setattr(spending, "UNTRACKED", spending.UntrackedSpending())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(noise="research"), fit(epsilon=float("inf")), fit(ledger=PrivacyLedger(epsilon=1))

@@ -109,7 +109,7 @@ def test_a_plan_is_drawn(made):
     ax, steps = made.plot().ax_, made.announced_steps
     if hasattr(made, "row_rms"):  # answers by ensemble
         drawn = [len(line.get_xdata()) - 1 for line in ax.lines]  # steps have one end more
-        assert drawn == [len(part.answered_variances) for part in made.parts]
+        assert drawn == [len(part.answer_variances) for part in made.parts]
     else:
         assert len(ax.patches) == min(len(steps), 24)
     assert made.plot(ax).ax_ is ax

@@ -28,7 +28,7 @@ from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.plans.baselines import RULES, level_strategy, level_weights
 from mrf_matrix.planning.plans.plan_kind import KINDS
-from mrf_matrix.planning.plans.strategy_choice import least_expected_error, method_within
+from mrf_matrix.planning.plans.strategy_choice import affordable_method, least_expected_error
 from strategies import examples
 from strategies.methods.trees import tree_sizes, weighted_hierarchy
 from strategies.methods.weighted_rows import Candidates, shared_weights
@@ -291,6 +291,6 @@ def test_the_command_line_knows_every_allocation():
 def test_a_workload_too_large_to_decompose_in_time_is_measured_by_cells(car):
     forest = RandomTrees(16, 4).grow(car.domain, random_state=0)
     W = prediction_workload(path_matrix(forest), query_matrix(car.codes[::2], car.domain))
-    assert method_within(W, "l1", 0.5) == "identity"
-    assert method_within(W, "l1", 100.0) == "auto"
-    assert method_within(W, "l2", 0.5) == "auto"  # one search finds the optimum
+    assert affordable_method(W, "l1", 0.5) == "identity"
+    assert affordable_method(W, "l1", 100.0) == "auto"
+    assert affordable_method(W, "l2", 0.5) == "auto"  # one search finds the optimum

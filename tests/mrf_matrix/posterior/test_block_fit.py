@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from mrf_matrix.posterior import BlockTable, ClassTotals, class_totals, product_posterior
 from mrf_matrix.posterior.block_effects import (
     _components,
-    _filtered,
+    _filter,
     _relevances,
     fit_interactions,
     fit_main_effects,
@@ -91,7 +91,7 @@ def test_the_shares_of_every_class_sum_to_one_and_give_the_expected_counts():
     assert_allclose(shares[:, 2:].sum(axis=1), 1)
     product = (shares[:, :2, None] * shares[:, None, 2:]).reshape(3, -1).T
     sums = model.totals.values * np.exp(fit.class_terms[:, -1])
-    assert_allclose(model.expected(fit), product * sums)
+    assert_allclose(model.expected_counts(fit), product * sums)
 
 
 def test_few_records_of_a_skewed_attribute_are_fitted_without_an_intercept():
@@ -191,9 +191,9 @@ def test_solutions_and_inverses_are_those_of_the_whole_matrix():
     inverse, found = np.linalg.inv(dense), arrow.inverse()
     for c in range(k):
         here = slice(p + c * w + 1, p + c * w + 3)
-        assert_allclose(found.own(slice(1, 3))[c], inverse[here, here])
+        assert_allclose(found.own_terms(slice(1, 3))[c], inverse[here, here])
     rows = np.r_[0:p, p + 2 * w : p + 2 * w + p, p : 2 * p]
-    assert_allclose(found.of_two(2, 0), inverse[np.ix_(rows, rows)])
+    assert_allclose(found.pair_covariance(2, 0), inverse[np.ix_(rows, rows)])
     assert not np.allclose(found.alone[0], inverse[p : p + w, p : p + w]), "negative control"
 
 
@@ -240,7 +240,7 @@ def test_signal_passes_where_there_is_no_noise():
     sizes, k = (4, 3, 2), 2
     residual = 30 * (pure(sizes, k, 0, (0, 1)) + pure(sizes, k, 1, (0, 1, 2))).reshape(24, k)
     table = BlockTable((0, 1, 2), sizes, residual + 0.01, 0.0)
-    kept, left, pairs = _filtered(table, residual, noise=0.01)
+    kept, left, pairs = _filter(table, residual, noise=0.01)
     assert_allclose(kept, residual, atol=0.01 * np.abs(residual).max())
     assert left < 0.011
     assert pairs[0, 1] == pairs[1, 0] > 0.9
@@ -250,7 +250,7 @@ def test_signal_passes_where_there_is_no_noise():
 def test_main_effects_never_pass():
     sizes = (4, 3)
     residual = 100 * (pure(sizes, 2, 0, (0,)) + pure(sizes, 2, 1, (1,)) + 7).reshape(12, 2)
-    kept, left, pairs = _filtered(BlockTable((0, 1), sizes, residual, 1.0), residual, noise=1.0)
+    kept, left, pairs = _filter(BlockTable((0, 1), sizes, residual, 1.0), residual, noise=1.0)
     assert_allclose(kept, 0, atol=1e-9)
     assert left == 0
     assert not pairs.any()
@@ -263,8 +263,8 @@ def test_noise_is_held_back_on_average_and_signal_is_not():
     for _ in range(100):
         noise = rng.laplace(0, np.sqrt(0.5), size=(48, k))
         table = BlockTable((0, 1, 2), sizes, noise, 1.0)
-        noise_passed.append((_filtered(table, noise, 1.0)[0] ** 2).sum())
-        error.append(((_filtered(table, noise + signal, 1.0)[0] - signal) ** 2).sum())
+        noise_passed.append((_filter(table, noise, 1.0)[0] ** 2).sum())
+        error.append(((_filter(table, noise + signal, 1.0)[0] - signal) ** 2).sum())
         raw.append((noise**2).sum())
     assert np.mean(noise_passed) < 0.03 * np.mean(raw)
     assert np.mean(error) < 0.5 * np.mean(raw)

@@ -26,7 +26,7 @@ from mrf_matrix.posterior import whole_effects as averages
 from mrf_matrix.posterior.effects import constant, contributions, terms
 from mrf_matrix.posterior.label_posterior import WEIGHTS_BESIDE_RESIDUALS
 from mrf_matrix.posterior.residual_blocks import EffectBlock
-from mrf_matrix.posterior.whole_effects import averaged
+from mrf_matrix.posterior.whole_effects import average_effect
 from strategies.operators import MemoryCapError, memory_cap
 
 SIZES = (2, 3, 2)
@@ -149,8 +149,8 @@ def test_deviations_of_terms_are_those_of_both_parts(arranged):
     for term in terms(pool, 1, 0):
         wanted = of_tables.get(term.attributes, 0.0)
         if term.attributes == attributes:
-            wanted = np.hypot(of_tree.over_codes().deviations, wanted)
-        assert_allclose(term.over_codes().deviations, WEIGHT * wanted)
+            wanted = np.hypot(of_tree.expand_codes().deviations, wanted)
+        assert_allclose(term.expand_codes().deviations, WEIGHT * wanted)
 
 
 @pytest.mark.parametrize(("k", "pair"), CASES)
@@ -400,7 +400,7 @@ def test_deviations_within_a_block_by_finite_differences():
         ]
         own = np.r_[0:5, 5 + 12 : 5 + 17, 5:10]  # common, effects of class 2, of class 0
         used = np.asarray(slopes)[own]
-        variance = posterior.trust**2 * used @ fit.covariance.of_two(2, 0) @ used
+        variance = posterior.trust**2 * used @ fit.covariance.pair_covariance(2, 0) @ used
         assert_allclose(found.deviations[code] ** 2, variance, rtol=1e-6)
     assert model.table.attributes == (0, 1)
 
@@ -440,7 +440,7 @@ def tree_posterior(tree, k=2, *, seed=0, sizes=True):
     rng = np.random.default_rng(seed)
     if tree.counts is None:
         said = label_evidence(k, 5.0, 0.5)
-        return LabelPosterior(tree, tuple(said.turned(label) for label in tree.labels.tolist()))
+        return LabelPosterior(tree, tuple(said.rotate(label) for label in tree.labels.tolist()))
     evidence = [
         CellShares(
             rng.dirichlet(0.3 + 4 * rng.dirichlet(np.ones(k)), 900), rng.dirichlet([1] * 900)
@@ -516,7 +516,7 @@ def test_averages_are_those_of_all_codes(seed, sizes, known):
     shares = posterior.probabilities(TREE_CODES)
     odds, weights = np.log(shares[:, 1] / shares[:, 0]), background(posterior, margins)
     for attributes in asked_of(posterior):
-        found = averaged(posterior, attributes, (1, 0), 0.95, margins)
+        found = average_effect(posterior, attributes, (1, 0), 0.95, margins)
         shape = tuple(TREE_SIZES[i] for i in attributes)
         assert found.log_odds.shape == found.below.shape == found.above.shape == shape
         for at, value in term_by_hand(posterior, odds, attributes, margins).items():
@@ -538,7 +538,7 @@ def test_bands_are_quantiles_of_averages_of_independent_cells(counts, k):
         values[boxes == number] = np.log(picked[:, pair[0]]) - np.log(picked[:, pair[1]])
     skewed = False
     for attributes in asked_of(posterior):
-        found = averaged(posterior, attributes, pair, 0.9)
+        found = average_effect(posterior, attributes, pair, 0.9)
         for at, drawn in term_by_hand(posterior, values, attributes, {}).items():
             low, high = np.quantile(drawn, [0.05, 0.95])
             middle, width = found.log_odds[at], high - low
@@ -550,7 +550,7 @@ def test_bands_are_quantiles_of_averages_of_independent_cells(counts, k):
 
 def test_of_all_attributes_together_bands_are_those_of_cells():
     posterior = tree_posterior(term_tree_of(1))
-    found = averaged(posterior, posterior.partition.attributes, (1, 0), 0.95)
+    found = average_effect(posterior, posterior.partition.attributes, (1, 0), 0.95)
     for at in np.ndindex(found.log_odds.shape):
         codes = np.zeros((1, len(TREE_SIZES)), dtype=int)
         codes[0, list(posterior.partition.attributes)] = at
@@ -563,7 +563,7 @@ def test_of_all_attributes_together_bands_are_those_of_cells():
 def test_the_other_way_round_is_the_negative():
     posterior = tree_posterior(term_tree_of(2), 3)
     for attributes in asked_of(posterior):
-        one, other = (averaged(posterior, attributes, pair, 0.9) for pair in ((2, 1), (1, 2)))
+        one, other = (average_effect(posterior, attributes, pair, 0.9) for pair in ((2, 1), (1, 2)))
         assert_allclose(one.log_odds, -other.log_odds)
         assert_allclose((one.below, one.above), (other.above, other.below), atol=1e-12)
 
@@ -582,8 +582,8 @@ def test_bands_of_labels_hold_what_their_prior_draws():
         if said[:2] == said[2:] or said[2] == said[3]:
             continue  # told as fewer cells
         tree = LabelTree((first, second, second), np.array(said))
-        posterior = LabelPosterior(tree, tuple(evidence.turned(label) for label in said))
-        found, here = averaged(posterior, (0,), (1, 0), 0.9), (labels == said).all(axis=1)
+        posterior = LabelPosterior(tree, tuple(evidence.rotate(label) for label in said))
+        found, here = average_effect(posterior, (0,), (1, 0), 0.9), (labels == said).all(axis=1)
         low, high = (found.log_odds - found.below)[-1], (found.log_odds + found.above)[-1]
         below, above = below + (average[here] < low).sum(), above + (average[here] > high).sum()
         alike = [posterior.evidence[cell].odds_widths(1, 0, 0.9) for cell in (2, 3)]
@@ -599,17 +599,17 @@ def test_what_is_too_large_is_refused(monkeypatch):
     posterior = tree_posterior(term_tree_of(0))
     whole = posterior.partition.attributes
     with memory_cap(8), pytest.raises(MemoryCapError, match="an effect over all codes"):
-        averaged(posterior, whole, (1, 0), 0.95)
+        average_effect(posterior, whole, (1, 0), 0.95)
     monkeypatch.setattr(averages, "MOST_PLACES", 3)
     with pytest.raises(ValueError, match="export_text"):
-        averaged(posterior, whole, (1, 0), 0.95)
+        average_effect(posterior, whole, (1, 0), 0.95)
 
 
 def test_many_rows_are_averaged_a_part_at_a_time(monkeypatch):
     posterior = tree_posterior(term_tree_of(3))
-    expected = averaged(posterior, (0, 2), (1, 0), 0.95)
+    expected = average_effect(posterior, (0, 2), (1, 0), 0.95)
     monkeypatch.setattr(averages, "AT_ONCE", averages.DRAWS)
-    found = averaged(posterior, (0, 2), (1, 0), 0.95)
+    found = average_effect(posterior, (0, 2), (1, 0), 0.95)
     assert_allclose((found.below, found.above), (expected.below, expected.above))
 
 
@@ -617,8 +617,8 @@ def test_a_tree_that_says_one_class_is_one_cell():
     cut = Cut.of(1, np.array([False, True]))
     tree = LabelTree((cut,), np.array([1, 1]))
     assert len(tree.boxes) == 1
-    posterior = LabelPosterior(tree, (label_evidence(2, 5.0, 0.5).turned(1),) * 2)
-    found = averaged(posterior, (1,), (1, 0), 0.95)
+    posterior = LabelPosterior(tree, (label_evidence(2, 5.0, 0.5).rotate(1),) * 2)
+    found = average_effect(posterior, (1,), (1, 0), 0.95)
     [below, above] = posterior.evidence[0].odds_widths(1, 0, 0.95)
     assert_allclose(found.log_odds, posterior.evidence[0].margin)
     assert_allclose((found.below, found.above), ([below] * 2, [above] * 2), rtol=0.01)

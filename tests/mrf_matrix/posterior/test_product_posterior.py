@@ -77,7 +77,7 @@ def test_margin_variances_are_those_of_the_full_covariance():
             n, used = model.n_codes, np.asarray(slopes)
             places = [n + c * (n + 1) for c in (one, two)]
             used = np.concatenate([used[:n], *(used[at : at + n] for at in places)])
-            own = used @ fit.covariance.of_two(one, two) @ used
+            own = used @ fit.covariance.pair_covariance(one, two) @ used
             own += beyond.variances[cell, one] + beyond.variances[cell, two]
             expected[row] += posterior.trust**2 * own
     found = posterior.margin_variances(codes, first, second)

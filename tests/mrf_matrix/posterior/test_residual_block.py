@@ -28,7 +28,7 @@ from mrf_matrix.posterior.residual_blocks import (
     Table,
     attribute_kernel,
     block_components,
-    updated,
+    update_block,
 )
 from mrf_matrix.posterior.residual_posterior import purify
 from mrf_matrix.release.curator import Live
@@ -106,11 +106,11 @@ def brute_force(block, table, intercept_variance, variance):
 def test_update_is_bayes_rule(ordered):
     generator = np.random.default_rng(3)
     components, _ = parts((5,), (ordered,), generator)
-    block = EffectBlock.unseen((0,), (5,), components)
+    block = EffectBlock.empty((0,), (5,), components)
     root = generator.normal(size=(5, 5)) / 10
     block = replace(block, covariance=root @ root.T, n_visits=1)
     table = Table(generator.normal(0, 30, 5), generator.uniform(20, 90, 5), 100.0)
-    found = updated(block, table, 0.2, 0.1, within=capped(100.0), pooling=0.25)
+    found = update_block(block, table, 0.2, 0.1, within=capped(100.0), pooling=0.25)
     mean, covariance = brute_force(block, table, 0.2, found.variance)
     assert np.allclose(found.block.mean, mean[1:], atol=1e-6)
     assert np.isclose(found.intercept_step, mean[0], atol=1e-6)
@@ -121,11 +121,11 @@ def test_update_is_bayes_rule(ordered):
 
 def test_noise_teaches_nothing_and_a_clear_table_its_effects():
     components, margins = parts((4,), (False,), np.random.default_rng(5))
-    block = EffectBlock.unseen((0,), (4,), components)
+    block = EffectBlock.empty((0,), (4,), components)
     truth = np.array([0.5, -0.5, 0.3, 0.1])
     truth -= margins[0] @ truth
     curvatures = 1e5 * margins[0]
-    clear = updated(
+    clear = update_block(
         block,
         Table(curvatures * truth, curvatures, 1.0),
         1e-3,
@@ -134,7 +134,7 @@ def test_noise_teaches_nothing_and_a_clear_table_its_effects():
         pooling=0.25,
     )
     assert np.allclose(clear.block.mean, truth, atol=0.02)
-    drowned = updated(
+    drowned = update_block(
         block,
         Table(curvatures * truth, curvatures, 1e14),
         1e-3,
@@ -147,9 +147,9 @@ def test_noise_teaches_nothing_and_a_clear_table_its_effects():
 
 def test_steps_are_capped():
     components, _ = parts((2,), (False,), np.random.default_rng(6))
-    block = EffectBlock.unseen((0,), (2,), components)
+    block = EffectBlock.empty((0,), (2,), components)
     table = Table(np.array([500.0, -500.0]), np.array([100.0, 100.0]), 1.0)
-    found = updated(block, table, 1e-3, 0.1, within=capped(0.25), pooling=0.25)
+    found = update_block(block, table, 1e-3, 0.1, within=capped(0.25), pooling=0.25)
     assert np.abs(found.block.mean).max() == 0.25
 
 

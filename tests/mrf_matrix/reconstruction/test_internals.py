@@ -159,7 +159,7 @@ def test_a_stack_is_kept_for_the_next_draw_and_not_for_ever():
     others = [calibrate(Dense(np.eye(6)[:2] * (i + 1)), PureDP(1)) for i in range(KEPT_STACKS + 2)]
     stacks = [pool_releases(stacked_draw([lasting, other], 0)).matrix for other in others]
     assert pool_releases(stacked_draw([lasting, others[-1]], 1)).matrix is stacks[-1]
-    assert estimate._stacked.cache_info().currsize == KEPT_STACKS
+    assert estimate._stack.cache_info().currsize == KEPT_STACKS
     assert pool_releases(stacked_draw([lasting, others[0]], 1)).matrix is not stacks[0]
 
 
@@ -175,7 +175,7 @@ def test_totals_where_iterations_fail_and_memory_is_short(monkeypatch):
     counts = count_cells(codes, np.zeros(200, int), (4,) * 6, 1)
     release = measure(strategy, counts, PureDP(1), noise="research", random_state=0)
     expected = with_known_totals(release, paths, class_totals=[200])
-    monkeypatch.setattr(known_totals, "_by_iteration", lambda pool, m, n: np.zeros(m))
+    monkeypatch.setattr(known_totals, "_solve_by_lsqr", lambda pool, m, n: np.zeros(m))
     dense = with_known_totals(release, paths, class_totals=[200])
     with memory_cap(500_000):
         implicit = with_known_totals(release, paths, class_totals=[200])

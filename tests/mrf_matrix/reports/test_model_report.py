@@ -344,7 +344,7 @@ def test_shares_are_those_of_the_records_where_there_is_no_noise(n_classes):
     for label, column in zip(range(n_classes)[-len(columns) :], columns, strict=True):
         for codes, one in zip(X.T, column.code_shares, strict=True):
             assert_allclose(one.counted, mean_by_code(y == label, codes), atol=0.002)
-            assert_allclose(one.implied, mean_by_code(shares[:, label], codes), atol=0.005)
+            assert_allclose(one.model_shares, mean_by_code(shares[:, label], codes), atol=0.005)
 
 
 def test_noise_alone_is_no_disagreement():

@@ -20,12 +20,12 @@ from mrf_matrix.planning import plan, tune
 from mrf_matrix.posterior import (
     SCALES,
     ClassStates,
-    Pooling,
+    PoolingSettings,
     ResidualState,
     Smoothness,
-    beside_totals,
+    add_first_table,
     penalties_of_scales,
-    scaled_states,
+    scale_states,
     sum_of_effects,
 )
 from mrf_matrix.study import effect, explained, importance
@@ -330,7 +330,7 @@ def test_pairs_have_no_margins_and_terms_still_add_up(n_classes):
 # The scale of a sum of effects --------------------------------------------------------------------
 
 SCALE_SIZES = (2, 3, 4)
-POOLING = Pooling(Smoothness(0.1, 0.95), 2.0, 0.1, 0.25, 1.0)
+POOLING = PoolingSettings(Smoothness(0.1, 0.95), 2.0, 0.1, 0.25, 1.0)
 
 
 def states_of(generator, k):
@@ -343,8 +343,8 @@ def states_of(generator, k):
         )
         for i, size in enumerate(SCALE_SIZES):
             counts = state.expected_counts((i,))
-            state = state.with_block(state.unseen_block((i,)))
-            state, _ = state.visited(i, counts * generator.normal(size=size), counts, 1.0)
+            state = state.with_block(state.empty_block((i,)))
+            state, _ = state.visit(i, counts * generator.normal(size=size), counts, 1.0)
         columns.append(state)
     return ClassStates(tuple(columns), np.ones(len(columns)), 0.25)
 
@@ -380,7 +380,7 @@ def test_the_middle_lies_half_way_between_the_classes(k):
 def test_a_scaled_state_scores_by_the_scaled_sum(k):
     states = states_of(np.random.default_rng(7), k)
     effects = sum_of_effects(states)
-    after = scaled_states(states, effects, 0.4)
+    after = scale_states(states, effects, 0.4)
     for c, (old, new) in enumerate(zip(states.columns, after.columns, strict=True)):
         assert new.intercept == pytest.approx(old.intercept - 0.4 * effects.middle[c])
         assert new.base_variance == max(old.base_variance, 0.05)
@@ -411,11 +411,11 @@ def visited_once(generator):
     unknown = float(generator.choice([1e-3, 0.01, 0.1, 0.5]))
     margins = (shares / shares.sum(),)
     state = ResidualState((size,), (False,), n_records, 0.0, unknown, margins, POOLING, ())
-    states = ClassStates((state.with_block(state.unseen_block((0,))),), np.ones(1), 0.2)
+    states = ClassStates((state.with_block(state.empty_block((0,))),), np.ones(1), 0.2)
     counts = states.first.expected_counts((0,))
     far = np.sqrt(noise + counts) * 10 ** generator.uniform(-1, 2)
-    found, _ = states.visited(0, (far * generator.normal(size=size))[:, None], counts, noise)
-    return beside_totals(states, found)
+    found, _ = states.visit(0, (far * generator.normal(size=size))[:, None], counts, noise)
+    return add_first_table(states, found)
 
 
 def test_no_scale_leaves_an_indefinite_covariance():
@@ -423,7 +423,7 @@ def test_no_scale_leaves_an_indefinite_covariance():
     generator = np.random.default_rng(0)
     for _ in range(3000):
         states = visited_once(generator)
-        after = scaled_states(states, sum_of_effects(states), float(SCALES.max())).first
+        after = scale_states(states, sum_of_effects(states), float(SCALES.max())).first
         prior = after.blocks[0].covariance + after.base_variance
         assert np.linalg.eigvalsh(prior).min() > -1e-6
 
@@ -431,8 +431,8 @@ def test_no_scale_leaves_an_indefinite_covariance():
 def test_a_table_beside_the_totals_leaves_the_intercept():
     states = states_of(np.random.default_rng(2), 2)
     counts = states.first.expected_counts((1,))
-    found, _ = states.visited(1, counts[:, None] * 0.2, counts, 1.0)
-    kept = beside_totals(states, found)
+    found, _ = states.visit(1, counts[:, None] * 0.2, counts, 1.0)
+    kept = add_first_table(states, found)
     assert found.first.intercept != states.first.intercept
     assert kept.first.intercept == states.first.intercept
     assert kept.first.base_variance == states.first.base_variance

@@ -18,7 +18,7 @@ from mrf_matrix.estimators.forest_classifier import (
     source_of,
 )
 from mrf_matrix.estimators.parameters import RandomState, parameters
-from mrf_matrix.estimators.record_source import validated_queries, validated_training
+from mrf_matrix.estimators.record_source import validate_queries, validate_training
 from mrf_matrix.forests.growth.level import public_labels
 
 
@@ -98,7 +98,7 @@ class NumericTreesClassifier(TreesClassifier):
 
     def fit(self, X, y=None):
         """Grow the forest, and label its leaves by majority; not private."""
-        values, classes = validated_training(self, X, y, dtype=np.float64)
+        values, classes = validate_training(self, X, y, dtype=np.float64)
         self.classes_, labels = np.unique(classes, return_inverse=True)
         generator = structure_generator(self.random_state)
         self.forest_ = self._source(()).grow(values, labels, len(self.classes_), generator)
@@ -107,7 +107,7 @@ class NumericTreesClassifier(TreesClassifier):
 
     def _leaves(self, X):
         return self.forest_.apply(
-            validated_queries(self, X, dtype=np.float64).astype(np.float64, copy=False)
+            validate_queries(self, X, dtype=np.float64).astype(np.float64, copy=False)
         )
 
     def _votes(self, X):

@@ -11,10 +11,10 @@ from mrf_matrix.base.arrays import Codes, Longs, Seed
 from mrf_matrix.base.checks import short_repr, structure_generator
 from mrf_matrix.base.draw_record import Choice, enter_draw
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.estimators.base import in_one_step
+from mrf_matrix.estimators.base import commit_on_success
 from mrf_matrix.estimators.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.parameters import Amount, Records, parameters
-from mrf_matrix.estimators.spending import bill_of, paid
+from mrf_matrix.estimators.spending import budget_request, pay
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.growth.level import label_rate, private_labels
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
@@ -79,7 +79,7 @@ class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
     noise_state: Seed = None
     ledger: PrivacyLedger | None = None
 
-    @in_one_step
+    @commit_on_success
     def fit(self, X: Records, y: ArrayLike | None = None) -> Self:
         """Draw the structure, give each record its tree, and label the leaves.
 
@@ -106,7 +106,7 @@ class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
                 self.ledger,
                 "label_rule='smooth' is not private at the epsilon it is published with",
             )
-        bill = bill_of(self, budget)
+        bill = budget_request(self, budget)
         bill.check()
         bits = Bits.of(self.noise, bill.noise_state)
         if self.neighboring == "replace_one" and not budget.is_infinite:
@@ -122,7 +122,7 @@ class SmoothSensitivityForestClassifier(PublicParameters, TreesClassifier):
         check_allocation("class counts of all leaves", (forest.n_leaves, k), 48)
         if self.label_rule == "count":
             label_rate(budget.epsilon, "count")
-        with paid(bill):
+        with pay(bill):
             drawn = self._labels(forest, codes, labels, budget, bits)
         self._keep(forest, drawn)
         known = bill.provenance | forest.provenance

@@ -17,13 +17,13 @@ from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import claiming_budgets
 from mrf_matrix.planning import RULES, auto_plan
 from mrf_matrix.planning.auto import plan_after_choice
-from mrf_matrix.planning.auto.choices import GATED_FROM, GATED_RECORDS, planned_screening
+from mrf_matrix.planning.auto.choices import GATED_FROM, GATED_RECORDS, plan_screening
 from mrf_matrix.planning.auto.forest_plan import (
     CLEAR_SIGNAL,
     LARGEST_SHARE,
     SMALLEST_SHARE,
     PooledPlan,
-    shared,
+    split_budget,
 )
 from mrf_matrix.planning.auto.rules import UNDER_ZCDP, row_for
 from mrf_matrix.residual.sequence import MOST_CODES
@@ -270,11 +270,11 @@ NUMBERS = st.one_of(st.none(), st.integers(1, 10**9))
 @given(FRACTIONS, NUMBERS, st.sampled_from(NEIGHBORING), st.sampled_from([PureDP, ZCDP]))
 def test_both_shares_are_the_whole_exactly(amount, n_records, neighboring, kind):
     budget = kind(amount)
-    tree, tables = shared(budget, n_records, neighboring)
+    tree, tables = split_budget(budget, n_records, neighboring)
     assert tree + tables == budget
     assert tree.exact + tables.exact == amount
     assert SMALLEST_SHARE <= tree.exact / amount <= LARGEST_SHARE
-    again = shared(tree + tables, n_records, neighboring)
+    again = split_budget(tree + tables, n_records, neighboring)
     assert again == (tree, tables), "a file tells the shares by their sum"
 
 
@@ -282,10 +282,12 @@ def test_both_shares_are_the_whole_exactly(amount, n_records, neighboring, kind)
 @pytest.mark.parametrize("kind", [PureDP, ZCDP])
 def test_the_tree_has_less_where_more_is_legible(kind, neighboring):
     known = [10**i for i in range(1, 9)]
-    shares = [shared(kind(1), n, neighboring)[0].exact for n in known]
+    shares = [split_budget(kind(1), n, neighboring)[0].exact for n in known]
     assert shares == sorted(shares, reverse=True)
     assert (shares[0], shares[-1]) == (LARGEST_SHARE, SMALLEST_SHARE)
-    assert shared(kind(1), None, neighboring) == shared(kind(1), ASSUMED_RECORDS, neighboring)
+    assert split_budget(kind(1), None, neighboring) == split_budget(
+        kind(1), ASSUMED_RECORDS, neighboring
+    )
 
 
 def test_the_share_is_of_a_clear_signal():
@@ -297,16 +299,16 @@ def test_the_share_is_of_a_clear_signal():
         (4, 1 / 4, 0),
     ):
         n = times * CLEAR_SIGNAL
-        assert shared(PureDP(1), n, "add_remove")[0].exact == share
-        assert shared(PureDP(1), 2 * n, "replace_one")[0].exact == share
+        assert split_budget(PureDP(1), n, "add_remove")[0].exact == share
+        assert split_budget(PureDP(1), 2 * n, "replace_one")[0].exact == share
         of_rho = max(of_rho, SMALLEST_SHARE)
-        assert shared(ZCDP(rho), n, "add_remove")[0].exact == rho * Fraction(of_rho)
-        assert shared(ZCDP(rho), 2 * n, "replace_one")[0].exact == rho * Fraction(of_rho)
+        assert split_budget(ZCDP(rho), n, "add_remove")[0].exact == rho * Fraction(of_rho)
+        assert split_budget(ZCDP(rho), 2 * n, "replace_one")[0].exact == rho * Fraction(of_rho)
 
 
 def test_a_budget_without_end_has_no_parts():
     whole = PureDP(float("inf"))
-    assert shared(whole, 1000, "add_remove") == (whole, whole)
+    assert split_budget(whole, 1000, "add_remove") == (whole, whole)
 
 
 # When and with what ------------------------------------------------------------------------------
@@ -359,7 +361,7 @@ def test_what_the_question_costs_takes_no_tree_away(d):
         follows = plan_after_choice(made, n)
         kinds.add(made.measured)
         assert follows.measured == made.measured
-        assert follows.rest == made.after_balance
+        assert follows.rest == made.budget_after_balance
         assert "left the tree" in follows.reason
     assert kinds == {"pool", "additive pool"}
 
@@ -383,10 +385,10 @@ def test_what_the_question_costs_takes_no_tree_away(d):
 def test_little_signal_chooses_few_attributes_and_asks_no_more(signal, n_classes, kept, gated):
     domain = Domain.from_sizes([3] * 12, n_classes=n_classes)
     budget, n = PureDP(signal / GATED_RECORDS), GATED_RECORDS
-    made = planned_screening(domain, budget, n_records=n, neighboring="add_remove")
+    made = plan_screening(domain, budget, n_records=n, neighboring="add_remove")
     assert (0 if made is None else len(made.choices)) == kept
     assert (made is not None and made.enough is not None) == gated
-    few = planned_screening(domain, budget * n, n_records=1, neighboring="add_remove")
+    few = plan_screening(domain, budget * n, n_records=1, neighboring="add_remove")
     assert (few is None) == (made is None or gated), "of few records at larger budgets none asks"
 
 
@@ -397,7 +399,7 @@ def test_few_records_are_not_asked_whether_few_attributes_are_enough(n_records):
     domain, known = Domain.from_sizes([3] * 12, n_classes=2), n_records or ASSUMED_RECORDS
     for signal in (399, 500, 1500):
         budget = PureDP(signal / known)
-        made = planned_screening(domain, budget, n_records=n_records, neighboring="add_remove")
+        made = plan_screening(domain, budget, n_records=n_records, neighboring="add_remove")
         if signal < GATED_FROM:
             assert (made is None) == (n_records is None), "without a question few are enough"
         else:
@@ -408,7 +410,7 @@ def test_few_records_are_not_asked_whether_few_attributes_are_enough(n_records):
 @pytest.mark.parametrize(("n_attributes", "gated"), [(30, True), (40, False)])
 def test_many_attributes_are_few_records_each(n_attributes, gated):
     domain = Domain.from_sizes([3] * n_attributes, n_classes=2)
-    made = planned_screening(domain, PureDP(0.225), n_records=2000, neighboring="add_remove")
+    made = plan_screening(domain, PureDP(0.225), n_records=2000, neighboring="add_remove")
     assert (made.enough is not None) == gated
 
 
@@ -416,8 +418,8 @@ def test_two_classes_of_unknown_number_are_not_left_to_few_attributes():
     """There may be many more than are assumed."""
     domain = Domain.from_sizes([3] * 12, n_classes=2)
     budget, relation = PureDP(0.1), "add_remove"
-    assert planned_screening(domain, budget, n_records=2000, neighboring=relation) is not None
-    assert planned_screening(domain, budget, n_records=None, neighboring=relation) is None
+    assert plan_screening(domain, budget, n_records=2000, neighboring=relation) is not None
+    assert plan_screening(domain, budget, n_records=None, neighboring=relation) is None
 
 
 def test_a_thousand_classes_are_no_system_of_all_terms():

@@ -31,7 +31,7 @@ from mrf_matrix.planning.plans.signal_to_noise import (
     NoiseError,
     Verdict,
     verdict_of,
-    weighing,
+    weigh_signals,
 )
 from mrf_matrix.release.plan import StrategyStep, flat_steps
 from mrf_matrix.residual.step import CHOICES
@@ -138,12 +138,12 @@ FITTED = {
 def test_strict_fits_are_refused_before_they_spend(kind):
     told, design = [], FITTED[kind]
     with progress_listener(lambda step, done, total: told.append(step)):
-        with weighing(8, strict=True), pytest.raises(NoiseError, match="do not deploy"):
+        with weigh_signals(8, strict=True), pytest.raises(NoiseError, match="do not deploy"):
             kind(DOMAIN, epsilon=0.001, **design).fit(X, Y)
         assert not any(step.startswith("Drawing") for step in told)
-        with weighing(strict=True), pytest.raises(NoiseError, match="n_records"):
+        with weigh_signals(strict=True), pytest.raises(NoiseError, match="n_records"):
             kind(DOMAIN, epsilon=1, **design).fit(X, Y)
-    with weighing(8) as verdicts:
+    with weigh_signals(8) as verdicts:
         kind(DOMAIN, epsilon=0.001, **design).fit(X, Y)
     assert [one.ok for one in verdicts] == [False], "the whole is weighed, once"
 
@@ -151,7 +151,7 @@ def test_strict_fits_are_refused_before_they_spend(kind):
 @pytest.mark.parametrize("kind", FITTED)
 def test_plan_fit_and_report_say_the_same(kind):
     model = kind(DOMAIN, epsilon=1, n_records=8, **FITTED[kind])
-    with weighing() as verdicts:
+    with weigh_signals() as verdicts:
         notes = model.fit(X, Y).privacy_report_.notes
     said = [note.removeprefix(NOTE) for note in notes if note.startswith(NOTE)]
     assert said == [str(verdict_of(model.plan_))] == [str(one) for one in verdicts]

@@ -15,7 +15,7 @@ from mrf_matrix.mechanisms import DiscreteLaplace
 from mrf_matrix.planning import ExpectedLoss, Trial, default_space, tune
 from mrf_matrix.planning.plain_values import key_of, plain
 from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
-from mrf_matrix.planning.search.tuning import AUTO, auto_kinds, ranked
+from mrf_matrix.planning.search.tuning import AUTO, auto_kinds, rank_trials
 from mrf_matrix.residual.settings import RESIDUAL_SIGNAL
 from strategies import select
 from strategies.operators import Dense, Identity
@@ -216,12 +216,12 @@ def test_of_designs_that_are_as_good_the_simplest_comes_first(tolerance, first):
             ("refused", float("inf"), 0, 0),
         )
     ]  # fmt: skip
-    found = ranked(made, tolerance)
+    found = rank_trials(made, tolerance)
     assert found[0].design["name"] == first
     rest = [trial.value for trial in found[1:]]
     assert rest == sorted(rest)
     assert len(found) == 4
-    assert ranked(made[3:], tolerance)[0].design["name"] == "refused"
+    assert rank_trials(made[3:], tolerance)[0].design["name"] == "refused"
 
 
 FEW = Domain.from_sizes([2, 3, 2], n_classes=2)
