@@ -1,7 +1,10 @@
 """`mrf-matrix plan`: what a design costs in error, from its public domain alone."""
 
 import json
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -129,7 +132,7 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
     click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
 )
 @random_state_option()
-@time_limit_option(8.0)
+@time_limit_option(8.0, "Seconds for each strategy, and again for the lower bound of all.")
 @click.option("--strict", is_flag=True, help="End with an error where noise leaves nothing.")
 @result_options("DOMAIN")
 @user_errors
@@ -173,7 +176,11 @@ def show_plan(
 ) -> Verdict:
     asked = {name: one for name, one in settings.items() if name not in ("alpha", "beside")}
     made = cast(Plan, plan(schema, **asked))
-    figures = {"domain": label, **made.to_dict(bound=True)}
+    in_time = bound_in_time(made, settings["time_limit"])
+    figures = {"domain": label, **made.to_dict(bound=in_time)}
+    if not in_time:
+        missing = ("lower_bound", "certified_ratio", "budget_bound")
+        figures |= dict.fromkeys(missing if "target_rms" in figures else missing[:2])
     weighed = verdict_of(made)
     figures |= {"signal_to_noise": str(weighed), "peak_bytes": peak_bytes(made)}
     record = json.dumps(figures, indent=2)
@@ -182,14 +189,53 @@ def show_plan(
     else:
         console().print(plan_table(figures), "", size_table(figures))
         console().print("Nothing was spent and no record read: every figure is public.")
-    drawing = partial(pictures, made) if drawn else None
+    drawing = partial(pictures, made, bound=in_time) if drawn else None
     write_results(record, file, drawing, as_json=as_json)
     return weighed
 
 
-def pictures(made: Plan) -> dict[str, Any]:
+class OutOfTimeError(Exception):
+    """A bound takes longer than it may."""
+
+
+def bound_in_time(made: Plan, seconds: float) -> bool:
+    """Compute a plan's lower bound, unless it takes longer; where no timer is, however long.
+
+    A plan that has none, by its kind or its law of noise, has it in no time.
+    """
+    if not all(part.is_certified for part in made.parts):
+        return True
+    try:
+        with alarm(seconds):
+            _ = made.lower_bound  # which is kept
+    except OutOfTimeError:
+        return False
+    return True
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Raise OutOfTimeError in a block of more processor time, after a step of linear algebra."""
+    main = threading.current_thread() is threading.main_thread()
+    if not (main and hasattr(signal, "setitimer")):
+        yield
+        return
+
+    def ring(number: int, frame: object) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def pictures(made: Plan, *, bound: bool) -> dict[str, Any]:
     wanted: dict[str, Any] = {"error.png": plotting.ErrorCurveDisplay}
-    if all(part.strategy is not None for part in made.parts):
+    if bound and all(part.strategy is not None for part in made.parts):
         wanted["strategies.png"] = plotting.StrategyBoundDisplay
     if made.releases_leaves:
         wanted["leaves.png"] = plotting.LeafErrorDisplay
@@ -273,6 +319,8 @@ def _noise_of(step: Mapping[str, Any]) -> tuple[str, str]:
     return f"{step['sensitivity']:.4g}", rms
 
 
+NO_BOUND = "no lower bound within --time-limit: give more seconds"
+
 AIMS = {
     "total": "",
     "max": ", of the worst answer or group",
@@ -319,12 +367,13 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     )
     aim = AIMS[figures["objective"]]
     if "certified_ratio" in figures:
-        ratio = figure_text(figures["certified_ratio"])
-        lines.append(("certified", f"within {ratio} times the least squared error{aim}"))
+        ratio = f"within {figure_text(figures['certified_ratio'])} times the least squared error"
+        in_time = figures["lower_bound"] is not None
+        lines.append(("certified", f"{ratio}{aim}" if in_time else NO_BOUND))
     if "target_rms" in figures:
         least = f"at most {figure_text(figures['target_rms'][1])} records"
         lines.append(("target rms", f"{least}; the budget is the least found"))
-    if "budget_bound" in figures:
+    if figures.get("budget_bound") is not None:
         bound = f"{figures['budget_bound']:.6g}, under continuous noise"
         lines.append(("none keeps it below", bound))
     if figures["records"] is not None:

@@ -9,7 +9,7 @@ from command_line import commands, run, told
 
 from mrf_matrix import Domain, PrivateForestClassifier, load_dataset, load_model
 
-SMALL = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--time-limit", "0.2"]
+SMALL = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--time-limit", "2"]
 FEW = ["--max-depth", "1,2", "--n-trees", "4", "--strategy", "identity", "--time-limit", "0.2"]
 closed = pytest.mark.usefixtures("no_records")
 
@@ -36,6 +36,19 @@ def test_plan_prints_tables_and_writes_record_and_pictures(tmp_path):
         "plan.json", "error.png", "strategies.png", "leaves.png", "sensitivity.png"
     }  # fmt: skip
     assert json.loads((tmp_path / "plan.json").read_text())["records"] == 432
+
+
+@closed
+@pytest.mark.parametrize(("seconds", "known"), [(0.1, False), (30, True)])
+def test_a_bound_that_takes_longer_than_the_limit_is_null(tmp_path, seconds, known):
+    arguments = (domain_file(tmp_path, [2] * 10), "--n-trees", 20, "--max-depth", 6)
+    arguments += ("--strategy", "identity", "--time-limit", seconds, "--no-pictures")
+    done = run("plan", *arguments, "--output", tmp_path)
+    assert done.exit_code == 0, done.output
+    stored = json.loads((tmp_path / "plan.json").read_text())
+    assert (stored["lower_bound"] is not None) == (stored["certified_ratio"] is not None) == known
+    assert ("no lower bound within --time-limit" in told(done)) == (not known)
+    assert ("times the least squared error" in told(done)) == known
 
 
 @closed
