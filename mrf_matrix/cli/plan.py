@@ -45,7 +45,7 @@ from mrf_matrix.mechanisms.claim import SHARE_RULES
 from mrf_matrix.planning import AutoPlan, Plan, peak_bytes, plan
 from mrf_matrix.planning.plans.plan_kind import KINDS as PLANNED
 from mrf_matrix.planning.plans.signal_to_noise import Verdict, verdict_of
-from mrf_matrix.release.step_table import folded
+from mrf_matrix.release.step_table import fold_steps
 from strategies.operators.base.arrays import readable_bytes
 
 
@@ -299,7 +299,7 @@ def share_table(figures: Mapping[str, Any]) -> Table:
     title = f"Steps and their shares of {figures['claim']}"
     made = table(title, "step", "share", "sensitivity", "rms", words=1)
     steps = figures["steps"]
-    first, rest, last = (steps, [], []) if said(VOLUME) == "verbose" else folded(steps)
+    first, rest, last = (steps, [], []) if said(VOLUME) == "verbose" else fold_steps(steps)
     rows = [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in first]
     if rest:
         share = sum(step["share"] for step in rest)

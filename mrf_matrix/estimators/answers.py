@@ -30,7 +30,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import PlanKind
 from mrf_matrix.planning.plans.strategy_choice import MeasurementSpec
 from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import Announced, Deferred, Outcome, PlanOfSteps, Transcript
+from mrf_matrix.release.plan import AnnouncedPlan, Deferred, Outcome, PlanOfSteps, Transcript
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import half_widths, vote_terms
 from strategies.operators import Operator
@@ -231,7 +231,7 @@ class Answers:
             notes += structure_notes(self.forests.ensembles)
         told: list[Outcome] = []
         for one in batches:
-            told += [Announced(one.plan), *one.releases]
+            told += [AnnouncedPlan(one.plan), *one.releases]
         known = [release.provenance for one in batches for release in one.releases]
         known += map(Provenance.from_spending, charges)
         noise: Any = "none" if self.bill.budget.is_infinite else self.bill.noise

@@ -22,7 +22,7 @@ from mrf_matrix.estimators.private_kinds import (
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, bytes_at_most
+from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, largest_file
 from mrf_matrix.files.model_file import model_of
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.ensembles import check_as_public, grown_publicly
@@ -285,7 +285,7 @@ def load_model(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> Re
     """
     where = fspath(path)
     try:
-        with open_regular(path, bytes_at_most(max_bytes)) as file:
+        with open_regular(path, largest_file(max_bytes)) as file:
             container = Container(file, "model", max_bytes)
             return ReleasedClassifier(model_of(container))
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:

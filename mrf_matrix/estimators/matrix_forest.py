@@ -135,7 +135,7 @@ class MatrixForestClassifier(ForestParameters, FitsByPlan):
     @property
     def leaf_values_(self) -> Array:
         """Noisy class counts of the only ensemble's leaves, in the order of `classes_`, (o, k)."""
-        return self._model.sorted(self._only("leaf_values_").leaf_values)
+        return self._model.sort_columns(self._only("leaf_values_").leaf_values)
 
     @property
     def leaf_variances_(self) -> Array:

@@ -350,4 +350,4 @@ class MultinomialMatrixForestClassifier(FitsByPlan):
     @property
     def leaf_values_(self) -> Array:
         """Noisy class counts of the leaves, in the order of `classes_`."""
-        return self._model.sorted(self._model.posterior.leaf_values)
+        return self._model.sort_columns(self._model.posterior.leaf_values)

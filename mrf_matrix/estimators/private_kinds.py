@@ -16,7 +16,7 @@ from mrf_matrix.kinds.naive_bayes import (
     NaiveBayesPlan,
     checked_alpha,
     naive_bayes_plan,
-    smoothed,
+    with_smoothing,
 )
 from mrf_matrix.kinds.tables import ADDITIVE, TABLES, scale_of
 from mrf_matrix.labels import LabelPlan
@@ -430,7 +430,7 @@ class PrivateNaiveBayesClassifier(FitsByPlan):
         )
 
     def _plan_of_parties(self, plan: Plan) -> NaiveBayesPlan:
-        return smoothed(plan, checked_alpha(self.alpha))
+        return with_smoothing(plan, checked_alpha(self.alpha))
 
     @property
     def forest_(self) -> Forest:
@@ -441,4 +441,4 @@ class PrivateNaiveBayesClassifier(FitsByPlan):
     @property
     def leaf_values_(self) -> Array:
         """Noisy class counts of the leaves, in the order of `classes_`."""
-        return self._model.sorted(self._model.posterior.leaf_values)
+        return self._model.sort_columns(self._model.posterior.leaf_values)

@@ -15,7 +15,7 @@ from mrf_matrix.base import escape_controls
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.draw_record import enter_draw, keep_draws
 from mrf_matrix.base.provenance import NOTHING
-from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import (
     check_charged_once,
     excess_session,
@@ -65,7 +65,7 @@ def client_app(
 
     def step(message: Envelope, context: "Context") -> Envelope:
         request, place = _message_of(message.content[RECORD]), session.digest.hex()
-        kept = Kept(**context.state.get(place, {}))
+        kept = PartyRecord(**context.state.get(place, {}))
         kept, reply = party_answer(design, session, load(context), kept, request)
         context.state[place] = ConfigRecord(dict(vars(kept)))
         return Envelope(RecordDict({RECORD: ConfigRecord(_fields(reply))}), reply_to=message)
@@ -104,7 +104,9 @@ def server_app(
         identity = load_identity()
         charge = partial(_charge, design, session, ledger)
 
-        def made(found: "tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]") -> Release:
+        def make_release(
+            found: "tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]",
+        ) -> Release:
             total, contributing, excess, revealing = found
             return release_of(
                 design, total, shape, contributors=len(contributing), excess=excess,
@@ -112,20 +114,22 @@ def server_app(
             )  # fmt: skip
 
         with keep_draws():
-            draw = enter_draw(made)
-            total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
+            draw = enter_draw(make_release)
+            total, survivors = _run_sum(
+                grid, nodes, ServerState(session, identity), seconds, charge
+            )
             draw.outcome = total, survivors, None, ()
             if design.takes_off(len(survivors)):
                 second = ServerState(excess_session(session, survivors), identity)
                 with suppress(ProtocolError):  # then it stays in, and the law says so
-                    draw.outcome = total, survivors, *_summed(grid, nodes, second, seconds)
-            keep(made(draw.outcome))
+                    draw.outcome = total, survivors, *_run_sum(grid, nodes, second, seconds)
+            keep(make_release(draw.outcome))
 
     app.main()(main)
     return app
 
 
-def _summed(
+def _run_sum(
     grid: "Grid",
     nodes: Mapping[int, Sequence[int]],
     state: ServerState,

@@ -26,8 +26,8 @@ from mrf_matrix.federated.sums.party import (
     opened_shares,
     packed_state,
     party_step,
-    supplied,
     unpacked_state,
+    with_values,
 )
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger
 
@@ -47,7 +47,7 @@ class LocalParty:
 
 
 @dataclass(frozen=True, repr=False)
-class Kept:
+class PartyRecord:
     """What a party keeps between two messages, as bytes: **private**, on its own machine only."""
 
     # state, excess: `packed_state` of the sum of answers, and of that of noise that is taken off
@@ -63,10 +63,10 @@ def party_answer(
     design: FederatedDesign,
     session: Session,
     local: LocalParty,
-    kept: Kept,
+    kept: PartyRecord,
     request: Message,
     generator: np.random.Generator | None = None,
-) -> tuple[Kept, Message]:
+) -> tuple[PartyRecord, Message]:
     """Answer the server's next message, of the sum of answers or of that of excess noise.
 
     With a generator the noise is research noise, for studies.
@@ -88,7 +88,7 @@ def party_answer(
                 noise="exact" if generator is None else "research",
                 generator=generator,
             )
-            state = supplied(state, made.values)
+            state = with_values(state, made.values)
             kept = replace(kept, layers=made.layers.tobytes())
         state, reply = party_step(state, request)
         if request.round == "unmask":
@@ -103,14 +103,18 @@ def party_answer(
     check_request(state, request)
     if request.round == "masked":
         layers: Longs = np.frombuffer(kept.layers, np.int64).reshape(-1, design.length)
-        state = supplied(state, revealed_sum(design, layers, len(survivors)))
+        state = with_values(state, revealed_sum(design, layers, len(survivors)))
         kept = replace(kept, layers=b"")
     state, reply = party_step(state, request)
     return replace(kept, excess=packed_state(state)), reply
 
 
 def check_before_charge(
-    design: FederatedDesign, session: Session, local: LocalParty, kept: Kept, request: Message
+    design: FederatedDesign,
+    session: Session,
+    local: LocalParty,
+    kept: PartyRecord,
+    request: Message,
 ) -> None:
     """Refuse what `party_answer` would refuse of a request for the masked vector.
 

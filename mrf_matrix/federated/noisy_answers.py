@@ -38,6 +38,9 @@ from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import StrategyStep
 
 MODULUS_BITS = 64
+OpenedSums = tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]
+"""The sum and who is in it; the sum of layers that are taken off, if any, and who is in that."""
+
 TAIL_BITS = 40
 """The sum leaves 64 bits with a probability below 2**-40, over all its integers."""
 
@@ -115,7 +118,7 @@ def contribution(
     check_claims(rests_on, ledger)
 
     @contextmanager
-    def charged() -> Iterator[None]:
+    def charge() -> Iterator[None]:
         check_charged_once(ledger, identity, what)
         if ledger is not None:
             kind = noise_kind(design, noise)
@@ -127,7 +130,7 @@ def contribution(
 
     plan: Any = design
     asked: Any = OwnCounts()
-    with PartyCurator(plan, counts, charged, noise, generator) as curator:
+    with PartyCurator(plan, counts, charge, noise, generator) as curator:
         made: Any = curator.measure(*design.steps, asked)
     found: Contribution = made
     return found
@@ -149,13 +152,13 @@ class PartyCurator(Live):
     What it took is no release: it stays with the party until it is masked and summed.
     """
 
-    def _exact(self, mechanism: Mechanism, asked: Any) -> Longs:
+    def _exact_answers(self, mechanism: Mechanism, asked: Any) -> Longs:
         design: Any = self.plan
-        return checked_answers(design, asked.counts(self._shown()))
+        return checked_answers(design, asked.counts(self._visible_data()))
 
-    def _drawn(self, mechanism: Mechanism, exact: Longs) -> Any:
+    def _draw_release(self, mechanism: Mechanism, exact: Longs) -> Any:
         design: Any = self.plan
-        drawn = [_drawn(law, exact.shape, self._stream) for law in design.layers]
+        drawn = [_draw(law, exact.shape, self._stream) for law in design.layers]
         layers = np.stack([part.ravel() for part in drawn])
         return Contribution(exact.ravel() + layers.sum(axis=0), layers[1:])
 
@@ -192,7 +195,7 @@ def noise_kind(design: FederatedDesign, noise: str) -> Noise:
     return "shares" if noise == "exact" else "research"
 
 
-def _drawn(law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None) -> Longs:
+def _draw(law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None) -> Longs:
     if generator is not None:
         return law.research(shape, generator)
     return law.exact(np.zeros(shape, dtype=np.int64))

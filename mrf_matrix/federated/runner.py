@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.draw_record import DrawRecord, Payment, enter_draw, keep_draws, save_draw
 from mrf_matrix.base.provenance import NOTHING, Provenance, Spending, join
-from mrf_matrix.federated.local_party import Kept, LocalParty, check_before_charge, party_answer
+from mrf_matrix.federated.local_party import (
+    LocalParty,
+    PartyRecord,
+    check_before_charge,
+    party_answer,
+)
 from mrf_matrix.federated.noisy_answers import (
     CapacityError,
     checked_answers,
@@ -124,13 +129,13 @@ class Federation:
 class _Run:
     """What all parties keep, and what was sent in the sum under way."""
 
-    answer: Callable[[int, Kept, Message], tuple[Kept, Message]]
-    kept: dict[int, Kept]
+    answer: Callable[[int, PartyRecord, Message], tuple[PartyRecord, Message]]
+    kept: dict[int, PartyRecord]
     up: dict[str, int] = field(default_factory=dict)
     down: dict[str, int] = field(default_factory=dict)
     late: int = 0
 
-    def summed(
+    def run_sum(
         self, server: ServerState, network: Network, charge: Charging = lambda asked: set(asked)
     ) -> tuple[Longs, tuple[int, ...]]:
         """Run one secure sum; return it, and who is in it.
@@ -235,14 +240,14 @@ def run_federation(
     with keep_draws() as record:
         while True:
             try:
-                found = _opened(design, parts, payers, net, generator, record, domain)
+                found = _run_once(design, parts, payers, net, generator, record, domain)
             except JunkSharesError as error:  # nothing was charged: once more, without the sender
-                net = _without(net, [error.sender])
+                net = _without_parties(net, [error.sender])
                 continue
             return replace(found, seconds=perf_counter() - started)
 
 
-def _opened(
+def _run_once(
     design: FederatedDesign,
     parts: Sequence[CellCounts | LeafCounts],
     payers: "_Payers",
@@ -256,10 +261,12 @@ def _opened(
     session = session_of(design, f"{payers.label} {uuid4().hex}", publics[:-1], publics[-1])
     local = [LocalParty(number, keys[number], part) for number, part in enumerate(parts)]
 
-    def answer(number: int, kept: Kept, message: Message) -> tuple[Kept, Message]:
+    def answer(number: int, kept: PartyRecord, message: Message) -> tuple[PartyRecord, Message]:
         return party_answer(design, session, local[number], kept, message, generator)
 
-    def made(found: "tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]") -> Release:
+    def make_release(
+        found: "tuple[Longs, tuple[int, ...], Longs | None, tuple[int, ...]]",
+    ) -> Release:
         total, contributing, excess, revealing = found
         return release_of(
             design, total, parts[0].sizes, contributors=len(contributing), excess=excess,
@@ -278,18 +285,18 @@ def _opened(
         record.payments.append(Payment(own, payers.rests_on, payers.has_charged(own.identity)))
         return payers.charge(own, list(able))
 
-    run = _Run(answer, dict.fromkeys(session.members, Kept()))
-    draw = enter_draw(made)
-    total, survivors = run.summed(ServerState(session, keys[-1]), net, charge)
+    run = _Run(answer, dict.fromkeys(session.members, PartyRecord()))
+    draw = enter_draw(make_release)
+    total, survivors = run.run_sum(ServerState(session, keys[-1]), net, charge)
     draw.outcome = total, survivors, None, ()
     up, down = dict(run.up), dict(run.down)
     if design.takes_off(len(survivors)):
         gone = {number: "keys" for number in survivors if not net.answers(number, "excess")}
         second = ServerState(excess_session(session, survivors), keys[-1])
         with suppress(ProtocolError):  # then it stays in, and the law says so
-            draw.outcome = total, survivors, *run.summed(second, replace(net, absent=gone))
+            draw.outcome = total, survivors, *run.run_sum(second, replace(net, absent=gone))
     save_draw(draw)
-    release: Release = made(draw.outcome)
+    release: Release = make_release(draw.outcome)
     return Federation(release, survivors, draw.outcome[3], up, down, run.late, 0.0)
 
 
@@ -328,7 +335,7 @@ class _Payers:
         """
         found = self.find_refusals(self.spending(), range(self.design.quorum.parties))
         self._check_left(self.design.quorum.parties - len(found), found)
-        return _without(network, found)
+        return _without_parties(network, found)
 
     def charge(self, own: Spending, parties: Sequence[int]) -> set[int]:
         """Charge all parties that can pay, and the server, or nobody; return who paid."""
@@ -363,5 +370,5 @@ class _Payers:
             ) from refusals[first]
 
 
-def _without(network: Network, parties: Iterable[int]) -> Network:
+def _without_parties(network: Network, parties: Iterable[int]) -> Network:
     return replace(network, absent={**network.absent, **dict.fromkeys(parties, "keys")})

@@ -81,7 +81,7 @@ def write_container(path: Path, kind: str, data: JsonObject, arrays: Mapping[str
             file.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)
 
 
-def bytes_at_most(max_bytes: int) -> int:
+def largest_file(max_bytes: int) -> int:
     """Return the bytes that a file of arrays of so many bytes has at most, packed or not."""
     return max_bytes + MAX_JSON + MAX_DIRECTORY + MAX_MEMBERS * HEADER_BYTES * 2
 
@@ -162,7 +162,7 @@ class Container:
         except _BROKEN as error:
             raise ContainerError(f"array {name!r} is damaged: {one_line(error)}") from error
 
-    def under(self, data: object, prefix: str = "") -> "Container":
+    def part(self, data: object, prefix: str = "") -> "Container":
         """Return a part of the JSON, a file within the file, and the arrays of this prefix."""
         part = copy(self)
         part.data = data

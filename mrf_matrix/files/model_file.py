@@ -40,7 +40,7 @@ from mrf_matrix.kinds.registry import KINDS
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.mechanisms.statement import Claim, provenance_of, provenance_to_dict
 from mrf_matrix.release.curator import Replay
-from mrf_matrix.release.plan import Recorded
+from mrf_matrix.release.plan import RecordedTranscript
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.learned_model"
@@ -64,7 +64,7 @@ def model_content(model: Model) -> tuple[JsonObject, dict[str, Values]]:
             f"it would be read: expected pickle, or an entry there."
         )
     plan, arrays = model.kind.to_dict(model.plan), model.kind.arrays(model.plan)
-    told = model.transcript.recorded(model.kind.announced_to_dict)
+    told = model.transcript.to_record(model.kind.announced_to_dict)
     content: JsonObject = {
         "format": FORMAT,
         "schema_version": VERSION,
@@ -118,7 +118,7 @@ def model_of(container: Container) -> Model:
         raise FieldError(f"domain: expected a target, of at most {MOST_CLASSES} classes.")
     if len(sorted_classes(domain)[0]) != domain.n_classes:
         raise FieldError("domain: two classes of the target are the same.")
-    recorded, given = _recorded(container, data), part_of(data, "plan")
+    recorded, given = _read_transcript(container, data), part_of(data, "plan")
     arrays: dict[str, Values] = {}
 
     def fetch(name: str, dtype: str, shape: tuple[int, ...]) -> Values:
@@ -138,14 +138,14 @@ def model_of(container: Container) -> Model:
     return replace(model, notes=notes)
 
 
-def _recorded(container: Container, data: JsonObject) -> Recorded:
+def _read_transcript(container: Container, data: JsonObject) -> RecordedTranscript:
     n_answers = integer_of(data["n_answers"], "n_answers", most=MOST_ANSWERS)
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
     noise: Any = one_word("noise", data["noise"], NOISE_KINDS)
     outcomes = list_of(data["outcomes"], "outcomes")
     for one in outcomes:
         object_of(one, "outcomes", (), ("answers", "chosen", "announced"))
-    return Recorded(noise, outcomes, answers, provenance_of(data["provenance"]))
+    return RecordedTranscript(noise, outcomes, answers, provenance_of(data["provenance"]))
 
 
 def _check_finite(model: Model) -> None:

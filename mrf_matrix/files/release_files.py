@@ -12,7 +12,7 @@ from mrf_matrix.files.container import (
     Container,
     ContainerError,
     ReleaseFileError,
-    bytes_at_most,
+    largest_file,
     write_container,
 )
 from mrf_matrix.files.release_record import content_of, release_of
@@ -127,7 +127,7 @@ def load_release(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> 
     """
     where = fspath(path)
     try:
-        with open_regular(path, bytes_at_most(max_bytes)) as file:
+        with open_regular(path, largest_file(max_bytes)) as file:
             release, domain = release_of(Container(file, KIND, max_bytes))
         return replace(release, domain=_domain(domain))
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:

@@ -306,7 +306,7 @@ def release_of(container: Container) -> tuple[Release, object]:
     mechanism = verified_mechanism(matrix, recovery, claims)
     release = again_released(
         mechanism, answers.astype(np.int64), noise, sizes, provenance,
-        measured=_measured(data["measured"]), quorum=quorum,
+        measured=_read_measurement(data["measured"]), quorum=quorum,
     )  # fmt: skip
     if data["is_private"] is not release.is_private:
         raise FieldError(
@@ -359,7 +359,7 @@ def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Cl
     )
 
 
-def _measured(data: object) -> MeasurementRecord | None:
+def _read_measurement(data: object) -> MeasurementRecord | None:
     if data is None:
         return None
     known = object_of(data, "measured", ("version", "measured_on", "sampler"))

@@ -23,11 +23,11 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.forest import export_text
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.forests.random_trees import Cut, usable_attributes
-from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.kinds.model import Kind, PlanFields
 from mrf_matrix.kinds.tables import (
     ADDITIVE,
     TABLES,
-    RememberingPosterior,
+    CachedPosterior,
     check_two_classes,
     odds_margins,
 )
@@ -123,7 +123,7 @@ class Labels(Kind):
         """Return the cuts: all else follows from the budget."""
         return {"cuts": [[one.attribute, np.flatnonzero(one.upper).tolist()] for one in plan.cuts]}
 
-    def plan_from(self, known: Known, structure: JsonObject) -> LabelPlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> LabelPlan:
         domain = known.domain
         if (reason := why_no_labels(domain)) is not None:
             raise FieldError(reason)
@@ -181,7 +181,7 @@ class Trees:
 
         Raises OverflowError, MemoryCapError if there are too many.
         """
-        codes, counts = counted(self.plan, data)
+        codes, counts = cell_counts(self.plan, data)
         if counts.sum(dtype=np.float64) >= MOST_SUMMED:
             raise OverflowError(
                 "counts, whose number is private, add up to more than can be summed exactly: "
@@ -253,7 +253,7 @@ class Trees:
             raise FieldError("outcomes: expected places of cuts and classes for every cell.")
 
 
-def counted(plan: LabelPlan, data: Data) -> tuple[AnyInts, Longs]:
+def cell_counts(plan: LabelPlan, data: Data) -> tuple[AnyInts, Longs]:
     """Return cells of the attributes that may be cut, and their records by class: **private**."""
     cells = data.cells(plan.attributes)
     if not isinstance(cells, CellCounts):
@@ -282,7 +282,7 @@ class TreeCells:
         return (self.n_cells,)
 
     def counts(self, data: Data) -> CellCounts:
-        codes, counts = counted(self.plan, data)
+        codes, counts = cell_counts(self.plan, data)
         own = self.tree.cells(codes, self.plan.attributes)
         found = np.zeros((self.n_cells, self.n_columns), dtype=np.int64)
         np.add.at(found, own, counts)
@@ -318,28 +318,28 @@ class Pool(Kind):
 
     def learn(self, plan: PooledPlan, curator: Curator) -> PooledPosterior:
         tree = LABELS.learn(plan.tree, curator.part(plan.tree))
-        beside: Any = beside_of(plan)
+        beside: Any = tables_kind(plan)
         tables = beside.learn(plan.tables, curator.part(plan.tables))
         return PooledPosterior.of(tree, tables)
 
     def margins(self, posterior: PooledPosterior, codes: Codes, level: float) -> Margins:
         if isinstance(posterior.tables, ProductPosterior):
-            tables = RememberingPosterior.of(posterior.tables)
+            tables = CachedPosterior.of(posterior.tables)
             posterior = replace(posterior, tables=tables)
         return odds_margins(posterior, codes, level)
 
     def public(self, plan: PooledPlan) -> tuple[str, ...]:
-        of_tables = beside_of(plan).public(plan.tables)
+        of_tables = tables_kind(plan).public(plan.tables)
         renamed = (OF_TABLES if one == STRUCTURE else one for one in of_tables)
         return tuple(dict.fromkeys((*LABELS.public(plan.tree), *renamed)))
 
     def notes(self, plan: PooledPlan) -> tuple[str, ...]:
-        both = (*LABELS.notes(plan.tree), *beside_of(plan).notes(plan.tables))
+        both = (*LABELS.notes(plan.tree), *tables_kind(plan).notes(plan.tables))
         return tuple(dict.fromkeys(both))
 
     def rms_per_leaf(self, plan: PooledPlan) -> float | None:
         """Return that of the tables."""
-        found: float | None = beside_of(plan).rms_per_leaf(plan.tables)
+        found: float | None = tables_kind(plan).rms_per_leaf(plan.tables)
         return found
 
     def numbers(self, posterior: PooledPosterior) -> Iterator[Array]:
@@ -350,14 +350,14 @@ class Pool(Kind):
             yield from ADDITIVE.numbers(posterior.tables)
 
     def structure(self, plan: PooledPlan) -> JsonObject:
-        beside = beside_of(plan)
+        beside = tables_kind(plan)
         return {
             "tree": LABELS.to_dict(plan.tree),
             "beside": beside.name,
             "tables": beside.to_dict(plan.tables),
         }
 
-    def plan_from(self, known: Known, structure: JsonObject) -> PooledPlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> PooledPlan:
         beside = BESIDE[one_word("beside", structure["beside"], tuple(BESIDE))]
         tree = LABELS.plan_of(part_of(structure, "tree"), known.domain)
         tables = beside.plan_of(part_of(structure, "tables"), known.domain)
@@ -377,5 +377,5 @@ BESIDE: dict[str, Any] = {TABLES.name: TABLES, ADDITIVE.name: ADDITIVE}
 """What may be beside a tree."""
 
 
-def beside_of(plan: PooledPlan) -> Any:
+def tables_kind(plan: PooledPlan) -> Any:
     return ADDITIVE if isinstance(plan.tables, ResidualPlan) else TABLES

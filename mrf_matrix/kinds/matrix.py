@@ -28,7 +28,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.assembly import checked_forest
 from mrf_matrix.forests.ensembles import Ensemble, distinct_queries, public_queries
 from mrf_matrix.forests.nodes import ARRAYS
-from mrf_matrix.kinds.model import Fetch, Kind, Known, Model, Sizes, learn
+from mrf_matrix.kinds.model import Fetch, Kind, Model, PlanFields, Sizes, learn
 from mrf_matrix.mechanisms import CellCounts, Release, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
@@ -183,7 +183,7 @@ class Matrix(Kind):
         total = sum(part.total_square for part in plan.parts)
         return sqrt(total / sum(part.forest.n_leaves for part in plan.parts))
 
-    def settled(self, plan: Plan, transcript: Transcript) -> Plan:
+    def complete_plan(self, plan: Plan, transcript: Transcript) -> Plan:
         """Return the plan without the seeds of its coins, which no model needs."""
         return replace(plan, coins=()) if isinstance(plan, MatrixPlan) else plan
 
@@ -197,7 +197,7 @@ class Matrix(Kind):
             "voting": plan.voting,
             "shrinkage": plan.shrinkage,
             "ensembles": [
-                _described(number, one, plan.allocation == "matrix")
+                _ensemble_to_dict(number, one, plan.allocation == "matrix")
                 for number, one in enumerate(plan.parts)
             ],
         }
@@ -213,7 +213,7 @@ class Matrix(Kind):
                 found |= encode(part.strategy.matrix, where)[1]
         return found
 
-    def plan_from(self, known: Known, structure: JsonObject) -> MatrixPlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> MatrixPlan:
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its forests.")
         kind = kind_of("matrix", structure["allocation"], structure["voting"])
@@ -254,7 +254,7 @@ class Matrix(Kind):
         named = zip(plan.parts, given, strict=True)
         parts = tuple(_with_method(part, one["method"]) for part, one in named)
         shrinkage = one_word("shrinkage", structure["shrinkage"], SHRINKAGES)
-        return used_by(replace(plan, parts=parts), shrinkage)
+        return as_matrix_plan(replace(plan, parts=parts), shrinkage)
 
 
 MATRIX = Matrix()
@@ -307,10 +307,10 @@ def matrix_plan(
     made = build_plan(kind, domain, design, measuring, structure, n_records=n_records, use=use)
     study = kind.is_disjoint and (noise == "research" or infinite)
     seeds = structure.integers(2**63, size=len(made.parts)).tolist() if study else []
-    return used_by(made, shrinkage, tuple(seeds))
+    return as_matrix_plan(made, shrinkage, tuple(seeds))
 
 
-def used_by(plan: Plan, shrinkage: Shrinkage, coins: tuple[int, ...] = ()) -> MatrixPlan:
+def as_matrix_plan(plan: Plan, shrinkage: Shrinkage, coins: tuple[int, ...] = ()) -> MatrixPlan:
     """Return a plan of leaves with how they are used."""
     known: dict[str, Any] = {one.name: getattr(plan, one.name) for one in fields(Plan) if one.init}
     return MatrixPlan(**known, shrinkage=shrinkage, coins=coins)
@@ -345,7 +345,7 @@ def _folder(number: int) -> str:
     return f"ensemble_{number}/"
 
 
-def _described(number: int, part: PlanPart, chosen: bool) -> JsonObject:
+def _ensemble_to_dict(number: int, part: PlanPart, chosen: bool) -> JsonObject:
     """Return an ensemble as plain values; `chosen`: whether its strategy was."""
     forest, strategy, mechanism = part.forest, part.strategy, part.mechanism
     budget, kept = mechanism.budget, None

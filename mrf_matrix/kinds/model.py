@@ -26,7 +26,7 @@ from mrf_matrix.planning.plans.signal_to_noise import with_verdict
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import (
     LARGEST_DELTA,
-    Announced,
+    AnnouncedPlan,
     Budget,
     Outcome,
     Plan,
@@ -124,7 +124,7 @@ class Kind(ABC):
         """Return the expected error of a leaf value, where leaves are all that is measured."""
         return None
 
-    def settled(self, plan: Any, transcript: Transcript) -> Any:
+    def complete_plan(self, plan: Any, transcript: Transcript) -> Any:
         """Return the plan with what outcomes picked of it; it has the same steps."""
         return plan
 
@@ -145,7 +145,7 @@ class Kind(ABC):
         raise TypeError(f"kind {self.name!r} defers nothing: expected a plan of known steps.")
 
     @abstractmethod
-    def plan_from(self, known: "Known", structure: JsonObject) -> Any:
+    def plan_from(self, known: "PlanFields", structure: JsonObject) -> Any:
         """Return the plan of a structure, which may be untrusted.
 
         Raises FieldError, ValueError, TypeError, KeyError if it is none.
@@ -169,11 +169,11 @@ class Kind(ABC):
         Raises FieldError, ValueError, TypeError, KeyError if it is none.
         """
         given = object_of(data, "plan", COMMON | self.structure_keys)
-        return self.plan_from(replace(known_of(given, domain), fetch=fetch), given)
+        return self.plan_from(replace(plan_fields(given, domain), fetch=fetch), given)
 
 
 @dataclass(frozen=True)
-class Known:
+class PlanFields:
     """What plans of all kinds have."""
 
     domain: Domain
@@ -192,8 +192,8 @@ class Known:
         }
 
 
-def known_of(data: JsonObject, domain: Domain) -> Known:
-    return Known(
+def plan_fields(data: JsonObject, domain: Domain) -> PlanFields:
+    return PlanFields(
         domain,
         budget_of(data["budget"]),
         number_of(data["delta"], "delta", most=LARGEST_DELTA),
@@ -220,15 +220,15 @@ class Model:
 
     @property
     def classes(self) -> Values:
-        return self._sorting[0]
+        return self._class_order[0]
 
     @cached_property
-    def _sorting(self) -> tuple[Values, NDArray[np.intp]]:
+    def _class_order(self) -> tuple[Values, NDArray[np.intp]]:
         return sorted_classes(self.domain)
 
-    def sorted(self, columns: Array) -> Array:
+    def sort_columns(self, columns: Array) -> Array:
         """Return columns of the domain's classes in the order of `classes`, (..., k)."""
-        return columns[..., self._sorting[1]]
+        return columns[..., self._class_order[1]]
 
     @cached_property
     def report(self) -> PrivacyReport:
@@ -241,23 +241,23 @@ class Model:
 
     def probabilities(self, codes: Codes) -> Array:
         """Return class probabilities, shape (b, k)."""
-        return self.sorted(self.kind.probabilities(self.posterior, codes, self.domain.sizes))
+        return self.sort_columns(self.kind.probabilities(self.posterior, codes, self.domain.sizes))
 
     def log_odds(self, codes: Codes) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
         odds = self.kind.log_odds(self.posterior, codes, self.domain.sizes)
         if odds.ndim == 2:
-            return self.sorted(odds)
-        return odds if self._sorting[1][0] == 0 else -odds
+            return self.sort_columns(odds)
+        return odds if self._class_order[1][0] == 0 else -odds
 
     def votes(self, codes: Codes) -> Array:
         """Return what the classes of records are compared by, (b, k)."""
-        return self.sorted(self.kind.votes(self.posterior, codes, self.domain.sizes))
+        return self.sort_columns(self.kind.votes(self.posterior, codes, self.domain.sizes))
 
     def margins(self, codes: Codes, level: float) -> Margins:
         """Return leading classes, margins in log odds, and widths under the model."""
         first, ahead, below, above = self.kind.margins(self.posterior, codes, level)
-        return np.argsort(self._sorting[1])[first], ahead, below, above
+        return np.argsort(self._class_order[1])[first], ahead, below, above
 
     def __repr__(self) -> str:
         return f"Model({self.plan!r}. {self.report.statement})"
@@ -272,7 +272,7 @@ def learn(kind: Kind, plan: Plan, curator: Curator) -> Model:
         posterior = kind.learn(plan, curator)
         curator.check_finished()
     told = curator.transcript
-    return Model(kind, kind.settled(plan, told), told, posterior)
+    return Model(kind, kind.complete_plan(plan, told), told, posterior)
 
 
 def report_of(plan: Plan, transcript: Transcript, **said: Any) -> PrivacyReport:
@@ -280,22 +280,22 @@ def report_of(plan: Plan, transcript: Transcript, **said: Any) -> PrivacyReport:
 
     `**said`: what else it says.
     """
-    made = tuple(_measurement(*one) for one in _taken(plan, list(transcript.outcomes)))
+    made = tuple(_measurement(*one) for one in _pair_outcomes(plan, list(transcript.outcomes)))
     laws = tuple(one.law for one in made)
     claim = Claim(transcript.provenance, laws, plan.delta, plan.neighboring)
     return with_verdict(PrivacyReport(claim, made, **said), plan)
 
 
-def _taken(plan: Plan, left: list[Outcome]) -> Iterator[tuple[Any, Outcome]]:
+def _pair_outcomes(plan: Plan, left: list[Outcome]) -> Iterator[tuple[Any, Outcome]]:
     for step in plan.steps:
         if not left:
             return
         if is_plan(step):
-            yield from _taken(step, left)
+            yield from _pair_outcomes(step, left)
             continue
         first = left.pop(0)
-        if isinstance(first, Announced):
-            yield from _taken(first.plan, left)
+        if isinstance(first, AnnouncedPlan):
+            yield from _pair_outcomes(first.plan, left)
         else:
             yield step, first
 

@@ -17,7 +17,7 @@ from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.growth import CRITERIA
 from mrf_matrix.forests.growth.level import LABEL_SCORES, private_labels
 from mrf_matrix.forests.growth.private import SCORES
-from mrf_matrix.kinds.model import Kind, Known
+from mrf_matrix.kinds.model import Kind, PlanFields
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.planning.plans.two_stage_plan import GrowthStep, with_budget, words_of
 from mrf_matrix.release.curator import Curator
@@ -83,9 +83,11 @@ class LabelledStructures(Structures):
         return (*self.trees.choices_of(grown.forest), *labels.tolist())
 
     def check(self, chosen: Places) -> None:
-        self.labelled(chosen, self.domain.provenance, "none")
+        self.label_forest(chosen, self.domain.provenance, "none")
 
-    def labelled(self, chosen: Places, provenance: Provenance, noise: str) -> tuple[Forest, Longs]:
+    def label_forest(
+        self, chosen: Places, provenance: Provenance, noise: str
+    ) -> tuple[Forest, Longs]:
         """Return the forest that was chosen, and the label of each leaf, as a class code."""
         n_splits = (len(chosen) - self.trees.n_trees) // 2  # splits are in two
         forest = self.forest(chosen[: max(0, n_splits)], provenance, noise)
@@ -150,7 +152,7 @@ class Multinomial(Kind):
         (step,) = plan.steps
         asked = LabelledStructures(plan.trees, plan.domain, plan.label_score)
         chosen = curator.choose(step, asked)
-        forest, labels = asked.labelled(chosen, curator.provenance, curator.noise)
+        forest, labels = asked.label_forest(chosen, curator.provenance, curator.noise)
         return LabelledForest(forest, labels, np.eye(plan.domain.n_classes)[labels])
 
     def public(self, plan: MultinomialPlan) -> tuple[str, ...]:
@@ -170,7 +172,7 @@ class Multinomial(Kind):
     def structure(self, plan: MultinomialPlan) -> JsonObject:
         return trees_to_dict(plan.trees) | {"label_score": plan.label_score}
 
-    def plan_from(self, known: Known, structure: JsonObject) -> MultinomialPlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> MultinomialPlan:
         trees = trees_from(structure, known.domain, known.budget, known.neighboring)
         score = one_word("label_score", structure["label_score"], LABEL_SCORES)
         return MultinomialPlan(known.domain, trees, score, known.delta, known.n_records)

@@ -13,7 +13,7 @@ from mrf_matrix.base.checks import short_repr
 from mrf_matrix.base.fields import JsonObject, number_of
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.kinds.model import Kind, Known, Sizes
+from mrf_matrix.kinds.model import Kind, PlanFields, Sizes
 from mrf_matrix.planning.plans.block_part import single_attributes
 from mrf_matrix.planning.plans.build import plan_of_part
 from mrf_matrix.planning.plans.plan import Plan
@@ -117,7 +117,7 @@ class NaiveBayes(Kind):
         """Return how counts are smoothed: all else follows from the budget."""
         return {"alpha": plan.alpha}
 
-    def plan_from(self, known: Known, structure: JsonObject) -> NaiveBayesPlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> NaiveBayesPlan:
         alpha = number_of(structure["alpha"], "alpha", least=LEAST_ALPHA, most=LARGEST_ALPHA)
         return naive_bayes_plan(known.domain, known.budget, **known.words, alpha=alpha)
 
@@ -135,12 +135,12 @@ def naive_bayes_plan(
     alpha: float = 1.0,
 ) -> NaiveBayesPlan:
     part = single_attributes(domain, budget, neighboring)
-    return smoothed(
+    return with_smoothing(
         plan_of_part(kind_of("naive_bayes"), domain, part, n_records, delta=delta), alpha
     )
 
 
-def smoothed(plan: Plan, alpha: float) -> NaiveBayesPlan:
+def with_smoothing(plan: Plan, alpha: float) -> NaiveBayesPlan:
     """Return a plan of one-way marginals with so many records added to every count."""
     known: dict[str, Any] = {one.name: getattr(plan, one.name) for one in fields(plan) if one.init}
     return NaiveBayesPlan(**known | {"alpha": alpha})

@@ -26,7 +26,7 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.base.provenance import ChosenTuple, Provenance
 from mrf_matrix.domain import Domain
 from mrf_matrix.kinds.labels import LABELS, POOL
-from mrf_matrix.kinds.model import COMMON, Kind, Known, Sizes, known_of
+from mrf_matrix.kinds.model import COMMON, Kind, PlanFields, Sizes, plan_fields
 from mrf_matrix.kinds.tables import ADDITIVE, BLOCKS_GIVEN, TABLES
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms.budget import budget_of
@@ -36,7 +36,7 @@ from mrf_matrix.planning.auto.forest_plan import PooledPlan, forest_plan
 from mrf_matrix.planning.auto.plan import deferred_step
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ProductPosterior
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Announced, Budget, Places, Plan, Transcript
+from mrf_matrix.release.plan import AnnouncedPlan, Budget, Places, Plan, Transcript
 from mrf_matrix.reports.privacy_report import STRUCTURE
 from mrf_matrix.residual import ResidualPlan
 from mrf_matrix.residual.step import Kind as StepKind
@@ -122,13 +122,13 @@ class Private(Kind):
         if plan.balance is not None:
             (level,) = curator.choose(plan.balance, Rarity())
         if plan.screening is not None:
-            kept = _kept(plan, curator)
+            kept = _screen(plan, curator)
 
         def announce() -> Any:
-            return follows(plan, level, kept, curator.provenance)
+            return plan_after_choices(plan, level, kept, curator.provenance)
 
         def read(data: JsonObject) -> Any:
-            found = self._announced_of(data, plan.domain, kept, curator.provenance)
+            found = self._read_announced(data, plan.domain, kept, curator.provenance)
             if isinstance(found, PrivateSteps) and (found.balance or plan.screening):
                 raise FieldError("announced: expected no choice that was made before it.")
             return found
@@ -162,7 +162,7 @@ class Private(Kind):
         forest = plan.settled_forest
         notes = () if forest is None else kind_of_plan(forest).notes(forest)
         notes = tuple(one for one in notes if one != BLOCKS_GIVEN)  # by the choices
-        return (*reason, *_screening_came_to(last), *notes)
+        return (*reason, *_screening_notes(last), *notes)
 
     def rms_per_leaf(self, plan: PrivateSteps) -> float | None:
         """Return that of the forest."""
@@ -170,17 +170,19 @@ class Private(Kind):
         found: float | None = None if forest is None else kind_of_plan(forest).rms_per_leaf(forest)
         return found
 
-    def settled(self, plan: PrivateSteps, transcript: Transcript) -> PrivateSteps:
+    def complete_plan(self, plan: PrivateSteps, transcript: Transcript) -> PrivateSteps:
         announced: list[Any] = [
-            one.plan for one in transcript.outcomes if isinstance(one, Announced)
+            one.plan for one in transcript.outcomes if isinstance(one, AnnouncedPlan)
         ]
         if not announced:
             return plan
         chosen, followed, known = transcript.choices, announced[0], transcript.provenance
         if isinstance(followed, PrivateSteps) and followed.screening is not None:
-            kept = _kept_of(followed.screening, chosen[len(plan.choices) :], known)
+            kept = _screened_attributes(followed.screening, chosen[len(plan.choices) :], known)
             followed = replace(followed, followed=announced[1], kept=kept)
-        kept = None if plan.screening is None else _kept_of(plan.screening, chosen, known)
+        kept = (
+            None if plan.screening is None else _screened_attributes(plan.screening, chosen, known)
+        )
         return replace(plan, followed=followed, kept=kept)
 
     def numbers(self, posterior: Any) -> Iterator[Array]:
@@ -190,23 +192,23 @@ class Private(Kind):
         """Return the choices by value: how they were planned is not needed to follow them."""
         screening = plan.screening
         return {
-            "balance": _described(plan.balance),
+            "balance": _step_to_list(plan.balance),
             "screening": screening
             and {
-                "choices": [_described(one) for one in screening.choices],
-                "enough": _described(screening.enough),
+                "choices": [_step_to_list(one) for one in screening.choices],
+                "enough": _step_to_list(screening.enough),
                 "told": str(screening.told),
                 "most_cells": screening.most_cells,
             },
             "forest": None if plan.forest is None else self.announced_to_dict(plan.forest),
         }
 
-    def plan_from(self, known: Known, structure: JsonObject) -> PrivateSteps:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> PrivateSteps:
         if sum(structure[one] is not None for one in self.structure_keys) != 1:
             raise FieldError("plan: expected one of balance, screening and forest.")
         forest, relation = None, known.neighboring
         if structure["forest"] is not None:
-            forest = self._announced_of(part_of(structure, "forest"), known.domain, None, None)
+            forest = self._read_announced(part_of(structure, "forest"), known.domain, None, None)
         return PrivateSteps(
             known.domain,
             known.budget,
@@ -222,7 +224,7 @@ class Private(Kind):
         kind = kind_of_plan(plan)
         return {"kind": kind.name, "plan": kind.to_dict(plan)}
 
-    def _announced_of(
+    def _read_announced(
         self,
         data: object,
         domain: Domain,
@@ -241,7 +243,7 @@ class Private(Kind):
                 raise FieldError("announced: expected tables of the attributes that were kept.")
             return kind.plan_of(inner, domain)
         structure = object_of(inner, "plan", COMMON | TABLES.structure_keys)
-        plan = TABLES.plan_from(known_of(structure, domain), structure, chosen)
+        plan = TABLES.plan_from(plan_fields(structure, domain), structure, chosen)
         if kept is not None and not set(_blocks_of(plan) or ()) <= set(kept):
             raise FieldError("announced: the forest measured other attributes than were kept.")
         return plan
@@ -284,7 +286,7 @@ def private_steps(plan: AutoPlan, random_state: Any, budget: Budget | None = Non
     )
 
 
-def follows(
+def plan_after_choices(
     plan: PrivateSteps, level: int | None, kept: tuple[int, ...] | None, provenance: Provenance
 ) -> Any:
     """Return the plan that outcomes pick: a public function of them.
@@ -299,7 +301,7 @@ def follows(
     return private_steps(later, plan.random_state, plan.steps[-1].budget)
 
 
-def _kept(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:
+def _screen(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:
     """Choose attributes one after another, and whether they are enough; None: all are kept."""
     screening, sizes = plan.screening, plan.domain.sizes
     assert screening is not None
@@ -315,7 +317,7 @@ def _kept(plan: PrivateSteps, curator: Curator) -> tuple[int, ...] | None:
     return None if all_kept else tuple(chosen)
 
 
-def _kept_of(
+def _screened_attributes(
     screening: Screening, chosen: Sequence[Places], known: Provenance
 ) -> tuple[int, ...] | None:
     """Return the attributes that choices kept, of their provenance; None for all."""
@@ -331,7 +333,7 @@ def _blocks_of(plan: Any) -> tuple[int, ...] | None:
     return None if part is None else tuple(i for block in part.blocks for i in block)
 
 
-def _screening_came_to(plan: PrivateSteps) -> tuple[str, ...]:
+def _screening_notes(plan: PrivateSteps) -> tuple[str, ...]:
     if plan.screening is None or plan.followed is None:
         return ()
     if plan.kept is None:
@@ -342,7 +344,7 @@ def _screening_came_to(plan: PrivateSteps) -> tuple[str, ...]:
 # In files ----------------------------------------------------------------------------------------
 
 
-def _described(step: ResidualStep | None) -> list[object] | None:
+def _step_to_list(step: ResidualStep | None) -> list[object] | None:
     return None if step is None else [step.measured, step.budget.to_dict()]
 
 

@@ -14,7 +14,7 @@ from mrf_matrix.base.fields import FieldError, JsonObject, integer_of, list_of, 
 from mrf_matrix.base.provenance import ChosenTuple, Provenance
 from mrf_matrix.base.workers import tell
 from mrf_matrix.domain import Domain
-from mrf_matrix.kinds.model import Kind, Known, Sizes
+from mrf_matrix.kinds.model import Kind, PlanFields, Sizes
 from mrf_matrix.planning.plans.block_design import BlockChoice
 from mrf_matrix.planning.plans.block_part import only_blocks, tables_of, weighted_blocks
 from mrf_matrix.planning.plans.build import plan_of_part
@@ -31,7 +31,7 @@ from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Cells, Transcript, records_of
 from mrf_matrix.reports.privacy_report import PUBLIC, STRUCTURE
 from mrf_matrix.residual import ResidualPlan, residual_plan
-from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.learning import learn_additive
 from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.voting.intervals import Margins
 
@@ -60,7 +60,7 @@ class Tables(Kind):
         return product_posterior(tables, domain.ordered, totals)
 
     def margins(self, posterior: ProductPosterior, codes: Codes, level: float) -> Margins:
-        return odds_margins(RememberingPosterior.of(posterior), codes, level)
+        return odds_margins(CachedPosterior.of(posterior), codes, level)
 
     def public(self, plan: Plan) -> tuple[str, ...]:
         """Return what the claim takes for public; blocks that records chose are not."""
@@ -70,7 +70,7 @@ class Tables(Kind):
     def notes(self, plan: Plan) -> tuple[str, ...]:
         """Return why these blocks, and what is no claim."""
         choice = only_blocks(plan.parts).choice
-        return (MODEL,) if choice is None else (why_blocks(choice, plan.n_records), MODEL)
+        return (MODEL,) if choice is None else (block_reason(choice, plan.n_records), MODEL)
 
     def rms_per_leaf(self, plan: Plan) -> float:
         part = only_blocks(plan.parts)
@@ -88,7 +88,7 @@ class Tables(Kind):
         return {"blocks": [list(one) for one in part.blocks], "weights": list(part.weights)}
 
     def plan_from(
-        self, known: Known, structure: JsonObject, chosen: Provenance | None = None
+        self, known: PlanFields, structure: JsonObject, chosen: Provenance | None = None
     ) -> Plan:
         blocks = _blocks_of(structure["blocks"], known.domain)
         part = weighted_blocks(
@@ -106,7 +106,7 @@ class Tables(Kind):
 TABLES = Tables()
 
 
-def why_blocks(choice: BlockChoice, n_records: int | None) -> str:
+def block_reason(choice: BlockChoice, n_records: int | None) -> str:
     if choice.blocks is not None:
         return BLOCKS_GIVEN
     if choice.n_blocks != "auto":
@@ -153,7 +153,7 @@ class HasOdds(Protocol):
         """Return how far the log odds between two classes may be below and above, each (b,)."""
 
 
-class RememberingPosterior(ProductPosterior):
+class CachedPosterior(ProductPosterior):
     """The same posterior, which keeps the log odds and margin variances of the last batch.
 
     Probabilities need both, and so do the intervals of margins. The two leading classes are
@@ -165,28 +165,28 @@ class RememberingPosterior(ProductPosterior):
         return cls(**{field.name: getattr(posterior, field.name) for field in fields(posterior)})
 
     @cached_property
-    def _kept(self) -> dict[str, NDArray[np.generic]]:
+    def _last_batch(self) -> dict[str, NDArray[np.generic]]:
         return {}
 
     def log_odds(self, codes: AnyInts) -> Array:
         """Return the log odds, from memory where the batch is the last one."""
-        if self._kept.get("codes") is not codes:
-            self._kept.clear()
-            self._kept.update(codes=codes, odds=super().log_odds(codes))
-        return np.asarray(self._kept["odds"])
+        if self._last_batch.get("codes") is not codes:
+            self._last_batch.clear()
+            self._last_batch.update(codes=codes, odds=super().log_odds(codes))
+        return np.asarray(self._last_batch["odds"])
 
     def margin_variances(self, codes: AnyInts, first: AnyInts, second: AnyInts) -> Array:
         """Return the variances; of pairs of classes that were asked before, from memory."""
         pairs = np.sort(np.stack([first, second]), axis=0)
-        if self._kept.get("codes") is not codes or "variances" not in self._kept:
+        if self._last_batch.get("codes") is not codes or "variances" not in self._last_batch:
             variances = super().margin_variances(codes, first, second)
             self.log_odds(codes)
         else:
-            variances = np.array(self._kept["variances"], dtype=np.float64)
-            new = np.flatnonzero((pairs != self._kept["pairs"]).any(axis=0))
+            variances = np.array(self._last_batch["variances"], dtype=np.float64)
+            new = np.flatnonzero((pairs != self._last_batch["pairs"]).any(axis=0))
             if len(new):
                 variances[new] = super().margin_variances(codes[new], first[new], second[new])
-        self._kept.update(pairs=pairs, variances=variances)
+        self._last_batch.update(pairs=pairs, variances=variances)
         return np.asarray(variances)
 
 
@@ -242,7 +242,7 @@ class Additive(Kind):
     models_noise: ClassVar[bool] = True
 
     def learn(self, plan: ResidualPlan, curator: Curator) -> ResidualPosterior:
-        return learned(plan, AskedSteps(plan, curator))
+        return learn_additive(plan, AskedSteps(plan, curator))
 
     def probabilities(self, posterior: ResidualPosterior, codes: Codes, sizes: Sizes) -> Array:
         return posterior.probabilities(codes)
@@ -279,7 +279,7 @@ class Additive(Kind):
         even = records_of(plan.even_records, "even_records")
         return {"orders": [list(one.order) for one in plan.passes], "even_records": even}
 
-    def plan_from(self, known: Known, structure: JsonObject) -> ResidualPlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> ResidualPlan:
         even = records_of(structure["even_records"], "even_records")
         seed = np.random.default_rng(0)  # of orders, which are replaced
         plan = residual_plan(known.domain, known.budget, seed, **known.words, even_records=even)
@@ -289,7 +289,7 @@ class Additive(Kind):
             found = whole_numbers(order, "orders", length=len(places))
             if set(found) != places:
                 raise FieldError("orders: expected each attribute once in each.")
-            passes.append(one.in_order(found))
+            passes.append(one.with_order(found))
         return replace(plan, passes=tuple(passes))
 
 

@@ -21,7 +21,7 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble, public_queries
-from mrf_matrix.kinds.model import Kind, Known, Model, Sizes
+from mrf_matrix.kinds.model import Kind, Model, PlanFields, Sizes
 from mrf_matrix.kinds.multinomial import (
     TREE_KEYS,
     Structures,
@@ -41,7 +41,7 @@ from mrf_matrix.planning.plans.strategy_choice import (
 )
 from mrf_matrix.planning.plans.two_stage_plan import TwoStagePlan, two_stage_plan
 from mrf_matrix.release.curator import Curator
-from mrf_matrix.release.plan import Announced, Cells, Transcript
+from mrf_matrix.release.plan import AnnouncedPlan, Cells, Transcript
 from mrf_matrix.voting.voting import VOTINGS, Voting, forest_votes, leaf_votes, vote_shares
 from strategies import Strategy
 from strategies.operator_files import decode, encode
@@ -125,8 +125,8 @@ class TwoStage(Kind):
         """Return why both stages compose to the budget."""
         return (TOGETHER[plan.parts], *composition_of(plan.trees))
 
-    def settled(self, plan: TwoStagePlan, transcript: Transcript) -> TwoStagePlan:
-        (leaves,) = (one.plan for one in transcript.outcomes if isinstance(one, Announced))
+    def complete_plan(self, plan: TwoStagePlan, transcript: Transcript) -> TwoStagePlan:
+        (leaves,) = (one.plan for one in transcript.outcomes if isinstance(one, AnnouncedPlan))
         followed: Any = leaves
         return replace(plan, followed=followed)
 
@@ -151,7 +151,7 @@ class TwoStage(Kind):
         """Return nothing: the leaves are those of the structure that was chosen."""
         return {}
 
-    def plan_from(self, known: Known, structure: JsonObject) -> TwoStagePlan:
+    def plan_from(self, known: PlanFields, structure: JsonObject) -> TwoStagePlan:
         if known.fetch is None:
             raise FieldError("plan: expected one with the arrays of its strategy.")
         matrix, _ = decode(structure["strategy"], known.fetch, PREFIX)

@@ -25,14 +25,14 @@ from mrf_matrix.mechanisms.measurement.mechanism import same_measurement
 from mrf_matrix.mechanisms.measurement.release import DrawnAnswers, Noise
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.plan import (
-    Announced,
+    AnnouncedPlan,
     Deferred,
     Options,
     Outcome,
     Places,
     Plan,
     PlanError,
-    Recorded,
+    RecordedTranscript,
     Step,
     Table,
     TableStep,
@@ -110,7 +110,7 @@ class Curator(ExitStack[bool | None]):
                 raise PlanError(f"{step.measured!r} would spend {mechanism.budget!r}.")
             later = [(one, one.mechanism(more.n_cells), more) for one, more in ahead]
             self._prepare([(step, mechanism, asked), *later])
-            release = self._measured(step, asked, mechanism)
+            release = self._take_measurement(step, asked, mechanism)
             self._outcomes.append(release)
         return release
 
@@ -124,7 +124,7 @@ class Curator(ExitStack[bool | None]):
         """Take the next step, a choice; raises as `measure`."""
         with self._lock:
             self._check_next(step, asked.kind)
-            chosen = self._chosen(step, asked)
+            chosen = self._take_choice(step, asked)
             self._outcomes.append(chosen)
         return chosen
 
@@ -150,14 +150,14 @@ class Curator(ExitStack[bool | None]):
             if isinstance(step, Deferred):
                 assert announce is not None
                 assert read is not None
-                plan = self._announced(announce, read)
+                plan = self._take_announcement(announce, read)
                 if (plan.budget, plan.neighboring) != (step.budget, step.neighboring):
                     raise PlanError(
                         f"{step.measured!r} has {step.budget!r}, not {plan.budget!r}, under "
                         f"{step.neighboring} neighbours."
                     )
-                self._outcomes.append(Announced(plan))
-            self._part = self._of_part(plan)
+                self._outcomes.append(AnnouncedPlan(plan))
+            self._part = self._make_part(plan)
             self._left.popleft()
             return self._part
 
@@ -184,16 +184,16 @@ class Curator(ExitStack[bool | None]):
         """Work out what steps ask of data, where there are any."""
 
     @abstractmethod
-    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release: ...
+    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release: ...
 
     @abstractmethod
-    def _chosen(self, step: Step, asked: Options) -> Places: ...
+    def _take_choice(self, step: Step, asked: Options) -> Places: ...
 
-    def _announced(self, announce: Announce, read: Read) -> Plan:
+    def _take_announcement(self, announce: Announce, read: Read) -> Plan:
         return announce()
 
     @abstractmethod
-    def _of_part(self, plan: Plan) -> "Curator": ...
+    def _make_part(self, plan: Plan) -> "Curator": ...
 
 
 class Live(Curator):
@@ -268,7 +268,7 @@ class Live(Curator):
         kept = self.is_paid and self.begun == len(self._outcomes)
         return kept and not is_dealt(self.plan)
 
-    def _shown(self) -> Any:
+    def _visible_data(self) -> Any:
         """Return what the next step sees: **private**; where records are dealt, those it got."""
         share = partition_share(self.plan)
         if share is None:
@@ -277,7 +277,7 @@ class Live(Curator):
             self._dealt = self._data.dealt(share, self._bits)
         return self._dealt[len(self.plan.steps) - len(self._left)]
 
-    def _take(self, step: Step) -> None:
+    def _spend_step(self, step: Step) -> None:
         """Charge the whole, once; from now on the step is spent."""
         root = self._root
         if not root._is_drawing:
@@ -286,7 +286,7 @@ class Live(Curator):
         self._left.popleft()
         root.begun += 1
 
-    def _told_before(self) -> Any:
+    def _earlier_outcome(self) -> Any:
         """Take the step by what a fit before this one told, if that is not used up."""
         if not self._root._before:
             return None
@@ -297,34 +297,34 @@ class Live(Curator):
         for step, mechanism, asked in steps[len(self._root._before) :]:  # not what was told before
             if id(asked) not in self._ready:  # it may fail: nothing is spent by it
                 tell(f"Measuring {step.measured}")
-                self._ready[id(asked)] = asked, self._exact(mechanism, asked)
+                self._ready[id(asked)] = asked, self._exact_answers(mechanism, asked)
 
-    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
-        before: Release | None = self._told_before()
+    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+        before: Release | None = self._earlier_outcome()
         if before is not None:
             return before
         _, exact = self._ready.pop(id(asked))
-        self._take(step)
-        return self._drawn(mechanism, exact)
+        self._spend_step(step)
+        return self._draw_release(mechanism, exact)
 
-    def _exact(self, mechanism: Mechanism, asked: Table) -> Any:
+    def _exact_answers(self, mechanism: Mechanism, asked: Table) -> Any:
         """Return exact answers, ready for noise: **private**."""
-        return ReadyCounts.of(asked.counts(self._shown()), mechanism.rounded.matrix)
+        return ReadyCounts.of(asked.counts(self._visible_data()), mechanism.rounded.matrix)
 
-    def _drawn(self, mechanism: Mechanism, exact: Any) -> Release:
+    def _draw_release(self, mechanism: Mechanism, exact: Any) -> Release:
         release = measure(mechanism, exact, noise=self._asked, random_state=self._stream)
         return release.resting_on(self.provenance)
 
-    def _chosen(self, step: Step, asked: Options) -> Places:
-        before: Places | None = self._told_before()
+    def _take_choice(self, step: Step, asked: Options) -> Places:
+        before: Places | None = self._earlier_outcome()
         if before is not None:
             return before
         tell(f"Choosing {step.measured}")
-        scores = asked.scores(self._shown())  # may fail: nothing is spent by it
-        self._take(step)
+        scores = asked.scores(self._visible_data())  # may fail: nothing is spent by it
+        self._spend_step(step)
         return asked.draw(scores, step, self._root._bits)
 
-    def _announced(self, announce: Announce, read: Read) -> Plan:
+    def _take_announcement(self, announce: Announce, read: Read) -> Plan:
         if self._root._before:
             told: Plan = self._root._before.popleft().plan
             return told
@@ -332,10 +332,10 @@ class Live(Curator):
         self._root.begun += 1
         return plan
 
-    def _of_part(self, plan: Plan) -> "Live":
+    def _make_part(self, plan: Plan) -> "Live":
         if plan.domain != self.plan.domain:
             raise PlanError("a plan within the plan is over another domain.")
-        return Live(plan, self._shown(), self._paid, self._asked, self._stream, parent=self)
+        return Live(plan, self._visible_data(), self._paid, self._asked, self._stream, parent=self)
 
 
 class Replay(Curator):
@@ -350,7 +350,9 @@ class Replay(Curator):
     Raises FieldError where it tells what the plan could not have released.
     """
 
-    def __init__(self, plan: Plan, recorded: Recorded, parent: "Replay | None" = None) -> None:
+    def __init__(
+        self, plan: Plan, recorded: RecordedTranscript, parent: "Replay | None" = None
+    ) -> None:
         super().__init__(plan, recorded.noise, parent)
         self._recorded = recorded
         self._root: Replay = self if parent is None else parent._root
@@ -375,15 +377,15 @@ class Replay(Curator):
         if self._root is self and (self._given or self._used != len(self._recorded.answers)):
             raise FieldError("outcomes: the plan has fewer steps, or fewer answers.")
 
-    def _next(self, name: str) -> Any:
+    def _next_outcome(self, name: str) -> Any:
         """Return the next outcome, which must be of this name."""
         if not self._root._given:
             raise FieldError("outcomes: the plan has more steps.")
         return object_of(self._root._given.popleft(), "outcomes", {name})[name]
 
-    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
         root, shape = self._root, (mechanism.rounded.matrix.shape[0], asked.n_columns)
-        if self._next("answers") != list(shape):
+        if self._next_outcome("answers") != list(shape):
             raise FieldError(f"outcomes: expected answers of shape {list(shape)}.")
         end = root._used + shape[0] * shape[1]
         if end > len(root._recorded.answers):
@@ -396,17 +398,17 @@ class Replay(Curator):
         release.claim.check_covers(mechanism.budget, mechanism.neighboring, self.noise)
         return release
 
-    def _chosen(self, step: Step, asked: Options) -> Places:
-        told = self._next("chosen")
+    def _take_choice(self, step: Step, asked: Options) -> Places:
+        told = self._next_outcome("chosen")
         chosen = whole_numbers(told, "outcomes: chosen", longest=LONGEST_CHOICE)
         asked.check(chosen)
         self._left.popleft()
         return chosen
 
-    def _announced(self, announce: Announce, read: Read) -> Plan:
-        return read(self._next("announced"))
+    def _take_announcement(self, announce: Announce, read: Read) -> Plan:
+        return read(self._next_outcome("announced"))
 
-    def _of_part(self, plan: Plan) -> "Replay":
+    def _make_part(self, plan: Plan) -> "Replay":
         return Replay(plan, self._recorded, self)
 
 
@@ -430,7 +432,7 @@ class PartyReleases(Curator):
     def provenance(self) -> Provenance:
         return self._rests_on
 
-    def _measured(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
+    def _take_measurement(self, step: TableStep, asked: Table, mechanism: Mechanism) -> Release:
         if not self._releases:
             raise PlanError(f"{step.measured!r}: no release is left for it.")
         release = self._releases.popleft()
@@ -439,8 +441,8 @@ class PartyReleases(Curator):
         self._left.popleft()
         return release
 
-    def _chosen(self, step: Step, asked: Options) -> Places:
+    def _take_choice(self, step: Step, asked: Options) -> Places:
         raise PlanError(f"{step.measured!r} is a choice: releases alone tell none.")
 
-    def _of_part(self, plan: Plan) -> Curator:
+    def _make_part(self, plan: Plan) -> Curator:
         raise PlanError("a plan of parts: expected one curator for all of it.")

@@ -346,13 +346,13 @@ NO_ARRAYS: Mapping[str, Values] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Announced:
+class AnnouncedPlan:
     """A plan that earlier outcomes picked for a deferred share."""
 
     plan: Plan
 
 
-Outcome = Release | Places | Announced
+Outcome = Release | Places | AnnouncedPlan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -385,7 +385,7 @@ class Transcript:
     def choices(self) -> tuple[Places, ...]:
         return tuple(one for one in self.outcomes if isinstance(one, tuple))
 
-    def recorded(self, plan_to_dict: Callable[[Plan], JsonObject]) -> "Recorded":
+    def to_record(self, plan_to_dict: Callable[[Plan], JsonObject]) -> "RecordedTranscript":
         """Return the transcript as plain values and one array, ready for a file."""
         plain: list[object] = []
         answers = [np.zeros(0, dtype=np.int64)]
@@ -397,11 +397,11 @@ class Transcript:
                 plain.append({"chosen": list(one)})
             else:
                 plain.append({"announced": plan_to_dict(one.plan)})
-        return Recorded(self.noise, plain, np.concatenate(answers), self.provenance)
+        return RecordedTranscript(self.noise, plain, np.concatenate(answers), self.provenance)
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedTranscript:
     """A transcript as it stands in a file, before it is believed.
 
     Attributes

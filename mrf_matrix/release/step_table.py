@@ -75,7 +75,7 @@ class AnnouncedStep:
         return f"± {self.rms:.4g}"
 
 
-def folded(steps: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
+def fold_steps(steps: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
     """Return the steps that stand first, those that are left out, and the last.
 
     >>> [len(part) for part in folded(range(8))], [len(part) for part in folded(range(30))]
@@ -136,7 +136,7 @@ class StepTable(Tabular):
     def _step_lines(self, *, verbose: bool = False) -> str:
         whole: Budget = self.budget  # type: ignore[attr-defined]
         told = [(one.measured, one.share_text(whole), one.error) for one in self.announced_steps]
-        first, rest, last = (told, [], []) if verbose else folded(told)
+        first, rest, last = (told, [], []) if verbose else fold_steps(told)
         more = [(f"{len(rest)} more: to_text(verbose=True)", "", "")] if rest else []
         return "\n".join(f"  {line}" for line in align_columns([*first, *more, *last]))
 
@@ -181,9 +181,9 @@ class StepTable(Tabular):
         ValueError
             If it is of another kind, or none or several are given.
         """
-        return self._at_claim(*claim_at(self, amount, epsilon, delta, rho))
+        return self._move_to_claim(*claim_at(self, amount, epsilon, delta, rho))
 
-    def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> Self:
+    def _move_to_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> Self:
         mine: Budget = self.budget  # type: ignore[attr-defined]
         given = as_budget(epsilon=epsilon, rho=rho)
         if delta:

@@ -57,9 +57,9 @@ class Steps(Protocol):
     ) -> list[Attributes | None]: ...
 
 
-def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior:
+def learn_additive(plan: ResidualPlan, releases: Steps) -> ResidualPosterior:
     """Take every step of a plan; return what its releases imply."""
-    state = _started(plan, releases)
+    state = _measure_totals(plan, releases)
     told = plan.signal * state.evenness >= SHARES_SIGNAL
     state = _with_first_pass(state, plan.first, releases, shares_told=told)
     for one in plan.passes:
@@ -70,7 +70,7 @@ def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior:
     return (state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)).posterior
 
 
-def _started(plan: ResidualPlan, releases: Steps) -> ClassStates:
+def _measure_totals(plan: ResidualPlan, releases: Steps) -> ClassStates:
     """Measure class totals and one-way counts."""
     totals = releases.totals(plan.totals)
     n_records = estimated_total(totals, plan.n_records)

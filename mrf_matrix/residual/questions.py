@@ -201,7 +201,7 @@ class AskedSteps:
     ) -> list[Attributes | None]:
         """Return a candidate for each step, each once, or None of them."""
         left, found = np.ones(len(candidates) + len(steps), dtype=np.bool_), []
-        shown = Shown(self.plan, candidates, penalties, len(steps), self.effects)
+        shown = InteractionScores(self.plan, candidates, penalties, len(steps), self.effects)
         for step in steps:
             (place,) = self.curator.choose(step, Interaction(shown, left.copy()))
             left[place] = False
@@ -249,7 +249,7 @@ class Sums:
 
 
 @dataclass(eq=False, repr=False)
-class Scored(PrivateValue):
+class ScoredRecords(PrivateValue):
     """Records with the scores that effects gave them: **private**."""
 
     records: ResidualRecords
@@ -262,17 +262,19 @@ def scored_records(plan: ResidualPlan, effects: Effects, data: Any) -> ResidualR
     Scores are kept with the effects that gave them: effects of one fit only ever grow, and of
     another they are others.
     """
-    kept: Scored | None = data.kept.get(Scored)
-    if kept is None or not _begins(kept.effects, effects):
-        kept = Scored(ResidualRecords(data.codes, data.labels, plan.domain.sizes, plan.n_classes))
-        data.kept[Scored] = kept
+    kept: ScoredRecords | None = data.kept.get(ScoredRecords)
+    if kept is None or not _is_prefix(kept.effects, effects):
+        kept = ScoredRecords(
+            ResidualRecords(data.codes, data.labels, plan.domain.sizes, plan.n_classes)
+        )
+        data.kept[ScoredRecords] = kept
     for attributes, one in effects[len(kept.effects) :]:
         kept.records.add(attributes, one)
     kept.effects = effects
     return kept.records
 
 
-def _begins(first: Effects, all_of_them: Effects) -> bool:
+def _is_prefix(first: Effects, all_of_them: Effects) -> bool:
     """Whether effects begin with others, by the very arrays."""
     pairs = zip(first, all_of_them, strict=False)
     return len(first) <= len(all_of_them) and all(one[1] is other[1] for one, other in pairs)
@@ -299,7 +301,7 @@ class Scale(FewOptions):
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class InteractionScores:
     """How much residual pairs and triples show; nothing as often as there are steps.
 
     Scores are of sensitivity one: `ResidualRecords.scores`.
@@ -311,13 +313,13 @@ class Shown:
     n_steps: int
     effects: Effects
 
-    def of(self, data: Any) -> Longs:
-        kept: tuple[Shown, Longs] | None = data.kept.get(Shown)
+    def scores(self, data: Any) -> Longs:
+        kept: tuple[InteractionScores, Longs] | None = data.kept.get(InteractionScores)
         if kept is None or kept[0] is not self:
             records = scored_records(self.plan, self.effects, data)
             found = records.scores(self.candidates, self.penalties, self.plan.budget.norm)
             kept = self, np.append(found, np.zeros(self.n_steps, dtype=np.int64))
-            data.kept[Shown] = kept
+            data.kept[InteractionScores] = kept
         return kept[1]
 
 
@@ -325,9 +327,9 @@ class Shown:
 class Interaction(FewOptions):
     """Which pair or triple is measured next, each once, or none."""
 
-    shown: Shown
+    shown: InteractionScores
     options: Bools
     kind: ClassVar[str] = "choice"
 
     def scores(self, data: Any) -> Longs:
-        return self.shown.of(data)
+        return self.shown.scores(data)

@@ -189,7 +189,7 @@ class ResidualPass:
     # all attributes, in the order in which those that are visited are visited
     order: tuple[int, ...]
 
-    def in_order(self, order: tuple[int, ...]) -> "ResidualPass":
+    def with_order(self, order: tuple[int, ...]) -> "ResidualPass":
         """Return the pass in another order of the attributes; each keeps its share."""
         if len(self.visits) < len(order):
             return replace(self, order=order)

@@ -28,7 +28,7 @@ _limits: "WeakKeyDictionary[Worker, Limits]" = WeakKeyDictionary()
 
 
 @contextmanager
-def spilling_off(client: "Client") -> Iterator[None]:
+def disable_spilling(client: "Client") -> Iterator[None]:
     """Turn spilling off on a client's workers inside a ``with`` block.
 
     On every worker, those that join or come back later too.
@@ -153,7 +153,7 @@ def count_dask(
     tables = [count(part, number, shared, extra, told) for number, part in parts]
     tally = CellTally(known.sizes, known.n_classes)
     if tables:
-        total = _computed(_tree(tables), client)
+        total = _compute_sum(_tree(tables), client)
         if total.error is not None:
             raise DomainError(total.error)
         if total.table is not None:
@@ -186,7 +186,7 @@ def partial_table(
     return PartialTable(tally.table())
 
 
-def _summed(parts: Sequence[PartialTable]) -> PartialTable:
+def _sum_tables(parts: Sequence[PartialTable]) -> PartialTable:
     for part in parts:
         if part.error is not None:
             return part
@@ -196,7 +196,7 @@ def _summed(parts: Sequence[PartialTable]) -> PartialTable:
 def _tree(tables: "list[Delayed]") -> "Delayed":
     from dask import delayed
 
-    add = delayed(_summed, pure=False)
+    add = delayed(_sum_tables, pure=False)
     while len(tables) > 1:
         tables = [add(tables[i : i + SPLIT]) for i in range(0, len(tables), SPLIT)]
     return tables[0]
@@ -231,13 +231,13 @@ def _delayed_of(collection: "Array | DataFrame") -> "list[Delayed]":
     return list(collection.to_delayed())
 
 
-def _computed(total: "Delayed", client: "Client | None") -> PartialTable:
+def _compute_sum(total: "Delayed", client: "Client | None") -> PartialTable:
     """Compute the sum, on a cluster without spilling, or on the scheduler in force."""
     known = _open_client() if client is None else client
     if known is None:
         found: PartialTable = total.compute()
         return found
-    with spilling_off(known):
+    with disable_spilling(known):
         future = known.compute(total)
         try:
             result: PartialTable = future.result()

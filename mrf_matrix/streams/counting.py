@@ -45,21 +45,21 @@ def code_blocks(
     attributes = [*domain.attributes, domain.required_target()]
     told = checked_format(file_format)
     done, total = 0, _total(batches)
-    for number, batch in enumerate(_listed(batches)):
+    for number, batch in enumerate(_iterate_batches(batches)):
         for columns in _columns(batch, domain, extra, number, told):
             try:
                 _check_lengths(columns)
                 pairs = zip(attributes, columns, strict=True)
                 block = [encode_column(attribute, column) for attribute, column in pairs]
             except DomainError as error:
-                raise _located(error, batch, number) from None
+                raise _locate_error(error, batch, number) from None
             yield block
             done += len(block[-1])
             if progress is not None:
                 progress(done, total)
 
 
-def _located(error: DomainError, batch: object, number: int) -> DomainError:
+def _locate_error(error: DomainError, batch: object, number: int) -> DomainError:
     """Return an error that says in which batch it was; which record is private."""
     what = str(batch) if _is_path(batch) else f"Batch {number}"
     return DomainError(f"{what}: {error}", values=error.values)
@@ -88,7 +88,7 @@ def _is_single(batches: object) -> bool:
     return as_frame(without_repeats(batches, ())) is not None
 
 
-def _listed(batches: object) -> Iterator[object]:
+def _iterate_batches(batches: object) -> Iterator[object]:
     """Yield batches one by one, and the files of paths."""
     if _is_path(batches) or _is_single(batches):
         batches = [batches]
@@ -118,12 +118,12 @@ def _columns(
 ) -> Iterator[ReadColumns]:
     target = domain.required_target()
     if _is_path(batch):
-        yield from _split(file_columns(batch, domain, file_format))
+        yield from _cut_blocks(file_columns(batch, domain, file_format))
         return
     if isinstance(batch, list) and not batch:
         return
     try:
-        X, y = batch if _is_pair(batch) else _parted(batch, domain)
+        X, y = batch if _is_pair(batch) else _split_classes(batch, domain)
         names = domain.names if y is not None else (*domain.names, target.name)
         table = _table(without_repeats(X, names, extra))
         size = _length(table if y is None else y)
@@ -135,13 +135,13 @@ def _columns(
             else:
                 if size != _length(table):
                     raise DomainError("X and y differ in length; expected one class a record.")
-                classes = as_any_column(target.name, _flat(_rows(y, block)))
+                classes = as_any_column(target.name, _flatten(_rows(y, block)))
                 yield [*read_columns(part, names, extra), classes]
     except DomainError as error:
-        raise _located(error, batch, number) from None
+        raise _locate_error(error, batch, number) from None
 
 
-def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
+def _cut_blocks(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
     """Cut columns that were read from a file into blocks."""
     for columns in parts:
         for start in range(0, max(len(columns[0].values), 1), BLOCK):
@@ -156,7 +156,7 @@ def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
             ]
 
 
-def _parted(batch: object, domain: Domain) -> tuple[object, object]:
+def _split_classes(batch: object, domain: Domain) -> tuple[object, object]:
     """Return records and classes of a plain array, whose last column holds them."""
     if not isinstance(batch, np.ndarray) or batch.dtype.names is not None:
         return batch, None
@@ -199,7 +199,7 @@ def _rows(table: object, block: slice) -> object:
     return table[block] if hasattr(table, "__getitem__") else table
 
 
-def _flat(labels: object) -> object:
+def _flatten(labels: object) -> object:
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         return labels[:, 0]
     return labels

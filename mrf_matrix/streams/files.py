@@ -65,7 +65,7 @@ class Source:
         return list(map(str, range(self.n_columns)))
 
     @property
-    def used(self) -> list[str]:
+    def used_names(self) -> list[str]:
         """Those names that the attributes have."""
         return list(map(str, self.places))
 
@@ -91,21 +91,21 @@ def csv_columns(
         is_plain = records.n_lines == 1 and records.has_more()
     places = tuple(names.index(name) for name in used)
     source = Source(path, file_format, len(names), attributes, places)
-    quotes = quoting(path, file_format)
+    quotes = find_quotes(path, file_format)
     if quotes != "none":
         skips = quotes == "after blanks"
         with csv_errors(path, file_format), opened(path, file_format) as file:
             CsvRecords(file, path, file_format, skips_blanks=skips).check_quotes()
     if is_plain and quotes != "after blanks":
         if find_spec("pyarrow"):
-            return _by_arrow(source)
+            return _read_by_arrow(source)
         suits_polars = file_format.is_utf8 and quotes == "none"
-        if suits_polars and find_spec("polars") and all_records_end(source):
-            return _by_polars(source)
-    return _by_python(source)
+        if suits_polars and find_spec("polars") and has_complete_records(source):
+            return _read_by_polars(source)
+    return _read_by_python(source)
 
 
-def quoting(
+def find_quotes(
     path: Path, file_format: FileFormat = PLAIN
 ) -> Literal["none", "fields", "after blanks"]:
     """Return where quotes stand; after a blank Python's reader alone takes a field for quoted.
@@ -127,7 +127,7 @@ def quoting(
     return found
 
 
-def all_records_end(source: Source) -> bool:
+def has_complete_records(source: Source) -> bool:
     """Whether polars finds every record, with text in its last column.
 
     It fills records that have too few fields with nulls, and says nothing, has nulls for empty
@@ -136,7 +136,7 @@ def all_records_end(source: Source) -> bool:
     """
     import polars
 
-    if not lines_end_by_newlines(source):
+    if not has_newlines_only(source):
         return False
     try:
         last = polars.col(source.names[-1])
@@ -146,7 +146,7 @@ def all_records_end(source: Source) -> bool:
         return False
 
 
-def lines_end_by_newlines(source: Source) -> bool:
+def has_newlines_only(source: Source) -> bool:
     """Whether every carriage return stands before a newline."""
     with opened(source.path, source.file_format) as file:
         while block := file.read(2**20):
@@ -166,13 +166,13 @@ def _polars_records(source: Source) -> "LazyFrame":
     )
 
 
-def _by_python(source: Source) -> Iterator[list[Column]]:
+def _read_by_python(source: Source) -> Iterator[list[Column]]:
     decimal = source.file_format.decimal
     for columns in csv_chunks(source.path, source.file_format):
         yield [text_column(one, columns[one.name], decimal) for one in source.attributes]
 
 
-def _by_arrow(source: Source) -> Iterator[list[Column]]:
+def _read_by_arrow(source: Source) -> Iterator[list[Column]]:
     """Read by pyarrow: numbers as text, categories as positions among distinct texts."""
     import pyarrow
     from pyarrow import csv as arrow_csv
@@ -181,8 +181,8 @@ def _by_arrow(source: Source) -> Iterator[list[Column]]:
     decimal = source.file_format.decimal
     kinds = [numbers if one.is_numeric and decimal == "." else texts for one in source.attributes]
     convert = arrow_csv.ConvertOptions(
-        include_columns=source.used,
-        column_types=dict(zip(source.used, kinds, strict=True)),
+        include_columns=source.used_names,
+        column_types=dict(zip(source.used_names, kinds, strict=True)),
         null_values=[],
         strings_can_be_null=False,
     )
@@ -206,22 +206,22 @@ def _by_arrow(source: Source) -> Iterator[list[Column]]:
                     for place, one in enumerate(source.attributes)
                 ]
     except pyarrow.ArrowInvalid as error:
-        raise _unreadable(source, error) from None
+        raise _format_error(source, error) from None
 
 
-def _by_polars(source: Source) -> Iterator[list[Column]]:
+def _read_by_polars(source: Source) -> Iterator[list[Column]]:
     import polars
 
     decimal = source.file_format.decimal
-    lazy = _polars_records(source).select(source.used).fill_null("")
+    lazy = _polars_records(source).select(source.used_names).fill_null("")
     try:
         for part in lazy.collect_batches(chunk_size=PART_RECORDS):
             yield [
                 _polars_column(one, part[name], decimal)
-                for one, name in zip(source.attributes, source.used, strict=True)
+                for one, name in zip(source.attributes, source.used_names, strict=True)
             ]
     except polars.exceptions.ComputeError as error:
-        raise _unreadable(source, error) from None
+        raise _format_error(source, error) from None
 
 
 def _polars_column(attribute: Attribute, texts: "Series", decimal: str) -> Column:
@@ -230,7 +230,7 @@ def _polars_column(attribute: Attribute, texts: "Series", decimal: str) -> Colum
     return replace(as_any_column(attribute.name, texts), source="text", decimal=decimal)
 
 
-def _unreadable(source: Source, error: Exception) -> DomainError:
+def _format_error(source: Source, error: Exception) -> DomainError:
     """Return the error without the record that a library quotes in it."""
     if "columns, got" in str(error):
         row = str(error).rpartition(": ")[2].split(source.separator)

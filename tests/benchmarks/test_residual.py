@@ -32,7 +32,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
 from mrf_matrix.release.curator import Live
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
-from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.learning import learn_additive
 from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.residual.settings import GAUSSIAN, PURE
 
@@ -129,7 +129,9 @@ def with_settings(settings: ResidualSettings, law: str) -> Method:
         domain = task.data.domain
         records = EncodedRecords(domain, codes, labels)
         curator = Live(plan, records, nullcontext, "research", np.random.default_rng(task.seed))
-        return learned(plan, AskedSteps(plan, curator)).probabilities(task.data.codes[task.test])
+        return learn_additive(plan, AskedSteps(plan, curator)).probabilities(
+            task.data.codes[task.test]
+        )
 
     return method
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix import load_model
 from mrf_matrix.files import write_container
-from mrf_matrix.release.plan import Recorded
+from mrf_matrix.release.plan import RecordedTranscript
 
 NUMBERS = [2**31, 2**63, 10**400, -(2**70), 1e300, 0.5]
 FRACTIONS = ["inf", "1/0", "1e9999999", "-1", "1/3", "9" * 5000, "²", "0"]
@@ -115,7 +115,7 @@ def fitting(data, arrays):
     """Give the JSON the digest that fits, where it can have one."""
     rest = {name: one for name, one in arrays.items() if name != "answers"}
     try:
-        record = Recorded(data["noise"], data["outcomes"], arrays["answers"], None)
+        record = RecordedTranscript(data["noise"], data["outcomes"], arrays["answers"], None)
         data["digest"] = record.digest(data["plan"], rest)
     except (TypeError, KeyError, ValueError, AttributeError):
         pass

@@ -214,12 +214,12 @@ class FederatedDesign:
             return SharedDiscreteGaussian(base.scale, count)
         if not isinstance(base, SharedDiscreteLaplace):
             return NoNoise()
-        shapes = [layer.shape for layer in self._shared]
+        shapes = [layer.shape for layer in self._shared_layers]
         taken = sum(shapes[self.revealed_layers(count)], Fraction(0))
         return SharedDiscreteLaplace(base.scale, count * sum(shapes) - revealing * taken)
 
     @property
-    def _shared(self) -> list[SharedDiscreteLaplace]:
+    def _shared_layers(self) -> list[SharedDiscreteLaplace]:
         return [layer for layer in self.layers if isinstance(layer, SharedDiscreteLaplace)]
 
     def released(self, contributors: int, revealing: int = 0) -> Mechanism:
@@ -353,7 +353,7 @@ def share_noise(
             "remove_excess=True with zCDP: layers of discrete Gaussian noise do not add up to one. "
             "Expected remove_excess=False, or pure DP (epsilon=)."
         )
-    return _with_law(_gaussian(central, quorum, n_classes))
+    return _with_law(_gaussian_design(central, quorum, n_classes))
 
 
 def _with_law(design: FederatedDesign) -> FederatedDesign:
@@ -374,7 +374,7 @@ def laplace_layers(scale: Fraction, quorum: Quorum, remove_excess: bool) -> tupl
     return tuple(SharedDiscreteLaplace(scale, shape) for shape in shapes)
 
 
-def _gaussian(mechanism: Mechanism, quorum: Quorum, n_classes: int) -> FederatedDesign:
+def _gaussian_design(mechanism: Mechanism, quorum: Quorum, n_classes: int) -> FederatedDesign:
     """Return the design of discrete Gaussian shares, on a strategy scaled up for them."""
     rounded = mechanism.rounded
     # integers other than 0 have squares of at least 1, so a column has no more of them than Δ²

@@ -28,7 +28,7 @@ SHARE_BYTES = 66
 SECRET_BYTES = 32
 
 
-def split(
+def split_secret(
     secret: bytes, holders: Sequence[int], threshold: int, random_bytes: Callable[[int], bytes]
 ) -> dict[int, bytes]:
     """Return a share of a secret for each holder.
@@ -38,7 +38,7 @@ def split(
     coefficient uniform up to 2**-128.
 
     >>> import os
-    >>> shares = split(bytes(range(32)), range(5), 3, os.urandom)
+    >>> shares = split_secret(bytes(range(32)), range(5), 3, os.urandom)
     >>> recover({i: shares[i] for i in (0, 2, 4)}) == bytes(range(32))
     True
     """
@@ -250,22 +250,22 @@ def message_bytes(parties: int, length: int) -> tuple[RoundBytes, ...]:
     >>> sum(one.to_server for one in message_bytes(100, 100_000))
     825346
     """
-    others = _by_party(parties - 1, BOX)
+    others = _packed_size(parties - 1, BOX)
     payloads = {
         "keys": (KEYS, WORD),
-        "shares": (others, _by_party(parties, 3 * WORD + KEYS + SIGNATURE)),
+        "shares": (others, _packed_size(parties, 3 * WORD + KEYS + SIGNATURE)),
         "masked": (WORD * length, others),
-        "unmask": (_by_party(parties, SHARE_BYTES), 2 * WORD + WORD * parties),
+        "unmask": (_packed_size(parties, SHARE_BYTES), 2 * WORD + WORD * parties),
     }
     return tuple(
-        RoundBytes(name, *(_envelope(name) + payload for payload in payloads[name]))
+        RoundBytes(name, *(_envelope_size(name) + payload for payload in payloads[name]))
         for name in ROUNDS
     )
 
 
-def _by_party(count: int, each: int) -> int:
+def _packed_size(count: int, each: int) -> int:
     return WORD * (count + 2) + WORD * count + each * count
 
 
-def _envelope(name: str) -> int:
+def _envelope_size(name: str) -> int:
     return 6 * WORD + len(PREFIX) + 32 + len(name) + 2 * WORD + SIGNATURE

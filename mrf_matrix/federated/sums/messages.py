@@ -90,7 +90,7 @@ class Message:
                 )
 
     @property
-    def signed(self) -> bytes:
+    def signed_bytes(self) -> bytes:
         """The bytes that are signed."""
         ends = struct.pack("<qq", self.sender, self.receiver)
         return pack([PREFIX, self.session, self.round.encode(), ends, self.payload])
@@ -98,11 +98,11 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes of everything that is sent."""
-        return len(self.signed) + len(self.signature)
+        return len(self.signed_bytes) + len(self.signature)
 
 
 def sign(message: Message, identity: "Ed25519PrivateKey") -> Message:
-    signature = identity.sign(message.signed)
+    signature = identity.sign(message.signed_bytes)
     return Message(
         message.session, message.round, message.sender, message.receiver, message.payload, signature
     )
@@ -114,8 +114,8 @@ def check_signature(message: Message, public: bytes) -> None:
     Raises AlteredMessageError.
     """
     # of a large message anew each time: kept answers hold on to what they were given
-    fits = _fits if len(message.payload) <= SHORT else _fits.__wrapped__
-    if not fits(public, message.signature, message.signed):
+    fits = _is_signature if len(message.payload) <= SHORT else _is_signature.__wrapped__
+    if not fits(public, message.signature, message.signed_bytes):
         raise AlteredMessageError(
             f"message of {name_of(message.sender)} in round {message.round[:20]!r}: its signature "
             f"does not fit, so it was altered or is not theirs. Expected it as it was sent."
@@ -123,7 +123,7 @@ def check_signature(message: Message, public: bytes) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _fits(public: bytes, signature: bytes, signed: bytes) -> bool:
+def _is_signature(public: bytes, signature: bytes, signed: bytes) -> bool:
     """Tell whether a signature fits; the parties of one process check the same keys."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -303,10 +303,10 @@ class Session:
         """
         if number == SERVER:
             return self.server
-        if number not in self._by_number:
+        if number not in self._identities:
             raise ProtocolError(f"party {number} is no member of this session.")
-        return self._by_number[number]
+        return self._identities[number]
 
     @cached_property
-    def _by_number(self) -> dict[int, bytes]:
+    def _identities(self) -> dict[int, bytes]:
         return dict(zip(self.members, self.identities, strict=True))

@@ -63,7 +63,7 @@ class PartyState:
     identity: "Ed25519PrivateKey"
     secrets: Secrets = field(default_factory=Secrets)
     now: str | None = ROUNDS[0]  # the round that is expected next; None after the last
-    # (session.length,): what is added to the sum, mod 2**64, its noise in it; see `supplied`
+    # (session.length,): what is added to the sum, mod 2**64, its noise in it; see `with_values`
     values: NDArray[np.uint64] | None = None
     # of the other parties: number to (public key of masks, key of sealed boxes)
     keys: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class PartyState:
         return f"PartyState(party {self.number}, next round {self.now!r}, private)"
 
 
-def supplied(state: PartyState, values: Longs) -> PartyState:
+def with_values(state: PartyState, values: Longs) -> PartyState:
     """Return the state with the noisy integers that will be added to the sum.
 
     Raises ProtocolError if they have another shape or type than announced, or were supplied before.
@@ -106,7 +106,7 @@ def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message
     are left: no answer is given.
     """
     check_request(state, message)
-    answer = {"keys": _keys, "shares": _shares, "masked": _masked, "unmask": _unmask}
+    answer = {"keys": _keys, "shares": _shares, "masked": _masked_vector, "unmask": _unmask}
     after, payload = answer[message.round](state, message.payload)
     order = (*ROUNDS, None)
     done = replace(after, now=order[order.index(message.round) + 1])
@@ -160,11 +160,11 @@ def _split_secrets(state: PartyState, holders: Sequence[int]) -> dict[int, bytes
     for name, secret in (("self", state.secrets.self_mask), ("pair", state.secrets.mask)):
         seed = masks.derive_key(state.secrets.sharing, state.session.digest, name.encode())
         source = partial(masks.random_bytes, seed)
-        halves.append(shamir.split(secret, holders, state.session.threshold, source))
+        halves.append(shamir.split_secret(secret, holders, state.session.threshold, source))
     return {holder: halves[0][holder] + halves[1][holder] for holder in holders}
 
 
-def _masked(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
+def _masked_vector(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
     """Open the shares that came, and send the vector under all masks."""
     if state.values is None:
         raise ProtocolError("no values were supplied: expected supplied(state, values) before.")

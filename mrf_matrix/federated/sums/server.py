@@ -199,12 +199,12 @@ def opened_sum(state: ServerState) -> Longs:
     given = {holder: unpack_by_party(state.answers[holder]) for holder in sorted(state.answers)}
     total, used = state.total.copy(), tuple(given)[: state.session.threshold]
     for owner in state.sharing:
-        used, secret = _recovered(state, owner, given, used)
-        total -= _left_over(state, owner, secret)
+        used, secret = _recover_secret(state, owner, given, used)
+        total -= _mask_of(state, owner, secret)
     return total.astype(np.int64)
 
 
-def _recovered(
+def _recover_secret(
     state: ServerState, owner: int, given: Mapping[int, Mapping[int, bytes]], used: tuple[int, ...]
 ) -> tuple[tuple[int, ...], bytes]:
     """Return holders whose shares recover the secret that an owner committed to, and the secret.
@@ -226,7 +226,7 @@ def _recovered(
     )
 
 
-def _left_over(state: ServerState, owner: int, secret: bytes) -> NDArray[np.uint64]:
+def _mask_of(state: ServerState, owner: int, secret: bytes) -> NDArray[np.uint64]:
     """Return what an owner's secret takes off the sum."""
     session = state.session
     if owner in state.survivors:

@@ -74,7 +74,7 @@ def grow_collaboratively(
     subsets = [len(part) for part in np.array_split(np.arange(trees.n_trees), k)]
     generators = np.random.default_rng(random_state).spawn(k)
 
-    def grown(subset: int) -> Forest:
+    def grow_subset(subset: int) -> Forest:
         forest = bare_roots(domain, subsets[subset], f"{trees.growth.source} of {k} parties")
         for turn in range(n_passes * k):
             codes, labels = parts[(subset - turn) % k]
@@ -92,7 +92,7 @@ def grow_collaboratively(
 
     filled = [subset for subset in range(k) if subsets[subset]]
     return concatenate(
-        Parallel(n_jobs=bounded_jobs(n_jobs), prefer="threads")(map(delayed(grown), filled))
+        Parallel(n_jobs=bounded_jobs(n_jobs), prefer="threads")(map(delayed(grow_subset), filled))
     )
 
 

@@ -136,7 +136,7 @@ def grow_privately(
         for party in turn:
             asked, curator = LeafSplits(forest, step.growth), curators[party]
             mine = curator.plan.steps[len(curator.transcript.choices)]
-            forest = asked.split(curator.choose(mine, asked), known)
+            forest = asked.split_leaves(curator.choose(mine, asked), known)
         grown.append(forest)
     return concatenate(grown)
 
@@ -210,9 +210,9 @@ class LeafSplits:
         return choices_of(self.forest.domain.sizes, *levels[0])
 
     def check(self, chosen: Places) -> None:
-        self.split(chosen, self.forest.provenance)
+        self.split_leaves(chosen, self.forest.provenance)
 
-    def split(self, chosen: Places, provenance: Provenance) -> Forest:
+    def split_leaves(self, chosen: Places, provenance: Provenance) -> Forest:
         domain, boxes = self.forest.domain, _leaf_boxes(self.forest)
         levels = chosen_levels(domain.sizes, boxes, self.growth.max_depth, chosen)
         attributes, patterns = zip(*levels, strict=True)

@@ -188,7 +188,7 @@ class AutoPlan(StepTable):
             what += f", or a {FORESTS[plan.measured]} of all"
         return (*choices, AnnouncedStep(what, plan.rest))
 
-    def _at_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> "AutoPlan":
+    def _move_to_claim(self, epsilon: Amount, delta: float | Fraction, rho: Amount) -> "AutoPlan":
         """Return what the rules take at another budget: it may be another kind."""
         facts = (self.announced or self).facts
         found = auto_plan(

@@ -26,7 +26,7 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.release.curator import Live
-from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.learning import learn_additive
 from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.residual.sequence import ResidualPlan
 
@@ -262,7 +262,7 @@ def residual_probabilities(
         mine = np.repeat(np.flatnonzero(imagined.owner == law), imagined.weight)
         records = ImaginedRecords(imagined.codes[mine], imagined.labels[mine])
         curator = Live(plan, records, nullcontext, "research", generator)  # nobody is charged
-        found.append(learned(plan, AskedSteps(plan, curator)).probabilities(asked))
+        found.append(learn_additive(plan, AskedSteps(plan, curator)).probabilities(asked))
     return np.stack(found)
 
 

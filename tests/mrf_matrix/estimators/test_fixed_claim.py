@@ -375,7 +375,7 @@ def failing(model, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("mrf_matrix.release.curator.Live._measured", fail)
+        patch.setattr("mrf_matrix.release.curator.Live._take_measurement", fail)
         with pytest.raises(MemoryError):
             model.fit(X, Y)
     return model

@@ -18,7 +18,7 @@ from mrf_matrix.mechanisms.selection import Rate, probabilities
 from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
 from mrf_matrix.release.curator import Curator, Live
 from mrf_matrix.residual import residual_plan
-from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.learning import learn_additive
 from mrf_matrix.residual.questions import AskedSteps, ResidualRecords
 from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
@@ -57,7 +57,7 @@ class Twins(Curator):
         self.stream, self.worst = generator, worst
         self.losses, self.outcome_losses = [], []
 
-    def _measured(self, step, asked, mechanism):
+    def _take_measurement(self, step, asked, mechanism):
         self._left.popleft()
         counts = [asked.counts(one) for one in self.both]
         first, second = (one.answers(mechanism.rounded.matrix) for one in counts)
@@ -75,7 +75,7 @@ class Twins(Curator):
         self.outcome_losses.append(float(ratio.sum()))
         return SimpleNamespace(values=outcome)
 
-    def _chosen(self, step, asked):
+    def _take_choice(self, step, asked):
         self._left.popleft()
         options, laws = asked.options[:, None], []
         for scores in (asked.scores(one) for one in self.both):
@@ -91,7 +91,7 @@ class Twins(Curator):
         self.outcome_losses.append(float(np.log(laws[0][place] / laws[1][place])))
         return (place,)
 
-    def _of_part(self, plan):
+    def _make_part(self, plan):
         raise AssertionError("an additive model has no parts")
 
     def within_shares(self):
@@ -154,7 +154,7 @@ def neighbours(neighboring, generator, count, k=2):
 
 def twins(pair, plan, seed, *, worst):
     found = Twins(plan, *map(data, pair), np.random.default_rng(seed), worst=worst)
-    learned(plan, AskedSteps(plan, found))
+    learn_additive(plan, AskedSteps(plan, found))
     return found
 
 

@@ -8,7 +8,7 @@ pytest.importorskip("cryptography")
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from mrf_matrix.federated import Session
-from mrf_matrix.federated.sums.party import PartyState, party_step, supplied
+from mrf_matrix.federated.sums.party import PartyState, party_step, with_values
 from mrf_matrix.federated.sums.server import ServerState, server_next, server_receive
 
 
@@ -25,7 +25,7 @@ class Play:
         self.keys, self.session, self.values = keys, session, values
         self.server = ServerState(session, keys[-1])
         self.parties = {
-            i: supplied(PartyState(session, i, keys[i]), values[i]) for i in range(parties)
+            i: with_values(PartyState(session, i, keys[i]), values[i]) for i in range(parties)
         }
 
     def ask(self):

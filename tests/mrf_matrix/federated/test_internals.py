@@ -269,7 +269,7 @@ def test_parties_are_charged_before_their_records_are_seen(monkeypatch):
 
 
 def test_records_and_noise_of_parties_meet_within_the_verbs_of_their_curators_alone(monkeypatch):
-    inside, verb, real = [], Live._chosen, private_growing.private_levels
+    inside, verb, real = [], Live._take_choice, private_growing.private_levels
 
     def opened(*args):
         inside.append(1)
@@ -282,7 +282,7 @@ def test_records_and_noise_of_parties_meet_within_the_verbs_of_their_curators_al
         assert inside, "splits outside of a curator's verb"
         return real(*args)
 
-    monkeypatch.setattr(Live, "_chosen", opened)
+    monkeypatch.setattr(Live, "_take_choice", opened)
     monkeypatch.setattr(private_growing, "private_levels", watched)
     trees = PrivateMultinomialTrees(1, n_trees=3, max_depth=2)
     forest = grow_privately(THREES, PARTS, trees)

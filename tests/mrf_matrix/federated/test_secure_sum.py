@@ -21,9 +21,9 @@ from mrf_matrix.federated import (
     local_party,
     session_of,
 )
-from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.federated.local_party import LocalParty, PartyRecord, party_answer
 from mrf_matrix.federated.noisy_answers import excess_session
-from mrf_matrix.federated.sums.masks import SHARE_BYTES, recover, split
+from mrf_matrix.federated.sums.masks import SHARE_BYTES, recover, split_secret
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     pack,
@@ -33,7 +33,7 @@ from mrf_matrix.federated.sums.messages import (
     unpack,
     unpack_by_party,
 )
-from mrf_matrix.federated.sums.party import party_step, supplied
+from mrf_matrix.federated.sums.party import party_step, with_values
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP, count_cells
 from strategies.operators import Identity
@@ -224,9 +224,9 @@ def test_a_wrong_share_opens_nothing(play):
 def test_vectors_of_another_length_or_twice_are_refused(play):
     made = play()
     with pytest.raises(ProtocolError, match="length that the session announced"):
-        supplied(replace(made.parties[0], values=None), np.zeros(4, np.int64))
+        with_values(replace(made.parties[0], values=None), np.zeros(4, np.int64))
     with pytest.raises(ProtocolError, match="once a session"):
-        supplied(made.parties[0], np.zeros(3, np.int64))
+        with_values(made.parties[0], np.zeros(3, np.int64))
     with pytest.raises(ProtocolError, match="not that of party 1"):
         replace(made.parties[0], number=1)
 
@@ -254,13 +254,13 @@ def test_states_show_no_secret(play):
 def test_fewer_shares_than_the_threshold_say_nothing():
     secret = bytes(range(32))
     stream = np.random.default_rng(0).bytes
-    shares = split(secret, range(5), 3, stream)
+    shares = split_secret(secret, range(5), 3, stream)
     for chosen in combinations(range(5), 3):
         assert recover({i: shares[i] for i in chosen}) == secret
     found = {recover({0: shares[0], 1: shares[1], 2: bytes([n]) + bytes(65)}) for n in range(9)}
     assert secret not in found
     with pytest.raises(ValueError, match="threshold"):
-        split(secret, range(2), 3, stream)
+        split_secret(secret, range(2), 3, stream)
 
 
 @given(st.one_of(st.binary(max_size=80), st.lists(st.binary(max_size=9), max_size=4).map(pack)))
@@ -304,7 +304,7 @@ class Deployment:
         self.locals = [
             LocalParty(i, keys[i], tables[i], PrivacyLedger(epsilon=1)) for i in range(PARTIES)
         ]
-        self.kept, self.drawn = [Kept() for _ in range(PARTIES)], []
+        self.kept, self.drawn = [PartyRecord() for _ in range(PARTIES)], []
         draw = local_party.contribution
         monkeypatch.setattr(
             local_party, "contribution", lambda *given, **told: self.note(draw(*given, **told))
@@ -374,7 +374,7 @@ def test_nothing_is_revealed_before_the_sum_is_opened(monkeypatch):
 def test_a_party_that_forgot_what_it_sent_pays_for_no_second_sum_of_one_identity(monkeypatch):
     deployed = Deployment(monkeypatch, 0)
     deployed.summed(deployed.session, {})
-    deployed.kept = [Kept() for _ in range(PARTIES)]
+    deployed.kept = [PartyRecord() for _ in range(PARTIES)]
     with pytest.raises(ProtocolError, match="charged for 'a test' already"):
         deployed.summed(deployed.session, {})
     assert len(deployed.drawn) == PARTIES

@@ -9,7 +9,7 @@ from mrf_matrix.release.curator import Live
 def guarded(monkeypatch):
     """Return a count of verbs of `Live` at work."""
     inside = []
-    for name in ("_prepare", "_measured", "_chosen"):
+    for name in ("_prepare", "_take_measurement", "_take_choice"):
         verb = getattr(Live, name)
 
         def opened(self, *args, verb=verb):

@@ -431,8 +431,8 @@ def test_a_fit_whose_records_were_dealt_does_not_go_on():
 # Transcripts -------------------------------------------------------------------------------------
 
 
-def recorded(curator):
-    return curator.transcript.recorded(lambda plan: {"attribute": plan.steps[0].measured[-1]})
+def to_record(curator):
+    return curator.transcript.to_record(lambda plan: {"attribute": plan.steps[0].measured[-1]})
 
 
 def told():
@@ -442,7 +442,7 @@ def told():
         follows = Plan((measuring(attribute=place),), HALF)
         part = curator.part(DEFERRED.steps[1], lambda: follows, unread)
         part.measure(follows.steps[0], cells(place))
-    return recorded(curator)
+    return to_record(curator)
 
 
 def replayed(record):

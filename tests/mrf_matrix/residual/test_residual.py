@@ -97,8 +97,8 @@ def test_ample_signal_visits_all_attributes_and_no_record_counts_for_more(budget
 @pytest.mark.parametrize(("budget", "power"), [(PureDP(1), 1 / 3), (ZCDP(0.05), 1 / 2)])
 def test_ample_signal_gives_long_attributes_more_whatever_the_order(budget, power):
     for one in plan_of([2, 100, 9], budget, 10**7).passes:
-        again = one.in_order((2, 0, 1))
-        assert again.in_order(one.order) == one
+        again = one.with_order((2, 0, 1))
+        assert again.with_order(one.order) == one
         visits = dict(zip(again.order, again.visits, strict=True))
         ratio = float(visits[1].budget.exact / visits[0].budget.exact)
         assert ratio == pytest.approx(50**power, rel=0.1)

@@ -341,7 +341,7 @@ def reader(request, monkeypatch):
 def test_a_csv_counts_alike_by_every_reader(reader, quoted, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(TEXT.replace('b,?,"Never', quoted), encoding="utf-8-sig")
-    assert csv_files.quoting(path) == ("after blanks" if ' "' in quoted else "fields")
+    assert csv_files.find_quotes(path) == ("after blanks" if ' "' in quoted else "fields")
     assert_expected(count_stream(path, FILE_DOMAIN))
 
 
