@@ -235,7 +235,7 @@ def test_outcomes_pick_a_plan_of_exactly_the_share():
         curator.check_finished()
     assert paid == ["charged", "ended"]
     assert [type(one).__name__ for one in curator.transcript.outcomes] == [
-        "tuple", "Announced", "Release",
+        "tuple", "AnnouncedPlan", "Release",
     ]  # fmt: skip
 
 
