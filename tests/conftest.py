@@ -25,6 +25,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def wait_for_no_disk() -> Iterator[None]:
+    """Leave files to the page cache: no test cuts the power, and thousands of files are written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
