@@ -1,6 +1,6 @@
 """Forest -> T; records -> Q; T and Q -> workload W; records and forest -> C = T D."""
 
-from mrf_matrix.compilation.path_matrix import leaf_counts, path_matrix, path_matrix_from_codes
+from mrf_matrix.compilation.paths import leaf_counts, path_matrix, path_matrix_from_codes
 from mrf_matrix.compilation.queries import (
     leaf_incidence,
     prediction_workload,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.compilation.path_matrix import domain_sizes, path_matrix
+from mrf_matrix.compilation.paths import domain_sizes, path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.nodes import checked_codes
@@ -134,13 +134,13 @@ def leaf_incidence(paths: RowKronecker | Forest, queries: RowKronecker) -> spars
     distinct, inverse, _ = queries.unique_rows()
     codes = query_codes(distinct)
     if isinstance(paths, Forest):
-        incidence = _routed(paths, codes)
+        incidence = _route_queries(paths, codes)
     else:
         incidence = sparse.csr_array(paths.columns(codes).T)
     return sparse.csr_array(incidence[inverse])
 
 
-def _routed(forest: Forest, codes: NDArray[Any]) -> sparse.csr_array:
+def _route_queries(forest: Forest, codes: NDArray[Any]) -> sparse.csr_array:
     leaves = forest.apply(codes)
     ends = np.arange(0, leaves.size + 1, forest.n_trees)
     ones = np.ones(leaves.size, dtype=np.int64)

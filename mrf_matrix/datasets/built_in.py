@@ -215,7 +215,7 @@ SCALES = Domain(
 )
 
 
-def side(*codes: Codes) -> AnyInts:
+def balance_class(*codes: Codes) -> AnyInts:
     """Return 0 (left), 1 (balanced) or 2 (right) for codes 0 .. 4 that stand for 1 .. 5."""
     left_weight, left_distance, right_weight, right_distance = (code + 1 for code in codes)
     left, right = left_weight * left_distance, right_weight * right_distance
@@ -225,7 +225,7 @@ def side(*codes: Codes) -> AnyInts:
 BALANCE_SCALE = RuleSet(
     "balance_scale",
     SCALES,
-    partial(label_all_cells, SCALES, side),
+    partial(label_all_cells, SCALES, balance_class),
     625,
     "Siegler 1976 (UCI, doi:10.24432/C5488X)",
 )

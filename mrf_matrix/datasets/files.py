@@ -176,7 +176,7 @@ def read_csv(path: Path, domain: Domain | None, file_format: FileFormat = PLAIN)
 
 
 @contextmanager
-def opened(path: Path, file_format: FileFormat = PLAIN) -> Iterator[IO[str]]:
+def open_text(path: Path, file_format: FileFormat = PLAIN) -> Iterator[IO[str]]:
     """Give a CSV file, compressed or not, as text.
 
     It is read twice at least, header and records, and so is no pipe.
@@ -188,7 +188,7 @@ def opened(path: Path, file_format: FileFormat = PLAIN) -> Iterator[IO[str]]:
         yield stack.enter_context(TextIOWrapper(raw, encoding=file_format.codec, newline=""))
 
 
-def too_long(path: Path) -> DomainError:
+def too_long_error(path: Path) -> DomainError:
     return DomainError(
         f"{path}: a record has more than {LONGEST_RECORD} characters. Expected a CSV file, one "
         f"record a line."
@@ -218,7 +218,7 @@ class CsvRecords:
             self._record += len(line)
             self._part += len(line)
             if self._record > LONGEST_RECORD:
-                raise too_long(self._path)
+                raise too_long_error(self._path)
             self._lines.append(line)
             yield line
 
@@ -272,8 +272,8 @@ class CsvRecords:
         """Return what to say of a header without some columns, once it is read."""
         return separator_hint("".join(self._lines), self._separator, absent)
 
-    def lacking(self, absent: Sequence[str], names: Sequence[str]) -> DomainError:
-        return lacking(self._path, absent, names, self.hint(absent))
+    def missing_columns_error(self, absent: Sequence[str], names: Sequence[str]) -> DomainError:
+        return missing_columns_error(self._path, absent, names, self.hint(absent))
 
     def check_quotes(self) -> None:
         """Read the records that hold quotes, and refuse one whose quotes are not closed."""
@@ -294,7 +294,9 @@ class CsvRecords:
         return found
 
 
-def lacking(path: Path, absent: Sequence[str], names: Sequence[str], hint: str = "") -> DomainError:
+def missing_columns_error(
+    path: Path, absent: Sequence[str], names: Sequence[str], hint: str = ""
+) -> DomainError:
     return DomainError(
         f"{path} lacks the columns {name_some(absent)}.{hint} What it has is in the error's "
         "attribute values: in a file without a header, names are a record.",
@@ -309,7 +311,7 @@ def header_of(path: Path, file_format: FileFormat = PLAIN) -> list[str]:
                 with parquet_errors(path, library):
                     return parquet_names(path, library)
         raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
-    with csv_errors(path, file_format), opened(path, file_format) as file:
+    with csv_errors(path, file_format), open_text(path, file_format) as file:
         return CsvRecords(file, path, file_format).header()
 
 
@@ -317,7 +319,7 @@ def header_hint(path: Path, absent: Sequence[str], file_format: FileFormat = PLA
     """Return what to say of a CSV file's header without some columns; empty of Parquet files."""
     if path.name.lower().endswith(PARQUET_ENDINGS):
         return ""
-    with csv_errors(path, file_format), opened(path, file_format) as file:
+    with csv_errors(path, file_format), open_text(path, file_format) as file:
         records = CsvRecords(file, path, file_format)
         records.header()
         return records.hint(absent)
@@ -330,11 +332,11 @@ def csv_chunks(
 
     `used`: names that may not be repeated; None means all.
     """
-    with csv_errors(path, file_format), opened(path, file_format) as file:
+    with csv_errors(path, file_format), open_text(path, file_format) as file:
         records = CsvRecords(file, path, file_format)
         header = records.header(used)
         if absent := [name for name in used or () if name not in header]:
-            raise records.lacking(absent, header)
+            raise records.missing_columns_error(absent, header)
         first = True
         while (part := records.part()) or first:
             yield columns_of_rows(header, part, path)
@@ -346,19 +348,20 @@ def csv_errors(path: Path, file_format: FileFormat = PLAIN) -> Iterator[None]:
     try:
         yield
     except csv.Error as error:  # whose texts quote nothing
-        raise DomainError(f"{no_csv(path, file_format)}: {error}") from error
+        raise DomainError(f"{not_csv_message(path, file_format)}: {error}") from error
     except UnicodeError:  # whose text quotes bytes
         raise DomainError(
-            f"{no_csv(path, file_format)}: its bytes are none. Give the encoding that it was "
-            f"written in, for example encoding='latin-1', 'cp1252' or 'utf-16', {IN_WORDS}."
+            f"{not_csv_message(path, file_format)}: its bytes are none. Give the encoding that it "
+            f"was written in, for example encoding='latin-1', 'cp1252' or 'utf-16', {IN_WORDS}."
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DomainError(
-            f"{no_csv(path, file_format)} ({type(error).__name__}). Write it again, or convert it."
+            f"{not_csv_message(path, file_format)} ({type(error).__name__}). Write it again, or "
+            f"convert it."
         ) from None
 
 
-def no_csv(path: Path, file_format: FileFormat) -> str:
+def not_csv_message(path: Path, file_format: FileFormat) -> str:
     """Return the beginning of what is said of a file that is no CSV of a format."""
     encoding = "UTF-8" if file_format.is_utf8 else file_format.encoding
     return f"{path} is not a CSV file in {encoding}"

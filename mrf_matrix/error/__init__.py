@@ -1,6 +1,6 @@
 """Expected errors, flips and their coefficients: numbers known without data."""
 
-from mrf_matrix.error.expected_error import (
+from mrf_matrix.error.expected_errors import (
     ExpectedError,
     direct_error,
     expected_error,

@@ -118,7 +118,7 @@ class NoiseTerm:
             log += repeat * self.law.log_characteristic(weight * frequencies)
         return log
 
-    def heavy(self, largest: float, fourth: float) -> "NoiseTerm":
+    def heavy_part(self, largest: float, fourth: float) -> "NoiseTerm":
         """Return the draws that cannot be taken as normal: all but a share of light ones.
 
         `largest`: no draw of a larger coefficient is light; `fourth`: fourth cumulant that the
@@ -147,7 +147,7 @@ class NoiseSum:
         return float(sum(term.variance for term in self.terms))
 
     @property
-    def heaviest(self) -> float:
+    def largest_weight(self) -> float:
         return float(max(term.weights.max(initial=0.0) for term in self.terms))
 
     def flip_probability(self, margin: float, rivals: int = 1) -> float:
@@ -165,30 +165,30 @@ class NoiseSum:
             return np.array([0.0 if one > 0 else rivals / (rivals + 1) for one in margins])
         unit = _common_unit(np.concatenate([term.weights for term in self.terms]))
         fourth = sum(term.fourth_cumulant for term in self.terms)
-        fine = sqrt(variance) >= FINE * (unit or self.heaviest)
+        fine = sqrt(variance) >= FINE * (unit or self.largest_weight)
         if rivals == 1 and fine and fourth * MANY_DRAWS <= 3 * variance**2:
             excess = fourth / variance**2 / 2
-            halfway = (_halfway(one, unit) / sqrt(2 * variance) for one in margins)
+            halfway = (_lattice_midpoint(one, unit) / sqrt(2 * variance) for one in margins)
             return np.array([edgeworth_tail(one, excess) for one in halfway])
         half = max(8 * sqrt(variance), REACH * max(term.reach for term in self.terms))
         if unit > 0 and 2 * half + 16 * unit <= LARGEST_GRID * unit:
-            mass = self._lattice(unit, half)
-            return np.array([_flip(mass, one / unit, rivals) for one in margins])
+            mass = self._lattice_law(unit, half)
+            return np.array([_flip_on_lattice(mass, one / unit, rivals) for one in margins])
         coarse = min(float(term.law.scale) for term in self.terms) < COARSE
         points = ATOMS_GRID if coarse else GRID
-        mass = self._smoothed(points, 2 * half / points)
+        mass = self._smoothed_law(points, 2 * half / points)
         steps = (one * points / (2 * half) for one in margins)
-        return np.array([_flip_between(mass, one, rivals) for one in steps])
+        return np.array([_flip_on_grid(mass, one, rivals) for one in steps])
 
-    def _lattice(self, unit: float, half: float) -> Array:
+    def _lattice_law(self, unit: float, half: float) -> Array:
         points = max(64, 1 << int(np.ceil(np.log2(2 * half / unit + 16))))
         return self._mass(self.terms, points, unit, 0.0)
 
-    def _smoothed(self, points: int, step: float) -> Array:
+    def _smoothed_law(self, points: int, step: float) -> Array:
         """Return the probabilities of the cells of a fine grid, atoms spread over a few cells."""
         largest = sqrt(self.variance) / FINE
         allowed = LIGHT * self.variance**2 / len(self.terms)
-        heavy = NoiseSum(tuple(term.heavy(largest, allowed) for term in self.terms))
+        heavy = NoiseSum(tuple(term.heavy_part(largest, allowed) for term in self.terms))
         light = max(0.0, self.variance - heavy.variance)
         return self._mass(heavy.terms, points, step, light + (SMOOTHING * step) ** 2)
 
@@ -203,32 +203,36 @@ class NoiseSum:
         return np.asarray(mass / mass.sum())
 
 
-def _halfway(margin: float, unit: float) -> float:
+def _lattice_midpoint(margin: float, unit: float) -> float:
     """Return the middle between lattice points for a margin between them: all such are alike."""
     steps = margin / unit if unit > 0 else 0.0
     between = steps - np.floor(steps + 1e-9) > 1e-9
     return float((np.floor(steps) + 0.5) * unit) if between else margin
 
 
-def _flip(mass: Array, margin: float, rivals: int) -> float:
+def _flip_on_lattice(mass: Array, margin: float, rivals: int) -> float:
     """Return the flip probability of integer-valued errors of a given law."""
     whole = int(np.floor(margin + 1e-9))
     if margin - whole <= 1e-9:
-        return 1 - _kept(mass, whole, rivals)
+        return 1 - _keep_probability(mass, whole, rivals)
     # no ties: the rivals must stay at or below the whole part
     cumulated = np.concatenate([[0.0], np.cumsum(mass)])
     upper = cumulated[np.clip(np.arange(len(mass)) + whole + 1, 0, len(mass))]
     return min(1.0, max(0.0, 1 - float(mass @ upper**rivals)))
 
 
-def _flip_between(mass: Array, margin: float, rivals: int) -> float:
+def _flip_on_grid(mass: Array, margin: float, rivals: int) -> float:
     """Return the flip probability of errors on a grid that is finer than their law."""
     whole = int(min(np.floor(margin), len(mass)))
     part = min(margin - whole, 1.0)
-    return 1 - (1 - part) * _kept(mass, whole, rivals) - part * _kept(mass, whole + 1, rivals)
+    return (
+        1
+        - (1 - part) * _keep_probability(mass, whole, rivals)
+        - part * _keep_probability(mass, whole + 1, rivals)
+    )
 
 
-def _kept(mass: Array, margin: int, rivals: int) -> float:
+def _keep_probability(mass: Array, margin: int, rivals: int) -> float:
     """Return the probability that no rival wins, ties being broken uniformly."""
     cumulated = np.concatenate([[0.0], np.cumsum(mass)])
     ahead = np.arange(len(mass)) + margin
@@ -257,7 +261,7 @@ def _magnitude(values: Array) -> int:
     return int(np.ceil(np.log10(values.max()))) if values.size and values.max() > 0 else 0
 
 
-def combined(terms: Sequence[NoiseTerm]) -> NoiseSum:
+def add_terms(terms: Sequence[NoiseTerm]) -> NoiseSum:
     """Return the sum of independent terms, without those that add no noise."""
     return NoiseSum(tuple(term for term in terms if term.variance > 0))
 
@@ -318,8 +322,8 @@ def answer_coefficients(
         return _rows(over_groups(workload, matrix), rows)
     if isinstance(matrix, Identity):
         return _rows(workload, rows)
-    found = _solved(workload, matrix, rows)
-    return _implicit(workload, matrix, rows) if found is None else found
+    found = _dense_coefficients(workload, matrix, rows)
+    return _implicit_coefficients(workload, matrix, rows) if found is None else found
 
 
 def _rows(matrix: Operator, rows: NDArray[np.intp]) -> Array | None:
@@ -331,7 +335,9 @@ def _rows(matrix: Operator, rows: NDArray[np.intp]) -> Array | None:
     return np.ascontiguousarray(matrix.rmatmat(picked).T)
 
 
-def _solved(workload: Operator, matrix: Operator, rows: NDArray[np.intp]) -> Array | None:
+def _dense_coefficients(
+    workload: Operator, matrix: Operator, rows: NDArray[np.intp]
+) -> Array | None:
     m, n = matrix.shape
     if not (matrix.has_cheap_inverse or is_explicit(matrix)) or not fits((n, m), 24):
         return None
@@ -340,21 +346,27 @@ def _solved(workload: Operator, matrix: Operator, rows: NDArray[np.intp]) -> Arr
     return None if cells is None or asked is None else asked @ cells
 
 
-def _implicit(workload: Operator, matrix: Operator, rows: NDArray[np.intp]) -> Array | None:
+def _implicit_coefficients(
+    workload: Operator, matrix: Operator, rows: NDArray[np.intp]
+) -> Array | None:
     """Return rows of ``W A⁺`` where nothing may have length n."""
     m = matrix.shape[0]
     if not fits((len(rows), m), 16):
         return None
-    asked = taken(workload, rows)
+    asked = take_rows(workload, rows)
     try:
         if isinstance(matrix, Marginals):
             return matrix.coefficients(asked)
-        return _by_units(asked, matrix) if matrix.has_cheap_inverse else _by_gram(asked, matrix)
+        return (
+            _unit_coefficients(asked, matrix)
+            if matrix.has_cheap_inverse
+            else _gram_coefficients(asked, matrix)
+        )
     except MemoryCapError:
         return None
 
 
-def _by_units(asked: Operator, matrix: Operator) -> Array | None:
+def _unit_coefficients(asked: Operator, matrix: Operator) -> Array | None:
     """Return ``W A⁺`` as the estimates from unit answers, None where these are too many."""
     m = matrix.shape[0]
     if m * m > MOST_UNIT_ENTRIES:
@@ -364,17 +376,17 @@ def _by_units(asked: Operator, matrix: Operator) -> Array | None:
     return np.concatenate([estimate(asked, matrix, _units(m, band)) for band in bands], axis=1)
 
 
-def _by_gram(asked: Operator, matrix: Operator) -> Array:
+def _gram_coefficients(asked: Operator, matrix: Operator) -> Array:
     """Return ``W A⁺ = W (AᵀA)⁺ Aᵀ`` in coordinates of A's row space, with one refinement."""
     rows, measured = coordinates(asked, matrix)
     triangle = triangular(measured)
 
-    def solved(right: Array) -> Array:
+    def solve(right: Array) -> Array:
         half = linalg.solve_triangular(triangle, right, trans="T")
         return np.asarray(measured @ linalg.solve_triangular(triangle, half))
 
-    weights = solved(rows.T)
-    weights += solved(rows.T - measured.T @ weights)
+    weights = solve(rows.T)
+    weights += solve(rows.T - measured.T @ weights)
     return np.ascontiguousarray(weights.T)
 
 
@@ -384,12 +396,12 @@ def _units(m: int, band: NDArray[np.intp]) -> Array:
     return units
 
 
-def taken(workload: Operator, rows: NDArray[np.intp]) -> Operator:
+def take_rows(workload: Operator, rows: NDArray[np.intp]) -> Operator:
     """Return some rows of a workload over a domain that is too large to enumerate."""
     if isinstance(workload, RowKronecker):
         return workload.take_rows(rows)
     if isinstance(workload, Product):
-        return Product(taken(workload.left, rows), workload.right)
+        return Product(take_rows(workload.left, rows), workload.right)
     return Sparse(workload.to_sparse()[rows])
 
 

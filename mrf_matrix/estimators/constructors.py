@@ -25,7 +25,7 @@ from mrf_matrix.estimators.private_kinds import (
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError, largest_file
 from mrf_matrix.files.model_file import model_of
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.ensembles import check_as_public, grown_publicly
+from mrf_matrix.forests.ensembles import check_as_public, grow_public_forest
 from mrf_matrix.kinds.matrix import model_of_release
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP, Release
 from mrf_matrix.mechanisms.claim import claiming_budgets
@@ -249,7 +249,7 @@ def _grow(
                 f"forest={one!r}: expected a Forest, a path source such as RandomTrees, "
                 f"or a sequence of forests."
             )
-        made = one if isinstance(one, Forest) else grown_publicly(one, domain, generator)
+        made = one if isinstance(one, Forest) else grow_public_forest(one, domain, generator)
         if made.domain.sizes != domain.sizes:
             raise ValueError(
                 f"forest has a domain of sizes {made.domain.sizes}: expected {domain.sizes}, the "

@@ -69,7 +69,7 @@ def forest_from_paths(
     >>> forest
     Forest(1 tree, 4 leaves, depth 2, over 2 attributes, decision paths)
     """
-    left, group = _checked(paths, tree_id, domain)
+    left, group = _checked_paths(paths, tree_id, domain)
     sizes = np.asarray(domain.sizes, dtype=np.int64)
     attributes: list[Ints] = []
     n_groups = int(group.max()) + 1
@@ -97,7 +97,7 @@ def forest_from_paths(
     )
 
 
-def _checked(
+def _checked_paths(
     paths: NDArray[Any], tree_id: NDArray[Any] | None, domain: Domain
 ) -> tuple[Longs, Longs]:
     given = checked_codes(paths, domain.sizes, domain.names, least=-1, argument="paths")
@@ -207,9 +207,9 @@ def from_sklearn(
     _check_domain(domain)
     name = type(estimator).__name__
     trees = list(_trees_of(estimator, np.arange(domain.n_attributes), name))
-    left, right, attribute, cut, roots = _joined(trees)
+    left, right, attribute, cut, roots = _join_trees(trees)
     _check_cuts(attribute, cut, domain, name)
-    attributes, patterns = _by_level(left, right, attribute, cut, roots, domain)
+    attributes, patterns = _split_levels(left, right, attribute, cut, roots, domain)
     known = Provenance.from_records("forest") if provenance is None else provenance
     return forest_from_levels(
         domain, attributes, patterns, branch_pool(domain.sizes), provenance=known, source=name
@@ -259,7 +259,7 @@ def _trees_of(estimator: object, features: Longs, name: str) -> Iterator[Tree]:
         yield from _trees_of(member, chosen, name)
 
 
-def _joined(trees: list[Tree]) -> tuple[Longs, Longs, Longs, Longs, Longs]:
+def _join_trees(trees: list[Tree]) -> tuple[Longs, Longs, Longs, Longs, Longs]:
     """Return children (-1: none), attribute (-1: leaf) and cut of all nodes, and the roots."""
     count = np.array([tree.node_count for tree, _ in trees], dtype=np.int64)
     roots = np.cumsum(count) - count
@@ -292,7 +292,7 @@ def _check_cuts(attribute: Longs, cut: Longs, domain: Domain, name: str) -> None
         )
 
 
-def _by_level(
+def _split_levels(
     left: Longs, right: Longs, attribute: Longs, cut: Longs, roots: Longs, domain: Domain
 ) -> tuple[list[Ints], list[Ints]]:
     """Return attribute and branch table of the nodes of each level, siblings left to right."""

@@ -101,7 +101,7 @@ class EnsembleDesign:
             if use == "plan":
                 _check_asks_no_records(source)
             given = isinstance(source, Forest)
-            forest = source if given else grown_publicly(source, part, structure)
+            forest = source if given else grow_public_forest(source, part, structure)
             _check_fits(forest, part)
             if self.feature_subsets is not None:
                 known = provenance_of(self.feature_subsets, "feature subsets")
@@ -182,7 +182,7 @@ class EnsembleDesign:
         return given
 
 
-def grown_publicly(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
+def grow_public_forest(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
     """Return what a path source grows of a domain and coins: where it says nothing, it is public.
 
     Whoever gives the source declares it to be so.

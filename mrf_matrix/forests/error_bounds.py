@@ -233,7 +233,7 @@ def pure_forest_bound(
     >>> round(published, 2), round(sharp, 2)
     (5.39, 0.64)
     """
-    n, k, d, big_l = _checked(n_records, n_leaves, n_attributes, lipschitz, form)
+    n, k, d, big_l = _checked_sizes(n_records, n_leaves, n_attributes, lipschitz, form)
     one_word("splits", splits, ("uniform", "midpoint"))
     if form == "sharp":
         diameter = expected_diameter_bound(k, d, splits=splits)
@@ -286,7 +286,7 @@ def simplified_forest_bound(
     ... )
     True
     """
-    n, k, d, big_l = _checked(n_records, n_leaves, n_attributes, lipschitz, form)
+    n, k, d, big_l = _checked_sizes(n_records, n_leaves, n_attributes, lipschitz, form)
     if form == "sharp":
         trees = 2 * math.sqrt(2 * _log_labelled_trees(k) / n)
         return 2 * big_l * impure_diameter(k, d) + trees
@@ -327,7 +327,7 @@ def pure_leaves_bound(n_records: int, n_leaves: int, *, form: Form = "published"
     >>> round(pure_leaves_bound(10_000, 8, form="sharp"), 4)
     0.0033
     """
-    n, k, _, _ = _checked(n_records, n_leaves, 1, 1.0, form)
+    n, k, _, _ = _checked_sizes(n_records, n_leaves, 1, 1.0, form)
     check_integer("n_records", n, 4)
     if form == "sharp":
         return 2 * (1 + _log_labelled_trees(k)) / n
@@ -369,7 +369,7 @@ def _log_labelled_trees(k: int) -> float:
     return k * math.log(8) - math.log(3)
 
 
-def _checked(
+def _checked_sizes(
     n_records: int, n_leaves: int, n_attributes: int, lipschitz: float, form: str
 ) -> tuple[int, int, int, float]:
     check_integer("n_records", n_records, 1)

@@ -102,10 +102,10 @@ def condition(forest: Nodes, node: int, branch: int) -> str:
     attribute = forest.domain.attributes[forest.attribute[node]]
     start = int(forest.pattern[node])
     codes = np.flatnonzero(forest.branches[start : start + attribute.size] == branch)
-    return codes_in_words(attribute, codes)
+    return describe_codes(attribute, codes)
 
 
-def codes_in_words(attribute: Attribute, codes: Longs) -> str:
+def describe_codes(attribute: Attribute, codes: Longs) -> str:
     """Say which labels some codes have, runs of codes as ranges."""
     labels = attribute.labels
     if len(codes) == 1:

@@ -35,7 +35,7 @@ from mrf_matrix.forests.growth.growth import (
 )
 from mrf_matrix.forests.nodes import checked_codes, checked_labels
 from mrf_matrix.forests.pure_trees import midpoint
-from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable
+from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable_attributes
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ class SimplifiedBreimanTrees:
             )
         records = checked_codes(codes, domain.sizes, domain.names)
         classes = checked_labels(labels, len(records)).astype(np.int32)
-        usable = splittable(domain, self.attributes)
+        usable = splittable_attributes(domain, self.attributes)
         check_growth(self.n_trees * (2 * self.n_leaves - 1), "lower n_trees or n_leaves")
         generator = np.random.default_rng(random_state)
         together = max(1, BLOCK // max(1, len(records)))
@@ -345,12 +345,12 @@ class SimplifiedBreimanTrees:
         patterns: list[Ints] = []
         while len(level.tree):
             longest = longest_sides(level.low, level.high, domain.sizes, usable)
-            wanted = level.impure(labels) & longest.any(axis=1)
-            split = first_in_each(wanted, level.tree, remaining)
+            wanted = level.is_impure(labels) & longest.any(axis=1)
+            split = first_per_tree(wanted, level.tree, remaining)
             remaining -= np.bincount(level.tree[split], minlength=n_trees)
             chosen = draw_available(longest & split[:, np.newaxis], generator)
             attributes.append(chosen)
-            cut, level = level.halved(np.flatnonzero(split), chosen, codes)
+            cut, level = level.halve(np.flatnonzero(split), chosen, codes)
             pattern = np.zeros(len(chosen), dtype=np.int32)
             pattern[split] = threshold_pattern(domain.sizes, cut)
             patterns.append(pattern)
@@ -389,7 +389,7 @@ class _Level:
             record=np.tile(np.arange(n_records, dtype=np.int32), n_trees),
         )
 
-    def impure(self, labels: Ints) -> Bools:
+    def is_impure(self, labels: Ints) -> Bools:
         """Tell which cells hold records of two classes: one differs from a representative."""
         mine = labels[self.record]
         representative = np.zeros(len(self.tree), dtype=labels.dtype)
@@ -398,7 +398,7 @@ class _Level:
         mixed[self.cell[mine != representative[self.cell]]] = True
         return mixed
 
-    def halved(self, split: Longs, chosen: Ints, codes: NDArray[Any]) -> tuple[Ints, "_Level"]:
+    def halve(self, split: Longs, chosen: Ints, codes: NDArray[Any]) -> tuple[Ints, "_Level"]:
         """Cut the cells `split` along the attributes `chosen`; return the cuts and the halves."""
         i, left = chosen[split], 2 * np.arange(len(split))
         cut = midpoint(self.low[split, i], self.high[split, i])
@@ -430,11 +430,11 @@ def longest_sides(low: Ints, high: Ints, sizes: Sequence[int], usable: Bools) ->
     return np.asarray((length > 0) & (length == length.max(axis=1, keepdims=True)))
 
 
-def first_in_each(wanted: Bools, tree: Ints, most: Longs) -> Bools:
+def first_per_tree(wanted: Bools, tree: Ints, most: Longs) -> Bools:
     """Keep of every tree's wanted cells, in order, the first ``most[tree]``.
 
     >>> wanted = np.array([True, True, False, True, True])
-    >>> first_in_each(wanted, np.array([0, 0, 0, 0, 1]), np.array([2, 0]))
+    >>> first_per_tree(wanted, np.array([0, 0, 0, 0, 1]), np.array([2, 0]))
     array([ True,  True, False, False, False])
     """
     running = np.cumsum(wanted)

@@ -46,7 +46,7 @@ class CellTable:
         return found
 
     @cached_property
-    def even(self) -> Array:
+    def cell_shares(self) -> Array:
         return np.bincount(self.numbers.ravel(), self.shares.ravel()).astype(np.float64)
 
     def cells(self, codes: AnyInts) -> Longs:
@@ -106,7 +106,7 @@ class LabelTree:
             nodes = 2 * nodes + 1 + above
         return nodes - len(self.cuts)
 
-    def grown(self, trees: Sequence["LabelTree"]) -> "LabelTree":
+    def extend(self, trees: Sequence["LabelTree"]) -> "LabelTree":
         """Return this tree with others in place of its cells, of one depth, and their labels."""
         levels = range(trees[0].depth)
         below = [cut for level in levels for tree in trees for cut in tree._level(level)]
@@ -148,11 +148,11 @@ class LabelTree:
         codes = np.zeros((*shape, len(own)), dtype=np.int64)
         for i, rows in zip(self.attributes, np.ix_(*firsts), strict=True):
             codes[..., own.index(i)] = rows
-        cells = self._same[self.cells(codes.reshape(-1, len(own)), own)]
+        cells = self._representatives[self.cells(codes.reshape(-1, len(own)), own)]
         return CellTable(self.attributes, tuple(places), cells.reshape(shape))
 
     @cached_property
-    def even(self) -> Array:
+    def cell_shares(self) -> Array:
         parts: list[tuple[float, dict[int, Bools]]] = [(1.0, {})]
         for level in range(self.depth):
             parts = [
@@ -170,7 +170,7 @@ class LabelTree:
         """
         sizes = {cut.attribute: len(cut.sides) for cut in self.cuts}
         whole = {i: np.ones(sizes[i], dtype=np.bool_) for i in self.attributes}
-        return tuple(_boxes(self._folded, whole))
+        return tuple(_boxes(self._pruned_tree, whole))
 
     def forest(self, domain: Domain) -> tuple[Forest, list[int]]:
         """Return the tree over its own attributes, for people, and the cells that its leaves are.
@@ -198,7 +198,7 @@ class LabelTree:
         return forest, [cell for cell, _ in self.boxes]
 
     @cached_property
-    def _same(self) -> Longs:
+    def _representatives(self) -> Longs:
         """Of each cell the first that says the same."""
         if self.counts is not None:
             return np.arange(self.n_cells)
@@ -206,13 +206,13 @@ class LabelTree:
         return np.asarray(first[label], dtype=np.int64)
 
     @cached_property
-    def _folded(self) -> "int | Branch":
+    def _pruned_tree(self) -> "int | Branch":
         """The tree without cuts that nothing said depends on."""
         return self._branch(0, {})
 
     @cached_property
     def _levels(self) -> list[list["int | Branch"]]:
-        levels = [[self._folded]]
+        levels = [[self._pruned_tree]]
         while inner := [one for one in levels[-1] if isinstance(one, Branch)]:
             levels.append([child for one in inner for child in (one.below, one.above)])
         return levels
@@ -220,7 +220,7 @@ class LabelTree:
     def _branch(self, node: int, left: dict[int, Bools]) -> "int | Branch":
         """Return what lies below a node, of the codes that are left of attributes above."""
         if node >= len(self.cuts):
-            return int(self._same[node - len(self.cuts)])
+            return int(self._representatives[node - len(self.cuts)])
         cut = self.cuts[node]
         here = left.get(cut.attribute, np.ones(len(cut.sides), dtype=np.bool_))
         below, above = here & ~cut.upper, here & cut.upper

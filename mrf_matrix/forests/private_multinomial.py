@@ -84,12 +84,12 @@ class ChoiceBudget:
             level = label / max(1, depth)
         else:
             squares = 8 * budget.exact / (trees * steps**2)
-            label = root_below(squares)
-            level = root_below(squares / (max(1, depth) * (first**2 + (1 - first) ** 2)))
+            label = floor_root(squares)
+            level = floor_root(squares / (max(1, depth) * (first**2 + (1 - first) ** 2)))
         return cls(budget, level * first, level * (1 - first), label)
 
     @classmethod
-    def claiming(
+    def from_claim(
         cls,
         epsilon: object,
         delta: object,
@@ -115,7 +115,7 @@ class ChoiceBudget:
         return max(rates, key=lambda one: one.attribute + one.cut)
 
 
-def root_below(square: Fraction) -> Fraction:
+def floor_root(square: Fraction) -> Fraction:
     return Fraction(isqrt(floor(square * STEPS**2)), STEPS)
 
 
@@ -208,7 +208,7 @@ class PrivateMultinomialTrees:
     @cached_property
     def rates(self) -> ChoiceBudget:
         """What every choice spends, and the budget they compose to."""
-        return ChoiceBudget.claiming(
+        return ChoiceBudget.from_claim(
             self.epsilon,
             self.delta,
             self.rho,

@@ -14,7 +14,7 @@ from mrf_matrix.base.provenance import FOREST
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import LEAF_PATTERN, branch_pool, check_growth, threshold_pattern
 from mrf_matrix.forests.forest import Forest, RandomState
-from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable
+from mrf_matrix.forests.random_trees import attribute_choice, draw_available, splittable_attributes
 
 BLOCK = 1 << 22  # entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB
 
@@ -105,7 +105,7 @@ class PureTrees:
         ``k - 1`` steps, each splits a leaf of every tree. Trees are grown in blocks whose corners
         (two arrays of int32, trees x leaves x attributes) take at most 32 MB, or one tree.
         """
-        usable = splittable(domain, self.attributes)
+        usable = splittable_attributes(domain, self.attributes)
         cells = math.prod(size for size, use in zip(domain.sizes, usable, strict=True) if use)
         leaves = min(int(self.n_leaves), cells)
         check_growth(self.n_trees * (2 * leaves - 1), "lower n_trees or n_leaves")

@@ -111,7 +111,7 @@ class RandomTrees:
         """
         check_growth(self.n_trees, _SMALLER)
         generator = np.random.default_rng(random_state)
-        usable = splittable(domain, self.attributes)
+        usable = splittable_attributes(domain, self.attributes)
         if self.splits == "multiway":
             attribute, pattern = self._multiway(domain, usable, generator)
         else:
@@ -180,7 +180,7 @@ def attribute_choice(attributes: Sequence[str | int] | None) -> tuple[str | int,
     return tuple(attributes)
 
 
-def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) -> Bools:
+def splittable_attributes(domain: Domain, attributes: Sequence[str | int] | None = None) -> Bools:
     """Return which attributes a tree may split: those asked for that have at least two codes.
 
     Raises ValueError if an attribute is unknown, named twice, or none can be split.
@@ -299,7 +299,7 @@ def public_cuts(domain: Domain, most: int, structure: np.random.Generator) -> tu
     usable = usable_attributes(domain)
     order = structure.permutation(usable).tolist()
     sources = [_cuts_of(domain, i, structure) for i in order[:most]]  # each has a cut or more
-    return tuple(islice(_in_turn(sources), most))
+    return tuple(islice(_round_robin(sources), most))
 
 
 def number_of_cuts(domain: Domain) -> int:
@@ -323,7 +323,7 @@ def usable_attributes(domain: Domain) -> list[int]:
     return [i for i, size in enumerate(domain.sizes) if 1 < size <= MOST_CODES]
 
 
-def _in_turn(sources: list[Iterator[Cut]]) -> Iterator[Cut]:
+def _round_robin(sources: list[Iterator[Cut]]) -> Iterator[Cut]:
     """Yield one cut of every source, then another one, until there are none."""
     while sources:
         left = []
@@ -337,7 +337,11 @@ def _in_turn(sources: list[Iterator[Cut]]) -> Iterator[Cut]:
 def _cuts_of(domain: Domain, i: int, structure: np.random.Generator) -> Iterator[Cut]:
     """Yield different cuts of an attribute, the first code always below."""
     size = domain.sizes[i]
-    sides = _ordered(size) if domain.attributes[i].is_ordered else _unordered(size, structure)
+    sides = (
+        _ordered_sides(size)
+        if domain.attributes[i].is_ordered
+        else _unordered_sides(size, structure)
+    )
     seen: set[Cut] = set()
     for upper in islice(sides, 4 * MOST_OF_ONE):
         cut = Cut.of(i, upper ^ upper[0])
@@ -346,7 +350,7 @@ def _cuts_of(domain: Domain, i: int, structure: np.random.Generator) -> Iterator
             yield cut
 
 
-def _ordered(size: int) -> Iterator[Bools]:
+def _ordered_sides(size: int) -> Iterator[Bools]:
     """Yield thresholds: the middle, then the middles of both parts, and so on."""
     parts = [(0, size)]
     while parts:
@@ -357,7 +361,7 @@ def _ordered(size: int) -> Iterator[Bools]:
             parts += [(middle, high), (low, middle)]
 
 
-def _unordered(size: int, structure: np.random.Generator) -> Iterator[Bools]:
+def _unordered_sides(size: int, structure: np.random.Generator) -> Iterator[Bools]:
     """Yield a random half, each code against the rest, and random halves without end."""
     yield structure.permutation(size) < size // 2
     for code in structure.permutation(size)[:MOST_OF_ONE]:

@@ -41,7 +41,7 @@ from mrf_matrix.labels.draw import (
     weights,
 )
 from mrf_matrix.labels.joint_counts import JointCounts, check_counts, joint_counts
-from mrf_matrix.labels.plan import LabelPlan, Round, label_plan, why_no_labels
+from mrf_matrix.labels.plan import LabelPlan, Round, label_plan, label_refusal
 from mrf_matrix.labels.posterior import label_posterior
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
@@ -125,7 +125,7 @@ class Labels(Kind):
 
     def plan_from(self, known: PlanFields, structure: JsonObject) -> LabelPlan:
         domain = known.domain
-        if (reason := why_no_labels(domain)) is not None:
+        if (reason := label_refusal(domain)) is not None:
             raise FieldError(reason)
         plan = label_plan(domain, known.budget, np.random.default_rng(0), **known.words)
         usable, count = set(usable_attributes(domain)), len(plan.cuts)
@@ -234,7 +234,7 @@ class Trees:
             cuts = tuple(self.cuts[place] for place in part[:n_nodes])
             labels = part[n_nodes:] or (0,) * n_cells
             grown.append(LabelTree(cuts, np.array(labels, dtype=np.int64)))
-        return grown[0] if self.above is None else self.above.grown(grown)
+        return grown[0] if self.above is None else self.above.extend(grown)
 
     @property
     def _length(self) -> int:

@@ -158,18 +158,18 @@ class Rounding:
     def labels(self, counts: Longs) -> Rounded:
         return Rounded(self.weights.parts[counts], self.weights.powers[counts])
 
-    def either(self, worth: Rounded) -> Rounded:
+    def total(self, worth: Rounded) -> Rounded:
         top = worth.powers.max(axis=-1, keepdims=True)
-        return Rounded(scaled(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
+        return Rounded(scale_parts(worth.parts, worth.powers - top).sum(axis=-1), top[..., 0])
 
-    def both(self, one: Rounded, other: Rounded) -> Rounded:
+    def product(self, one: Rounded, other: Rounded) -> Rounded:
         return Rounded(one.parts * other.parts, one.powers + other.powers)
 
-    def each(self, worth: Rounded) -> Sequence[Rounded]:
+    def items(self, worth: Rounded) -> Sequence[Rounded]:
         return [Rounded(*one) for one in zip(worth.parts, worth.powers, strict=True)]
 
 
-def scaled(parts: Array, powers: Longs) -> Array:
+def scale_parts(parts: Array, powers: Longs) -> Array:
     """Return ``parts * 2**powers``, powers up to 0; what is lost is within the bound."""
     with np.errstate(under="ignore"):
         return np.asarray(np.ldexp(parts, np.maximum(powers, -(1 << 30)).astype(np.intc)))
@@ -188,7 +188,7 @@ def running_sums(numbers: Sequence[Rounded]) -> tuple[Array, int, bool]:
     """
     parts, powers = np.array([one.parts for one in numbers]), [int(one.powers) for one in numbers]
     top = max(powers)
-    upto = np.cumsum(scaled(parts, np.array(powers) - top))
+    upto = np.cumsum(scale_parts(parts, np.array(powers) - top))
     ends = upto[-1] * np.array([1 - 2 * OFF, 1, 1 + 2 * OFF])
     least, size, most = np.frexp(ends)[1].tolist()
     return np.ldexp(upto, -size), top + size, least == most
@@ -207,13 +207,13 @@ class Arithmetic(Protocol[Worth]):
     def labels(self, counts: Longs) -> Worth:
         """Return what labels are worth that so many records have."""
 
-    def either(self, worth: Worth) -> Worth:
+    def total(self, worth: Worth) -> Worth:
         """Return what several together are worth, along the last axis."""
 
-    def both(self, one: Worth, other: Worth) -> Worth:
+    def product(self, one: Worth, other: Worth) -> Worth:
         """Return what two trees side by side are worth."""
 
-    def each(self, worth: Worth) -> Sequence[Worth]:
+    def items(self, worth: Worth) -> Sequence[Worth]:
         """Return what several are worth by themselves, along the only axis."""
 
 
@@ -243,13 +243,13 @@ class Exponential:
     def labels(self, counts: Longs) -> Numbers:
         return np.asarray(self.weights[counts])
 
-    def either(self, worth: Numbers) -> Numbers:
+    def total(self, worth: Numbers) -> Numbers:
         return np.asarray(worth.sum(axis=-1))
 
-    def both(self, one: Numbers, other: Numbers) -> Numbers:
+    def product(self, one: Numbers, other: Numbers) -> Numbers:
         return np.asarray(one * other)
 
-    def each(self, worth: Numbers) -> Sequence[Numbers]:
+    def items(self, worth: Numbers) -> Sequence[Numbers]:
         return list(worth)
 
     def draw(self, options: Options) -> int:
@@ -275,9 +275,9 @@ class Exponential:
                 break
             if place < len(upto):
                 return place
-        return self._compared(options(self), number)
+        return self._draw_exactly(options(self), number)
 
-    def _compared(self, numbers: Sequence[Numbers], number: int | None) -> int:
+    def _draw_exactly(self, numbers: Sequence[Numbers], number: int | None) -> int:
         """Draw a place in whole numbers, with the number that is drawn already, if there is one."""
         upto = list(accumulate(int(one) for one in numbers))
         if number is None or number >= upto[-1]:
@@ -292,13 +292,13 @@ class MostRight:
     def labels(self, counts: Longs) -> Longs:
         return counts
 
-    def either(self, worth: Longs) -> Longs:
+    def total(self, worth: Longs) -> Longs:
         return np.asarray(worth.max(axis=-1))
 
-    def both(self, one: Longs, other: Longs) -> Longs:
+    def product(self, one: Longs, other: Longs) -> Longs:
         return np.asarray(one + other)
 
-    def each(self, worth: Longs) -> Sequence[Longs]:
+    def items(self, worth: Longs) -> Sequence[Longs]:
         return list(worth)
 
     def draw(self, options: Options) -> int:
@@ -328,17 +328,17 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> tuple[L
         below = []
         for node in nodes:
             lower, upper = node.split()
-            place = rules.draw(partial(_of_each_cut, lower, upper))
+            place = rules.draw(partial(_cut_worths, lower, upper))
             drawn.append(cuts[place])
             below += [lower.at(place), upper.at(place)]
         nodes = below
-    labels.extend(rules.draw(partial(_of_each_label, cell)) for cell in nodes)
+    labels.extend(rules.draw(partial(_label_worths, cell)) for cell in nodes)
     known = current_choice_provenance()
     tree = LabelTree(tuple(drawn), np.array(labels, dtype=np.int64), provenance=known)
     return tree, np.array([cell.total for cell in nodes], dtype=np.int64)
 
 
-def _of_each_cut(
+def _cut_worths(
     lower: JointCounts, upper: JointCounts, rules: Arithmetic[Worth]
 ) -> Sequence[Worth]:
     """Return what the trees that begin with each cut are worth.
@@ -346,20 +346,20 @@ def _of_each_cut(
     Of deep trees one cut at a time: the largest arrays hold a number for all that may follow one.
     """
     if lower.order < DEEP - 1:
-        return rules.each(rules.both(_worth(lower, rules), _worth(upper, rules)))
+        return rules.items(rules.product(_worth(lower, rules), _worth(upper, rules)))
     return [
-        rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules))
+        rules.product(_worth(lower.at(place), rules), _worth(upper.at(place), rules))
         for place in range(len(lower.total))
     ]
 
 
-def _of_each_label(cell: JointCounts, rules: Arithmetic[Worth]) -> Sequence[Worth]:
-    return rules.each(rules.labels(cell.total))
+def _label_worths(cell: JointCounts, rules: Arithmetic[Worth]) -> Sequence[Worth]:
+    return rules.items(rules.labels(cell.total))
 
 
 def _worth(node: JointCounts, rules: Arithmetic[Worth]) -> Worth:
     """Return what all trees of the nodes are worth together, and the labels of their cells."""
     if node.order == 0:
-        return rules.either(rules.labels(node.total))
+        return rules.total(rules.labels(node.total))
     lower, upper = node.split()
-    return rules.either(rules.both(_worth(lower, rules), _worth(upper, rules)))
+    return rules.total(rules.product(_worth(lower, rules), _worth(upper, rules)))

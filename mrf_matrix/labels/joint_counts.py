@@ -77,7 +77,7 @@ def joint_counts(
         sides = _sides(cuts, attributes, codes[part], kind)
         for c, of_class in enumerate(counts[part].T):
             there = of_class > 0
-            above[..., c] += _above(sides[there], of_class[there].astype(kind), order)
+            above[..., c] += _counts_above(sides[there], of_class[there].astype(kind), order)
     return JointCounts(counts.sum(axis=0), above.astype(np.int64), order)
 
 
@@ -97,7 +97,7 @@ def _sides(
     return found
 
 
-def _above(sides: Reals, weights: Reals, order: int) -> Reals:
+def _counts_above(sides: Reals, weights: Reals, order: int) -> Reals:
     """Return the weight above several cuts at once. `sides` (n, s); `weights` (n,)."""
     if order == 1:
         return np.asarray(weights @ sides)
@@ -106,7 +106,7 @@ def _above(sides: Reals, weights: Reals, order: int) -> Reals:
     found = np.empty((sides.shape[1],) * order, dtype=sides.dtype)
     for first in range(sides.shape[1]):  # the others are no earlier: orders make no difference
         there = sides[:, first] > 0
-        fewer = _above(sides[there, first:], weights[there], order - 1)
+        fewer = _counts_above(sides[there, first:], weights[there], order - 1)
         for place in range(order):
             part: list[int | slice] = [slice(first, None)] * order
             part[place] = first

@@ -92,10 +92,10 @@ def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> flo
     return float(min(Fraction(rate) * (n_records or ASSUMED_RECORDS), Fraction(LARGEST_FLOAT)))
 
 
-def counted_from(n_classes: int) -> int:
+def count_threshold(n_classes: int) -> int:
     """Return the signal from which class counts are released.
 
-    >>> counted_from(2), counted_from(10)
+    >>> count_threshold(2), count_threshold(10)
     (100, 400)
     """
     return max(COUNTED_FROM, COUNTED_A_CLASS * n_classes)
@@ -239,11 +239,11 @@ class LabelPlan(StepTable):
         return self.cell_records * float(self.labels.choice_rate)
 
     def _with_budget(self, budget: Budget, delta: float) -> "LabelPlan":
-        def moved(step: ResidualStep) -> ResidualStep:
+        def rescale(step: ResidualStep) -> ResidualStep:
             return replace(step, budget=share_of(step.budget, self.budget, budget))
 
-        rounds = tuple(replace(one, step=moved(one.step)) for one in self.rounds)
-        counts = None if self.counts is None else moved(self.counts)
+        rounds = tuple(replace(one, step=rescale(one.step)) for one in self.rounds)
+        counts = None if self.counts is None else rescale(self.counts)
         return replace(self, budget=budget, rounds=rounds, counts=counts, delta=delta)
 
     def __repr__(self) -> str:
@@ -292,7 +292,7 @@ def label_plan(
     public. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim is stated
     for.
 
-    Raises ValueError if labels do not suit the domain (`why_no_labels`), or the budget is too large
+    Raises ValueError if labels do not suit the domain (`label_refusal`), or the budget is too large
     for exact choices.
     """
     check_suits_labels(domain)
@@ -300,7 +300,7 @@ def label_plan(
     signal = label_signal(budget, n_records, neighboring)
     drawn, counts = budget, None
     depths = depths_of_rounds(signal, domain.n_classes, number_of_cuts(domain))
-    if signal >= counted_from(domain.n_classes):
+    if signal >= count_threshold(domain.n_classes):
         drawn, rest = budget * (1 - SHARE_OF_COUNTS), budget * SHARE_OF_COUNTS
         of_cells = f"class counts of {1 << sum(depths)} cells"
         counts = ResidualStep("totals", of_cells, rest, neighboring, domain.n_classes)
@@ -319,11 +319,11 @@ def label_plan(
 
 def check_suits_labels(domain: Domain) -> None:
     """Raise ValueError if no tree of labels can be planned over a domain."""
-    if (reason := why_no_labels(domain)) is not None:
+    if (reason := label_refusal(domain)) is not None:
         raise ValueError(reason)
 
 
-def why_no_labels(domain: Domain) -> str | None:
+def label_refusal(domain: Domain) -> str | None:
     """Return why no tree of labels can be planned over a domain; None where one can."""
     k, usable = domain.required_target().size, len(usable_attributes(domain))
     if not 1 <= k <= MOST_CLASSES:

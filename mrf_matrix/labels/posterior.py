@@ -54,7 +54,7 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> CellS
         The prior's ``a``.
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
-    draws = _shares_beforehand(n_classes, max(1, rows // n_classes), concentration)
+    draws = _prior_shares(n_classes, max(1, rows // n_classes), concentration)
     law = softmax(min(signal, LARGEST_SIGNAL) * draws.T, axis=0)
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
@@ -68,7 +68,7 @@ def label_evidence(n_classes: int, signal: float, concentration: float) -> CellS
     return CellShares(shares, weights, expected)
 
 
-def _shares_beforehand(n_classes: int, count: int, concentration: float) -> Array:
+def _prior_shares(n_classes: int, count: int, concentration: float) -> Array:
     """Return shares of the prior, always the same; of two classes evenly spaced quantiles."""
     if n_classes == 2:
         first = betaincinv(concentration, concentration, (np.arange(count) + 0.5) / count)
@@ -111,7 +111,9 @@ def counted_evidence(
     counts = np.empty((draws, len(noisy)))
     for c, value in enumerate(noisy.tolist()):
         spread = (generator.permutation(draws) + 0.5) / draws
-        counts[:, c] = _drawn(float(value), spread, records / len(noisy), concentration, law)
+        counts[:, c] = _count_quantiles(
+            float(value), spread, records / len(noisy), concentration, law
+        )
     weights = softmax(log_softmax(rate * counts, axis=1)[:, said])  # of logs: none need be 0
     ahead = counts + concentration
     expected = weights @ (ahead / ahead.sum(axis=1, keepdims=True))
@@ -119,7 +121,9 @@ def counted_evidence(
     return CellShares(shares / shares.sum(axis=1, keepdims=True), weights, expected)
 
 
-def _drawn(noisy: float, levels: Array, mean: float, shape: float, law: NoiseLaw) -> Array:
+def _count_quantiles(
+    noisy: float, levels: Array, mean: float, shape: float, law: NoiseLaw
+) -> Array:
     """Return quantiles of a count, given its noisy value; `mean`: that of its prior."""
     deviation = float(np.sqrt(law.variance))
     if not deviation:
@@ -139,19 +143,19 @@ LARGEST_RATE = 1e9  # beyond it the largest class is said
 
 def label_posterior(plan: LabelPlan, tree: LabelTree) -> LabelPosterior:
     if tree.counts is None:
-        return LabelPosterior(tree, _of_labels(plan, tree))
+        return LabelPosterior(tree, _shares_by_label(plan, tree))
     sizes = np.maximum(tree.counts.sum(axis=1, dtype=np.float64), 1)
-    return LabelPosterior(tree, _of_counts(plan, tree), sizes / sizes.sum())
+    return LabelPosterior(tree, _shares_by_counts(plan, tree), sizes / sizes.sum())
 
 
-def _of_labels(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
+def _shares_by_label(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
     """Return what labels alone say of their cells: the same of the same label."""
     first = label_evidence(plan.n_classes, plan.cell_signal, plan.concentration)
     said = {label: first.rotate(label) for label in set(tree.labels.tolist())}
     return tuple(said[label] for label in tree.labels.tolist())
 
 
-def _of_counts(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
+def _shares_by_counts(plan: LabelPlan, tree: LabelTree) -> tuple[CellShares, ...]:
     """Return what labels and counts say of each cell."""
     assert plan.counts is not None
     assert tree.counts is not None

@@ -133,14 +133,14 @@ def _label_term(posterior: LabelPosterior, one: int, other: int) -> Term:
     cells, table = posterior.partition, posterior.partition.table
     odds, deviations = posterior.log_odds(one, other)
     if table is None:
-        shares = cells.even
+        shares = cells.cell_shares
         if posterior.sizes is not None:  # no codes are in some cells, whatever noise says of them
             shares = np.where(shares > 0, posterior.sizes, 0.0)
             shares /= shares.sum()
         return Term(cells.attributes, odds, deviations, shares, cells=cells.cells)
     shares = table.shares
     if posterior.sizes is not None:
-        even = cells.even
+        even = cells.cell_shares
         times = np.divide(posterior.sizes, even, out=np.zeros_like(even), where=even > 0)
         shares = shares * times[table.numbers]
         shares /= shares.sum()

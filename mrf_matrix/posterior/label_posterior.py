@@ -153,7 +153,7 @@ class Partition(Protocol):
         """The cells as a table, where that is small."""
 
     @property
-    def even(self) -> Array:
+    def cell_shares(self) -> Array:
         """The part of all combinations of codes in each cell."""
 
     @property

@@ -24,11 +24,11 @@ from mrf_matrix.datasets.files import (
     csv_chunks,
     csv_errors,
     is_data_file,
-    lacking,
-    no_csv,
-    opened,
+    missing_columns_error,
+    not_csv_message,
+    open_text,
     parquet_errors,
-    too_long,
+    too_long_error,
 )
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, check_repeats, read_columns
@@ -83,18 +83,18 @@ def csv_columns(
     has too few or too many fields, or a number is expected and not found.
     """
     used = [one.name for one in attributes]
-    with csv_errors(path, file_format), opened(path, file_format) as file:
+    with csv_errors(path, file_format), open_text(path, file_format) as file:
         records = CsvRecords(file, path, file_format)
         names = records.header(used)
         if absent := [name for name in used if name not in names]:
-            raise records.lacking(absent, names)
+            raise records.missing_columns_error(absent, names)
         is_plain = records.n_lines == 1 and records.has_more()
     places = tuple(names.index(name) for name in used)
     source = Source(path, file_format, len(names), attributes, places)
     quotes = find_quotes(path, file_format)
     if quotes != "none":
         skips = quotes == "after blanks"
-        with csv_errors(path, file_format), opened(path, file_format) as file:
+        with csv_errors(path, file_format), open_text(path, file_format) as file:
             CsvRecords(file, path, file_format, skips_blanks=skips).check_quotes()
     if is_plain and quotes != "after blanks":
         if find_spec("pyarrow"):
@@ -114,7 +114,7 @@ def find_quotes(
     """
     last, line = "", 0
     found: Literal["none", "fields"] = "none"
-    with csv_errors(path, file_format), opened(path, file_format) as file:
+    with csv_errors(path, file_format), open_text(path, file_format) as file:
         while block := file.read(2**20):
             if ' "' in last + block:
                 return "after blanks"
@@ -122,7 +122,7 @@ def find_quotes(
             last, ends = block[-1], block.replace("\r", "\n")
             line += ends.find("\n") if "\n" in ends else len(ends)
             if line > LONGEST_RECORD:
-                raise too_long(path)
+                raise too_long_error(path)
             line = len(ends) - 1 - ends.rfind("\n") if "\n" in ends else line
     return found
 
@@ -148,7 +148,7 @@ def has_complete_records(source: Source) -> bool:
 
 def has_newlines_only(source: Source) -> bool:
     """Whether every carriage return stands before a newline."""
-    with opened(source.path, source.file_format) as file:
+    with open_text(source.path, source.file_format) as file:
         while block := file.read(2**20):
             if block.endswith("\r"):
                 block += file.read(1)
@@ -237,7 +237,7 @@ def _format_error(source: Source, error: Exception) -> DomainError:
         return DomainError(
             f"{source.path}: a record has more or fewer fields than the header.", values=row
         )
-    return DomainError(f"{no_csv(source.path, source.file_format)} with a header row.")
+    return DomainError(f"{not_csv_message(source.path, source.file_format)} with a header row.")
 
 
 def _arrow_column(
@@ -387,4 +387,4 @@ def _check_names(path: Path, names: list[str], got: list[str]) -> None:
     check_repeats(got, names, str(path))
     absent = [name for name in names if name not in got]
     if absent:
-        raise lacking(path, absent, got)
+        raise missing_columns_error(path, absent, got)

@@ -109,7 +109,7 @@ class NoisyLeaves:
         """Return other values of the same leaves; what is known of the trees is kept."""
         return NoisyLeaves(self.forest, values, noise, self._parts)
 
-    def shrunk(self, shrinkage: Shrinkage) -> ShrunkLeaves:
+    def shrink(self, shrinkage: Shrinkage) -> ShrunkLeaves:
         """Return the leaves shrunk toward their ancestors: for "leaves", or for "votes" only.
 
         "leaves" sets weights against all the noise of a leaf, "votes" against the part that is
@@ -145,23 +145,23 @@ class VotingRule:
     always_shrunk: bool = False  # whether leaves are shrunk where no shrinkage is asked for
 
 
-def _hard(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
+def _hard_table(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
     told = values.sum(axis=1, keepdims=True) > 0  # shares tell where a leaf has no records at all
     return leaf_votes(np.where(told, values, shares), "hard")
 
 
-def _posterior(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
+def _posterior_table(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
     return odds_logs(shares, class_prior(totals, noisy=True))
 
 
 RULES: Mapping[str, VotingRule] = {
-    "hard": VotingRule(_hard),
+    "hard": VotingRule(_hard_table),
     "weight": VotingRule(lambda forest, values, shares, totals: values),
     "product": VotingRule(
         lambda forest, values, shares, totals: product_logs(forest, values), in_logs=True
     ),
     "shares": VotingRule(lambda forest, values, shares, totals: shares, always_shrunk=True),
-    "posterior": VotingRule(_posterior, in_logs=True, always_shrunk=True),
+    "posterior": VotingRule(_posterior_table, in_logs=True, always_shrunk=True),
 }
 
 
@@ -179,7 +179,7 @@ def leaf_evidence(
     if shrinkage == "none":
         values = shares = leaves.values
     else:
-        shrunk = leaves.shrunk(shrinkage)
+        shrunk = leaves.shrink(shrinkage)
         values, shares = shrunk.values, shrunk.shares
     totals = values.sum(axis=0) / forest.n_trees
     return rule.leaf_table(forest, values, shares, totals), totals
@@ -334,15 +334,15 @@ class ReleasedEnsemble:
     def vote_variances(self, codes: Codes) -> Array:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""
         if self._own_weights is not None:
-            squares = self._own_weights[self._reached(codes)] ** 2
+            squares = self._own_weights[self._reached_leaves(codes)] ** 2
             return np.asarray(self.release.variance * squares.sum(axis=1))
-        return row_variances(self.release, self._votes_asked(codes))
+        return row_variances(self.release, self._vote_workload(codes))
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
         if self._own_weights is not None:
-            weights = self._own_weights[self._reached(codes)]
+            weights = self._own_weights[self._reached_leaves(codes)]
             return [NoiseTerm.of(row, self.release.law) for row in weights]
-        return vote_terms(self._votes_asked, self.release, codes)
+        return vote_terms(self._vote_workload, self.release, codes)
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
         """Return fresh errors of the leaf values, shape (o, k, draws)."""
@@ -358,13 +358,13 @@ class ReleasedEnsemble:
         found = recovery.own_multiples(path_matrix(self.forest))
         return None if found is None else np.abs(found)
 
-    def _reached(self, codes: Codes) -> Ints:
+    def _reached_leaves(self, codes: Codes) -> Ints:
         return self.forest.apply(seen_columns(codes, self.features))
 
     @property
     def _own_variance(self) -> float:
         return self.release.variance / float(self.release.scale) ** 2
 
-    def _votes_asked(self, codes: Codes) -> Operator:
+    def _vote_workload(self, codes: Codes) -> Operator:
         queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
         return prediction_workload(self.forest, queries)

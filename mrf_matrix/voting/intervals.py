@@ -39,7 +39,7 @@ from scipy.special import ndtri
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import checked_level
 from mrf_matrix.domain.columns import Records
-from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, answer_coefficients, combined
+from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, add_terms, answer_coefficients
 from mrf_matrix.mechanisms import Release
 from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
 
@@ -211,26 +211,28 @@ def half_widths(
         distinct, number = np.unique(codes[coarse], axis=0, return_inverse=True)
         _, first = np.unique(number, return_index=True)
         chosen = coarse[first]
-        exact = _exact(ensembles, distinct, continuous[chosen], missed_of(level, n_classes))
+        exact = _exact_widths(
+            ensembles, distinct, continuous[chosen], miss_probability(level, n_classes)
+        )
         if exact is not None:
             widths[coarse] = exact[number.ravel()]
     return np.asarray(widths)
 
 
-def missed_of(level: float, n_classes: int) -> float:
+def miss_probability(level: float, n_classes: int) -> float:
     """Return the probability that one pair's interval may miss: all pairs share the rest."""
     return (1 - level) / max(1, n_classes * (n_classes - 1) // 2)
 
 
-def _exact(
+def _exact_widths(
     ensembles: Sequence[VotingEnsemble], codes: Codes, continuous: Array, missed: float
 ) -> Array | None:
     """Return widths from the coefficients of each record's votes, or None if these are too many."""
     found = [one.vote_terms(codes) for one in ensembles]
     if any(terms is None for terms in found):
         return None
-    sums = [combined(terms) for terms in zip(*(one for one in found if one), strict=True)]
-    keys = [_key(one) for one in sums]
+    sums = [add_terms(terms) for terms in zip(*(one for one in found if one), strict=True)]
+    keys = [_law_key(one) for one in sums]
     distinct = {key: number for number, key in enumerate(keys)}
     coarse = [n for n in distinct.values() if not is_fine(sums[n])]
     exact = len(coarse) <= LAWS
@@ -238,19 +240,19 @@ def _exact(
     for key, number in distinct.items():
         noise, least = sums[number], float(continuous[number])
         if is_fine(noise):
-            known[key] = least + noise.heaviest
+            known[key] = least + noise.largest_weight
         else:
-            sure = least + SURE * noise.heaviest
-            known[key] = width_under(noise, least, missed) if exact else sure
+            sure = least + SURE * noise.largest_weight
+            known[key] = smallest_width(noise, least, missed) if exact else sure
     return np.array([known[key] for key in keys])
 
 
 def is_fine(noise: NoiseSum) -> bool:
     """Say whether a step more is cheap beside the margin's deviation."""
-    return noise.heaviest * FINE <= sqrt(2 * noise.variance)
+    return noise.largest_weight * FINE <= sqrt(2 * noise.variance)
 
 
-def _key(noise: NoiseSum) -> tuple[bytes, ...]:
+def _law_key(noise: NoiseSum) -> tuple[bytes, ...]:
     return tuple(
         part
         for term in noise.terms
@@ -258,7 +260,7 @@ def _key(noise: NoiseSum) -> tuple[bytes, ...]:
     )
 
 
-def width_under(noise: NoiseSum, at_least: float, missed: float) -> float:
+def smallest_width(noise: NoiseSum, at_least: float, missed: float) -> float:
     """Return a width, from the continuous one on, beyond which a margin's error is rare enough.
 
     The chance that a leading class loses its label to one rival, ``P(U_a - U_b > w)`` and half of
@@ -267,7 +269,7 @@ def width_under(noise: NoiseSum, at_least: float, missed: float) -> float:
     `noise`: of one class's votes; `at_least`: the continuous width; `missed`: probability that the
     interval may miss.
     """
-    low, high = at_least, at_least + STEPS * noise.heaviest
+    low, high = at_least, at_least + STEPS * noise.largest_weight
     if 2 * noise.flip_probability(low) <= missed:
         return low
     for _ in range(2):
@@ -291,7 +293,7 @@ def margin_quantile(level: float, n_classes: int, *, gaussian: bool) -> float:
     >>> round(margin_quantile(0.95, 2, gaussian=False), 3)
     2.057
     """
-    missed = missed_of(level, n_classes)
+    missed = miss_probability(level, n_classes)
     normal = float(-ndtri(missed / 2))
     return normal if gaussian else max(normal, _laplace_difference(missed))
 

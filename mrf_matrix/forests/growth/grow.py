@@ -99,7 +99,7 @@ def grow_forest(
         delayed(_grow_block)(records, growth, size, generator)
         for size, generator in zip(blocks, generators, strict=True)
     )
-    return assemble(domain, records, growth, _side_by_side(parts))
+    return assemble(domain, records, growth, _merge_blocks(parts))
 
 
 def nominal_mask(domain: Domain, nominal: Sequence[str | int]) -> NDArray[np.bool_] | None:
@@ -226,7 +226,7 @@ def _descend(
     structure = structure.split(right, int(inner.sum()))
     if estimation:
         estimation, right = _sides(records, estimation, found, inner)
-        estimation = estimation.moved(right)
+        estimation = estimation.to_children(right)
     return structure, estimation
 
 
@@ -239,7 +239,7 @@ def _sides(
     return points, records.goes_right(attribute, threshold, points.node, points.record)
 
 
-def _side_by_side(blocks: list[list[Level]]) -> list[Level]:
+def _merge_blocks(blocks: list[list[Level]]) -> list[Level]:
     first_tree = np.cumsum([0, *(len(block[0].tree) for block in blocks)])
     levels = []
     for depth in range(max(map(len, blocks))):
@@ -331,15 +331,15 @@ def _grow_block_further(
     levels = grow_levels(
         records,
         growth,
-        _at_leaves(structure, leaf),
-        _at_leaves(estimation, leaf) if estimation else None,
+        _points_by_leaf(structure, leaf),
+        _points_by_leaf(estimation, leaf) if estimation else None,
         forest.depth[forest.leaves],
         generator,
     )
     return graft(forest, assemble(forest.domain, records, growth, levels).forest)
 
 
-def _at_leaves(points: Points, leaf: Ints) -> Points:
+def _points_by_leaf(points: Points, leaf: Ints) -> Points:
     """Return points of trees as points of leaves; within a leaf they keep their order."""
     node = leaf[points.record, points.node]
     order = np.argsort(node, kind="stable")

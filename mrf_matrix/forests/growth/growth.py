@@ -47,7 +47,7 @@ class Impurity:
 
     Raises ValueError if the criterion is unknown.
 
-    >>> float(Impurity("gini").of(np.array([2, 2])))
+    >>> float(Impurity("gini").values(np.array([2, 2])))
     0.5
     """
 
@@ -81,7 +81,7 @@ class Impurity:
             return np.asarray(total / np.maximum(n, 1))
         return np.asarray(total - _x_log_x(np.asarray(n, dtype=np.float64)))
 
-    def of(self, counts: NDArray[Any]) -> Array:
+    def values(self, counts: NDArray[Any]) -> Array:
         """Return the impurity T of nodes with these class counts (..., k); 0 for an empty node."""
         counts = np.asarray(counts)
         n = counts.sum(axis=-1)

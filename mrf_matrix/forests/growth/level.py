@@ -106,7 +106,7 @@ class Points:
         key = self.node * np.int64(n_classes) + labels[self.record]
         return np.bincount(key, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes)
 
-    def moved(self, right: Bools) -> "Points":
+    def to_children(self, right: Bools) -> "Points":
         """Return the points under their children's numbers, in their old order."""
         return Points(self.record, 2 * self.node + right)
 
@@ -210,8 +210,8 @@ def _split_chunk(
 def _cut_chosen(search: Search, chosen: Longs, b2: Array, uniform: Array) -> tuple[Longs, Longs]:
     """Choose a cut on the chosen attribute of every node; attribute -1 where there is none."""
     attribute, threshold = np.full_like(chosen, -1), np.zeros_like(chosen)
-    for part, numbers, nominal in search.by_kind(chosen):
-        codes, size = search.records.chosen(chosen[numbers], part.items)
+    for part, numbers, nominal in search.split_by_kind(chosen):
+        codes, size = search.records.codes_at_nodes(chosen[numbers], part.items)
         cuts = part.cuts_on(codes, size, nominal).cuts()
         pick = choose_in_groups(
             cuts.node, cuts.score, b2[numbers], uniform[numbers], part.items.n_nodes
@@ -219,14 +219,14 @@ def _cut_chosen(search: Search, chosen: Longs, b2: Array, uniform: Array) -> tup
         found = np.flatnonzero(pick >= 0)
         pick, nodes = pick[found], numbers[found]
         low, high = cuts.low[pick], cuts.high[pick]
-        middle = search.records.between(chosen[nodes], low, high)
+        middle = search.records.middle_code(chosen[nodes], low, high)
         if part.items.is_class is not None and not nominal:
-            middle = _keeping_right(part.items, codes, found, low, middle, search.least)
+            middle = _raise_right_counts(part.items, codes, found, low, middle, search.least)
         attribute[nodes], threshold[nodes] = chosen[nodes], middle
     return attribute, threshold
 
 
-def _keeping_right(
+def _raise_right_counts(
     items: Items, codes: NDArray[Any], found: Longs, low: Longs, middle: Longs, least: int
 ) -> Longs:
     """Move thresholds to just above `low` where the middle leaves too few points on the right.
@@ -313,7 +313,7 @@ def private_labels(
     return select(gaps, np.ones(gaps.shape, dtype=np.bool_), label_rate(epsilon, score), bits)
 
 
-def right_by_codes(counts: Longs) -> int:
+def count_right(counts: Longs) -> int:
     """Return how many records are right if each cell says its largest class: a monotone count.
 
     `counts` (cells, k).
@@ -321,7 +321,7 @@ def right_by_codes(counts: Longs) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> right_by_codes(np.array([[3, 1], [0, 2]]))
+    >>> count_right(np.array([[3, 1], [0, 2]]))
     5
     """
     return int(counts.max(axis=1, initial=0).sum())

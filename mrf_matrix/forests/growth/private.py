@@ -67,7 +67,7 @@ class PrivateScore:
             return Rate.of(Fraction(epsilon) / (2 * GRID), GRID)
         return Rate.of(Fraction(epsilon), LARGEST_GAP)
 
-    def of(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
+    def values(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
         """Return raw scores from class counts (..., k) on both sides of a cut."""
         if self.kind == "normalized":
             return self.impurity.decrease(left, right)
@@ -146,7 +146,7 @@ class Candidates:
         found[self.splittable] = self.first
         return found
 
-    def within(self, boxes: Boxes, nodes: slice) -> Bools:
+    def mask_of_cuts(self, boxes: Boxes, nodes: slice) -> Bools:
         """Return which candidates cut which boxes, (candidates, nodes)."""
         low, high = boxes.low[nodes].T, boxes.high[nodes].T
         cut = self.cut[:, None]
@@ -193,7 +193,7 @@ def candidate_scores(
         key = (codes[:, i].astype(np.int64) * n_nodes + node) * k + labels
         counts = np.bincount(key, minlength=size * n_nodes * k).reshape(size, n_nodes, k)
         left = np.cumsum(counts, axis=0)
-        rows.append(score.of(left[:-1], left[-1] - left[:-1]))
+        rows.append(score.values(left[:-1], left[-1] - left[:-1]))
     return np.concatenate(rows)
 
 
@@ -335,7 +335,7 @@ def _choose_level(
             nodes.stop - nodes.start,
             growth.score,
         )
-        options = candidates.within(boxes, nodes)
+        options = candidates.mask_of_cuts(boxes, nodes)
         chosen[nodes] = choose_splits(scores, options, candidates, growth, bits)
     return chosen
 

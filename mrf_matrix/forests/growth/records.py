@@ -143,12 +143,12 @@ class Records(PrivateValue):
     def column(self, attribute: int, record: NDArray[Any]) -> NDArray[np.int32]:
         return np.asarray(np.take(self.columns[attribute], record, mode="clip"))
 
-    def chosen(self, attribute: Longs, items: Items) -> tuple[NDArray[np.int32], int]:
+    def codes_at_nodes(self, attribute: Longs, items: Items) -> tuple[NDArray[np.int32], int]:
         """Return the items' codes in their nodes' attributes, and one more than the largest."""
-        codes = self.by_node(attribute, items.node, items.record)
+        codes = self.codes_by_node(attribute, items.node, items.record)
         return codes, int(codes.max(initial=0)) + 1
 
-    def by_node(
+    def codes_by_node(
         self, attribute: Longs, node: NDArray[Any], record: NDArray[Any]
     ) -> NDArray[np.int32]:
         place = (attribute * self.n_records)[node] + record
@@ -157,14 +157,14 @@ class Records(PrivateValue):
     def goes_right(
         self, attribute: Longs, threshold: Longs, node: NDArray[Any], record: NDArray[Any]
     ) -> NDArray[np.bool_]:
-        codes = self.by_node(attribute, node, record)
+        codes = self.codes_by_node(attribute, node, record)
         limit = threshold[node]
         if not self.nominal.any():
             return np.asarray(codes >= limit)
         equal, above = codes == limit, codes >= limit
         return np.asarray(np.where(self.nominal[attribute][node], equal, above))
 
-    def between(self, attribute: Longs, low: Longs, high: Longs) -> Longs:
+    def middle_code(self, attribute: Longs, low: Longs, high: Longs) -> Longs:
         """Return the first code on the right of a cut between `low` and `high`: the middle."""
         threshold = low + (high - low + 1) // 2
         wide = high > low + 1

@@ -51,7 +51,7 @@ class _Table:
     def best(self) -> Array:
         return np.asarray(self.score.max(axis=0))
 
-    def within(self, first: Longs, last: Longs) -> "_Table":
+    def restrict(self, first: Longs, last: Longs) -> "_Table":
         code = np.arange(len(self.score))[:, None]
         score = np.where((first <= code) & (code < last), self.score, IMPOSSIBLE)
         return _Table(score, self.present)
@@ -81,7 +81,7 @@ class _Runs:
             result[self.node[first]] = np.maximum.reduceat(self.score, first)
         return result
 
-    def within(self, first: Longs, last: Longs) -> "_Runs":
+    def restrict(self, first: Longs, last: Longs) -> "_Runs":
         kept = (first[self.node] <= self.low) & (self.low < last[self.node])
         return _Runs(
             self.node[kept], self.low[kept], self.high[kept], self.score[kept], self.n_nodes
@@ -102,13 +102,13 @@ def find_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> F
     the items hold them, structure points otherwise.
     """
     if size * items.n_slots * items.n_nodes <= 2 * len(items):
-        return _by_counts(items, codes, size, least)
+        return _count_table(items, codes, size, least)
     if size * items.n_nodes <= 4 * len(items):
-        return _by_sums(items, codes, size, least)
-    return _by_runs(items, codes, size, least)
+        return _sum_table(items, codes, size, least)
+    return _sorted_runs(items, codes, size, least)
 
 
-def _by_counts(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:
+def _count_table(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:
     n, k, slots = items.n_nodes, items.n_classes, items.n_slots
     key = codes * np.int64(slots * n) + (items.slot * n + items.node)
     table = np.bincount(key, minlength=size * slots * n).reshape(size, slots, n)
@@ -120,20 +120,20 @@ def _by_counts(items: Items, codes: NDArray[Any], size: int, least: int) -> _Tab
     return _scored_table(items, sums, n_left, kept, least)
 
 
-def _by_sums(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:
+def _sum_table(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:
     n = items.n_nodes
     key = _sorted_codes(items, codes, size) * np.int64(n) + items.node
     to_left, to_right = items.moves
     shape = (size, n)
 
-    def running(weights: NDArray[Any] | None) -> Values:
+    def running_sums(weights: NDArray[Any] | None) -> Values:
         return np.cumsum(np.bincount(key, weights, minlength=size * n).reshape(shape), axis=0)
 
-    sums = running(to_left), items.parent_terms + running(to_right)
+    sums = running_sums(to_left), items.parent_terms + running_sums(to_right)
     if items.is_class is None:
-        return _scored_table(items, sums, running(None), None, least)
-    n_left = running(items.is_class).astype(np.int64)
-    kept = running(~items.is_class).astype(np.int64)
+        return _scored_table(items, sums, running_sums(None), None, least)
+    n_left = running_sums(items.is_class).astype(np.int64)
+    kept = running_sums(~items.is_class).astype(np.int64)
     return _scored_table(items, sums, n_left, kept, least)
 
 
@@ -153,7 +153,7 @@ def _scored_table(
     return _Table(score, present)
 
 
-def _by_runs(items: Items, codes: NDArray[Any], size: int, least: int) -> _Runs:
+def _sorted_runs(items: Items, codes: NDArray[Any], size: int, least: int) -> _Runs:
     bits = max(len(items) - 1, 1).bit_length()
     run = items.node * np.int64(size) + _sorted_codes(items, codes, size)
     key = np.sort(run << bits | np.arange(len(items)))
@@ -199,7 +199,7 @@ def _scored_runs(
     total_before = np.cumsum(items.total) - items.total
     n_left = n_moved[inner] - total_before[node]
     n_right = items.total[node] - n_left
-    left, right = (_running(move[order], last, before[node]) for move in items.moves)
+    left, right = (_range_sums(move[order], last, before[node]) for move in items.moves)
     purity = items.impurity.purity
     score = purity(left, n_left) + purity(items.parent_terms[node] + right, n_right)
     if kept is None:
@@ -212,7 +212,7 @@ def _scored_runs(
     return _Runs(node, low, high, score, items.n_nodes)
 
 
-def _running(values: Array, last: Longs, first: Longs) -> Array:
+def _range_sums(values: Array, last: Longs, first: Longs) -> Array:
     """Return the sums of ``values[first : last + 1]``."""
     total = np.append(0.0, np.cumsum(values))
     return np.asarray(total[last + 1] - total[first])
@@ -243,7 +243,7 @@ class CodeCuts:
         np.maximum.at(result, self.node, self.score)
         return result
 
-    def within(self, first: Longs, last: Longs) -> "CodeCuts":
+    def restrict(self, first: Longs, last: Longs) -> "CodeCuts":
         """Return the same cuts: codes without an order have no range."""
         return self
 
@@ -323,8 +323,8 @@ class Search(PrivateValue):
             return np.stack([self.best_on(i) for i in range(self.records.n_attributes)])
         scores = np.full(subsets.shape, IMPOSSIBLE)
         for j, attribute in enumerate(subsets):
-            for part, numbers, nominal in self.by_kind(attribute):
-                codes, size = self.records.chosen(attribute[numbers], part.items)
+            for part, numbers, nominal in self.split_by_kind(attribute):
+                codes, size = self.records.codes_at_nodes(attribute[numbers], part.items)
                 scores[j, numbers] = part.cuts_on(codes, size, nominal).best()
         return scores
 
@@ -333,9 +333,9 @@ class Search(PrivateValue):
         found = find(self.items, codes, size, self.least)
         if self.spanning is None:
             return found
-        return found.within(*self._range(codes[self.spanning], size))
+        return found.restrict(*self._range(codes[self.spanning], size))
 
-    def by_kind(self, attribute: Longs) -> Iterator[tuple["Search", Longs, bool]]:
+    def split_by_kind(self, attribute: Longs) -> Iterator[tuple["Search", Longs, bool]]:
         """Yield the nodes with an ordered and those with a nominal attribute (-1: neither)."""
         nominal = self.records.nominal[attribute]
         for mask, kind in (

@@ -39,7 +39,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.level import right_by_codes
+from mrf_matrix.forests.growth.level import count_right
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.claim import choice_epsilon
 from mrf_matrix.release.plan import Data, FewOptions
@@ -216,7 +216,7 @@ class Attribute(FewOptions):
     kind: ClassVar[str] = "screening"
 
     def scores(self, data: Data) -> Longs:
-        rights = [right_by_codes(data.cells((i,)).counts) for i in range(len(self.options))]
+        rights = [count_right(data.cells((i,)).counts) for i in range(len(self.options))]
         return np.asarray(rights, dtype=np.int64)
 
 
@@ -237,7 +237,7 @@ class Enough(FewOptions):
         counts = data.cells(self.first).counts
         best, n_records = int(counts.sum(axis=0).max()), int(counts.sum())
         without = self.screening.score_of_all(best, n_records)
-        return np.array([right_by_codes(counts), without], dtype=np.int64)
+        return np.array([count_right(counts), without], dtype=np.int64)
 
 
 # How unequal two classes are ---------------------------------------------------------------------

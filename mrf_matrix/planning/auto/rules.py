@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_signal, why_no_labels
+from mrf_matrix.labels.plan import MOST_ENTRIES, MOST_RECORDS, label_refusal, label_signal
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.claim import choice_epsilon, squared_factor
 from mrf_matrix.mechanisms.selection import LARGEST_RATE
@@ -146,7 +146,7 @@ class Facts:
         if not (self.trees and self.tables) or self.budget.is_infinite or self.n_records is None:
             return False
         most = min(MOST_RECORDS, MOST_ENTRIES // self.domain.n_classes)
-        return self.n_records <= most and why_no_labels(self.domain) is None
+        return self.n_records <= most and label_refusal(self.domain) is None
 
     @property
     def suits_residuals(self) -> bool:

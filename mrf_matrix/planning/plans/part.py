@@ -12,7 +12,7 @@ from mrf_matrix.base.arrays import Array, Bools, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.base.workers import tell
-from mrf_matrix.error.noise_sums import NoiseTerm, answer_coefficients, combined, normal_flip
+from mrf_matrix.error.noise_sums import NoiseTerm, add_terms, answer_coefficients, normal_flip
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, reconstruct
@@ -312,7 +312,7 @@ def flips(
             key = tuple(t.weights.tobytes() + t.repeats.tobytes() for t in terms)
             key = (*key, asked.tobytes())
             if key not in known:
-                known[key] = combined(terms).flip_probabilities(asked, others)
+                known[key] = add_terms(terms).flip_probabilities(asked, others)
             result[number] = known[key]
     return result, normal
 

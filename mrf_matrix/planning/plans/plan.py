@@ -12,7 +12,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import shorten
 from mrf_matrix.base.provenance import Provenance, join
-from mrf_matrix.error.expected_error import least_amount
+from mrf_matrix.error.expected_errors import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budget import total_budget

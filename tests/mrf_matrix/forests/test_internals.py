@@ -593,7 +593,7 @@ def test_exact_bits_refuse_a_seed():
 # Cuts of a node ----------------------------------------------------------------------------------
 
 
-ROUTES = ("_by_counts", "_by_sums", "_by_runs")
+ROUTES = ("_count_table", "_sum_table", "_sorted_runs")
 
 
 def random_items(seed, n_nodes, n_classes, size, n, estimation, criterion="gini"):
@@ -612,9 +612,9 @@ def random_items(seed, n_nodes, n_classes, size, n, estimation, criterion="gini"
 def purity(counts, criterion):
     n = counts.sum()
     return (
-        n * (1 - Impurity(criterion).of(counts))
+        n * (1 - Impurity(criterion).values(counts))
         if criterion == "gini"
-        else -n * Impurity(criterion).of(counts)
+        else -n * Impurity(criterion).values(counts)
     )
 
 

@@ -23,7 +23,7 @@ from mrf_matrix.labels.draw import (
     STEEPEST,
     Exponential,
     MostRight,
-    _of_each_cut,
+    _cut_worths,
     bytes_of,
     draw_tree,
     weights,
@@ -85,7 +85,7 @@ def test_what_trees_are_worth_is_the_sum_over_all_of_them_exactly(name):
     for (places, _), weight in law(name, rate).items():
         expected[places[0]] = expected.get(places[0], 0) + weight
     rules = Exponential(weights(rate, 50), Bits())
-    found = _of_each_cut(*case(name)[-1].split(), rules)
+    found = _cut_worths(*case(name)[-1].split(), rules)
     assert found == [expected[place] for place in range(len(found))]
 
 
@@ -95,7 +95,7 @@ def test_deep_trees_are_worth_the_sum_over_all_of_them_exactly():
     for places, cells in all_trees("deep"):
         expected[places[0]] += prod(int(table[one].sum()) for one in cells)
     rules = Exponential(table, Bits())
-    assert _of_each_cut(*case("deep")[-1].split(), rules) == expected
+    assert _cut_worths(*case("deep")[-1].split(), rules) == expected
 
 
 def drawn(name, rate, draws):

@@ -193,7 +193,7 @@ def test_trees_take_the_place_of_cells():
     root = LabelTree((cuts[0],), np.array([0, 1]))
     one = LabelTree((cuts[1], cuts[0], cuts[0]), np.array([0, 1, 1, 0]))
     other = LabelTree((cuts[0], cuts[1], cuts[1]), np.array([1, 1, 0, 0]))
-    whole = root.grown([one, other])
+    whole = root.extend([one, other])
     assert (whole.depth, whole.n_cells) == (3, 8)
     upper = side(cuts[0])
     expected = np.where(upper, 4 + other.cells(CODES), one.cells(CODES))

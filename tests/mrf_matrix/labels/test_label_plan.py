@@ -28,7 +28,7 @@ from mrf_matrix.labels.plan import (
     MOST_CUTS,
     SHARE_OF_COUNTS,
     SHARE_OF_FIRST,
-    counted_from,
+    count_threshold,
     label_plan,
     label_signal,
     most_cuts,
@@ -64,7 +64,7 @@ def planned(budget, n_records=300, domain=DOMAIN, seed=0, **options):
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
     plan = planned(budget, n_records, neighboring=neighboring)
-    if label_signal(budget, n_records, neighboring) < counted_from(plan.n_classes):
+    if label_signal(budget, n_records, neighboring) < count_threshold(plan.n_classes):
         assert plan.counts is None
         assert plan.steps == (plan.labels,)
         assert plan.labels.budget == budget
@@ -82,15 +82,15 @@ def test_steps_spend_the_whole_exactly(budget, n_records, neighboring):
 @pytest.mark.parametrize("k", [2, 3, 9])
 @pytest.mark.parametrize(("neighboring", "times"), [("add_remove", 10), ("replace_one", 20)])
 def test_counts_are_released_from_a_signal_a_class_on(neighboring, times, k):
-    budget, records = PureDP(Fraction(1, 10)), times * counted_from(k)
+    budget, records = PureDP(Fraction(1, 10)), times * count_threshold(k)
     domain = Domain.from_sizes(MANY_CUTS, n_classes=k)
     below, above = (
         planned(budget, n, domain, neighboring=neighboring) for n in (records - 1, records)
     )
-    assert label_signal(budget, records, neighboring) == counted_from(k)
+    assert label_signal(budget, records, neighboring) == count_threshold(k)
     assert (below.counts, len(above.steps)) == (None, 2)
     assert above.labels.choice_rate == below.labels.choice_rate * (1 - SHARE_OF_COUNTS)
-    assert above.cell_signal == pytest.approx(counted_from(k) / 8 * float(1 - SHARE_OF_COUNTS))
+    assert above.cell_signal == pytest.approx(count_threshold(k) / 8 * float(1 - SHARE_OF_COUNTS))
     assert (below.depth, below.cuts) == (above.depth, above.cuts)
 
 

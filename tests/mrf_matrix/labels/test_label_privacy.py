@@ -27,7 +27,7 @@ from every_tree import (
 )
 
 from mrf_matrix.forests.label_tree import LabelTree
-from mrf_matrix.labels.draw import Exponential, _of_each_cut, weights
+from mrf_matrix.labels.draw import Exponential, _cut_worths, weights
 from mrf_matrix.labels.joint_counts import joint_counts
 from mrf_matrix.labels.plan import SHARE_OF_COUNTS
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP
@@ -72,7 +72,7 @@ def test_trees_of_other_depths_are_within_the_budget_too(depth, times):
         for more in with_one_more_of(data):
             counts = np.eye(2, dtype=np.int64)[classes] * more[:, None]
             joint = joint_counts(plan.cuts, plan.attributes, codes, counts, depth)
-            worth = sum(_of_each_cut(*joint.split(), Exponential(table, Bits())))
+            worth = sum(_cut_worths(*joint.split(), Exponential(table, Bits())))
             cells = LabelTree((plan.cuts[0],) * (2**depth - 1), np.zeros(2**depth, dtype=int))
             of_cells = np.zeros((2**depth, 2), dtype=np.int64)
             np.add.at(of_cells, cells.cells(codes), counts)

@@ -20,8 +20,8 @@ from mrf_matrix.labels.draw import (
     Exponential,
     Rounded,
     Rounding,
-    _of_each_cut,
-    _of_each_label,
+    _cut_worths,
+    _label_worths,
     draw_tree,
     running_sums,
     weights,
@@ -59,8 +59,8 @@ def test_what_trees_are_worth_is_nearly_that_in_whole_numbers(rate, depth, seed,
     _, counts = table(seed, depth, k)
     rules = Exponential(weights(rate, int(counts.total.max())), Bits())
     lower, upper = counts.split()
-    whole = [int(one) for one in _of_each_cut(lower, upper, rules)]
-    for one, number in zip(_of_each_cut(lower, upper, rules.rounding), whole, strict=True):
+    whole = [int(one) for one in _cut_worths(lower, upper, rules)]
+    for one, number in zip(_cut_worths(lower, upper, rules.rounding), whole, strict=True):
         assert abs(exact(one) / number - 1) < Fraction(OFF)
 
 
@@ -70,7 +70,7 @@ def test_single_precision_is_further_off_than_proved():
     rules = Exponential(weights(Fraction(1, 50), int(counts.total.max())), Bits())
     parts, powers = rules.rounding.weights
     rounding = Rounding(Rounded(parts.astype(np.float32).astype(float), powers))
-    found, whole = (_of_each_cut(*counts.split(), each) for each in (rounding, rules))
+    found, whole = (_cut_worths(*counts.split(), each) for each in (rounding, rules))
     off = [abs(exact(one) / int(number) - 1) for one, number in zip(found, whole, strict=True)]
     assert max(off) > OFF
 
@@ -190,7 +190,7 @@ def in_whole_numbers(counts, rules):
         below = []
         for node in nodes:
             lower, upper = node.split() if order else (node, node)
-            of = _of_each_cut(lower, upper, rules) if order else _of_each_label(node, rules)
+            of = _cut_worths(lower, upper, rules) if order else _label_worths(node, rules)
             upto = list(accumulate(int(one) for one in of))
             places.append(bisect_right(upto, rules.bits.number_below(upto[-1])))
             below += [lower.at(places[-1]), upper.at(places[-1])] if order else []
@@ -205,9 +205,9 @@ def test_the_same_bits_draw_the_same_tree_as_whole_numbers_do(
 ):
     """`least`, `most`: share of places that are compared in whole numbers, as empty cells are."""
     monkeypatch.setattr(module, "MARGIN", margin)
-    compared, compare = [], Exponential._compared
+    compared, compare = [], Exponential._draw_exactly
     monkeypatch.setattr(
-        Exponential, "_compared", lambda *given: compared.append(1) or compare(*given)
+        Exponential, "_draw_exactly", lambda *given: compared.append(1) or compare(*given)
     )
     drawn = 0
     for seed in range(12):

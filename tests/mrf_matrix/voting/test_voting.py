@@ -32,8 +32,8 @@ from mrf_matrix.voting.intervals import (
     SURE,
     is_fine,
     margin_quantile,
-    missed_of,
-    width_under,
+    miss_probability,
+    smallest_width,
 )
 from mrf_matrix.voting.voting import FEW_RECORDS, evidence_scale, odds_logs, per_distinct_row
 from strategies.operators import Grouping, Identity, Scaled, Sparse
@@ -314,13 +314,13 @@ def test_every_width_covers_and_the_exact_one_is_the_least(kind, scale, weights,
     law = kind(Fraction(scale))
     noise = NoiseSum((NoiseTerm.of(np.array(weights, dtype=float), law),))
     values, chances = absolute_error_law(weights, law)
-    deviation, missed = np.sqrt(2 * noise.variance), missed_of(level, classes)
+    deviation, missed = np.sqrt(2 * noise.variance), miss_probability(level, classes)
     gaussian = kind is DiscreteGaussian
     continuous = margin_quantile(level, classes, gaussian=gaussian) * deviation
-    step = noise.heaviest
+    step = noise.largest_weight
     sure = continuous + (1 if is_fine(noise) else SURE) * step
     assert coverage(sure, values, chances) >= 1 - missed
-    exact = width_under(noise, continuous, missed)
+    exact = smallest_width(noise, continuous, missed)
     assert continuous <= exact <= continuous + STEPS * step
     tolerance = 1e-3 * missed if not is_fine(noise) else 5e-4  # Edgeworth's correction
     assert coverage(exact, values, chances) >= 1 - missed - tolerance
@@ -350,7 +350,7 @@ def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
     ).fit(codes, codes[:, 0] % 2)
     one = model.ensembles_[0]
     recovery = one.release.mechanism.rounded.recovery
-    rows = answer_coefficients(one._votes_asked(codes), recovery, np.arange(12))
+    rows = answer_coefficients(one._vote_workload(codes), recovery, np.arange(12))
     monkeypatch.setattr(intervals, "AT_ONCE", 33 * 12)
     for codes_again, wanted in ((codes, rows), (np.tile(codes, (6, 1)), np.tile(rows, (6, 1)))):
         terms = one.vote_terms(codes_again)

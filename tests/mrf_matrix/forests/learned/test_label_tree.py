@@ -261,7 +261,7 @@ def test_a_table_looks_cells_up_and_weighs_codes_alike():
     assert table.cells(codes).tolist() == [2, 1, 0]
     assert table.table is table
     np.testing.assert_allclose(table.shares, np.outer([1 / 3, 2 / 3], [3 / 4, 1 / 4]))
-    np.testing.assert_allclose(table.even, [1 / 12, 2 / 3, 1 / 4])
+    np.testing.assert_allclose(table.cell_shares, [1 / 12, 2 / 3, 1 / 4])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -270,9 +270,9 @@ def test_a_tree_and_its_table_say_the_same(seed):
     assert tree.table is not None
     assert (tree.table.cells(EVERY) == tree.cells(EVERY)).all()
     held = np.bincount(tree.cells(EVERY), minlength=tree.n_cells) / len(EVERY)
-    np.testing.assert_allclose(tree.even, held, atol=1e-15)
+    np.testing.assert_allclose(tree.cell_shares, held, atol=1e-15)
     even = np.zeros(tree.n_cells)
-    even[: len(tree.table.even)] = tree.table.even
+    even[: len(tree.table.cell_shares)] = tree.table.cell_shares
     np.testing.assert_allclose(even, held, atol=1e-15)
     assert (held == 0).any(), "some cuts leave nothing on a side"
 

@@ -264,13 +264,15 @@ def test_units_too_many_are_told_before_any_is_estimated_from(monkeypatch):
     matrix = Kronecker([Identity(4), Dense(np.triu(np.ones((5, 5))))])
     workload = Dense(np.random.default_rng(0).random((3, 20)))
     expected = workload.to_dense() @ np.linalg.pinv(matrix.to_dense())
-    np.testing.assert_allclose(noise_sums._by_units(workload, matrix), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        noise_sums._unit_coefficients(workload, matrix), expected, atol=1e-12
+    )
     monkeypatch.setattr(noise_sums, "estimate", None)  # called, it would fail
     monkeypatch.setattr(noise_sums, "MOST_UNIT_ENTRIES", 20**2 - 1)
-    assert noise_sums._by_units(workload, matrix) is None
+    assert noise_sums._unit_coefficients(workload, matrix) is None
     monkeypatch.setattr(noise_sums, "MOST_UNIT_ENTRIES", 20**2)
     with pytest.raises(TypeError):  # negative control: within the limit the work is done
-        noise_sums._by_units(workload, matrix)
+        noise_sums._unit_coefficients(workload, matrix)
 
 
 @pytest.mark.slow

@@ -325,13 +325,13 @@ def least_amount(holds: Callable[[Fraction], bool]) -> Fraction:
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
-    return rounded_up(high)
+    return round_up(high)
 
 
-def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
+def round_up(value: float, digits: int = DIGITS) -> Fraction:
     """Return the least number of some significant decimal digits that is not below a value.
 
-    >>> rounded_up(0.12345678)
+    >>> round_up(0.12345678)
     Fraction(123457, 1000000)
     """
     unit = Fraction(10) ** (floor(log10(value)) + 1 - digits)

@@ -12,7 +12,7 @@ from scipy import sparse
 from mrf_matrix.base.arrays import Bools, Longs, plain_array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.forest import codes_in_words
+from mrf_matrix.forests.forest import describe_codes
 from mrf_matrix.forests.nodes import checked_codes, checked_labels
 from strategies.operators import RowKronecker, check_allocation, fits
 
@@ -60,18 +60,18 @@ def path_matrix(forest: Forest) -> RowKronecker:
     check_allocation("masks of the paths", (forest.n_leaves, sum(forest.domain.sizes)), 1)
     matrix = RowKronecker.from_masks(leaf_masks(forest))
     # A validated forest's trees partition the domain: their rows need no check for overlaps.
-    trees, words = forest.leaf_tree.astype(np.int64), partial(path_in_words, forest.domain)
+    trees, words = forest.leaf_tree.astype(np.int64), partial(describe_path, forest.domain)
     return replace(matrix, groups=trees, in_words=words)
 
 
-def path_in_words(domain: Domain, masks: Sequence[Bools]) -> str:
+def describe_path(domain: Domain, masks: Sequence[Bools]) -> str:
     """Return which codes a path leaves of each attribute that it restricts.
 
-    >>> path_in_words(Domain.from_sizes([2, 3]), [np.array([1, 1]), np.array([0, 1, 0])])
+    >>> describe_path(Domain.from_sizes([2, 3]), [np.array([1, 1]), np.array([0, 1, 0])])
     'x1 = 1'
     """
     pairs = zip(domain.attributes, masks, strict=True)
-    said = [codes_in_words(one, np.flatnonzero(mask)) for one, mask in pairs if not np.all(mask)]
+    said = [describe_codes(one, np.flatnonzero(mask)) for one, mask in pairs if not np.all(mask)]
     return " & ".join(said) or "all"
 
 
@@ -191,11 +191,13 @@ def leaf_counts(
     check_allocation("leaf counts", (forest.n_leaves, n_classes))
     cells = forest.domain.size
     if cells <= len(records) and fits((cells, n_classes)):
-        return _by_cell(forest, records, classes, n_classes)
-    return _by_record(forest, records, classes, n_classes)
+        return _count_by_cell(forest, records, classes, n_classes)
+    return _count_by_record(forest, records, classes, n_classes)
 
 
-def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Longs:
+def _count_by_cell(
+    forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int
+) -> Longs:
     """Count by cell, then add the cells of each leaf: Cᵀ = Dᵀ Tᵀ over occupied cells."""
     sizes = forest.domain.sizes
     index = np.ravel_multi_index(tuple(codes.T), sizes) * n_classes + labels.astype(np.int64)
@@ -211,7 +213,9 @@ def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classe
     return np.asarray(reached.T @ table[occupied], dtype=np.int64)
 
 
-def _by_record(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Longs:
+def _count_by_record(
+    forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int
+) -> Longs:
     """Route blocks of records and count their (leaf, class) pairs as they arrive."""
     counts = np.zeros(forest.n_leaves * n_classes, dtype=np.int64)
     first = forest.leaf_index.astype(np.int64) * n_classes
