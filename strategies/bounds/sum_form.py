@@ -21,18 +21,20 @@ formula. Its terms are positive, so that those left out only lower the bound.
 """
 
 from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
 from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_ascent import MARGIN, SPEED
+from strategies.bounds.dual_ascent import MARGIN, SPEED, ascend, gaussian_strategy
 from strategies.bounds.total_design import FAINT, REACHED
 from strategies.operators import Array, TableStack, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
-from strategies.operators.base.qr import triangular
+from strategies.operators.base.qr import singular_values, triangular
 from strategies.operators.kronecker import kronecker_product
 from strategies.operators.tables.overlapping_tables import Basis, JointSolve, SharedColumns, Table
 from strategies.operators.tables.table_stack import as_tables, few_rows, sum_to_table
@@ -43,6 +45,7 @@ MOST_TABLES = 1000
 TOLERANCE = 1e-3  # gap between the largest column and the mean at which a climb ends
 SLOW = 0.02  # share of the tolerance that a step must gain to go on
 FEWEST_STEPS, MOST_STEPS = 12, 240
+APART_STEPS = 20  # of each table alone
 LEAST = 1e-8  # weight that no cell falls below
 FLOOR = 1e-6  # share of the longest column by which a metric is raised to full rank
 SPACING = 1.25  # h, of shifts in logarithms
@@ -66,11 +69,42 @@ class JointTables:
             for rows, one in zip(self.cell_rows, self.bases, strict=True)
         ]
         sizes = [one.columns.shape for one in self.bases]
-        self.triangles = [np.eye(r) / np.sqrt(n) for n, r in sizes]  # R, of metrics RᵀR
-        self.weights = [np.full(n, 1.0 / n) for n, _ in sizes]
-        self.best, self.kept = np.inf, (self.triangles, self.weights)
+        even = [np.full(n, 1.0 / n) for n, _ in sizes]
+        self.start([np.eye(r) / np.sqrt(n) for n, r in sizes], even)
+
+    def start(self, triangles: list[Array], weights: list[Array]) -> None:
+        self.triangles, self.weights = triangles, weights  # R, of metrics RᵀR
+        self.best, self.kept = np.inf, (triangles, weights)
         self.step, self.mean, self.is_done = 0, np.inf, False
         self.proved = 0, 0.0  # the step at which the bound was taken, and the bound
+
+    @cached_property
+    def apart(self) -> "JointTables | None":
+        """A climb from every table at its own optimum, None where this one is below their total.
+
+        At even weights of cells the singular values of a table's rows bound its loss from below.
+        """
+        spectra = [singular_values(rows) for rows in self.cell_rows]
+        least = sum(values.sum() / np.sqrt(right.shape[1]) for values, right in spectra)
+        if least**2 >= self.best:
+            return None
+        factors = [
+            (values[:, None] * right)[values > REACHED * values.max(initial=0.0)]
+            for values, right in spectra
+        ]
+        duals = [ascend(factor, TOLERANCE, APART_STEPS) for factor in factors]
+        roots = np.sqrt([dual.root * float(dual.ratios.max()) for dual in duals])
+        if roots.sum() ** 2 >= self.best:
+            return None
+        triangles = []
+        for factor, dual, one, share in zip(
+            factors, duals, self.bases, roots / roots.sum(), strict=True
+        ):
+            rows = gaussian_strategy(factor, dual) @ one.columns
+            triangles.append(raised_root(rows.T @ rows * (share / len(one.columns))))
+        found = copy(self)
+        found.start(triangles, [dual.weights for dual in duals])
+        return found
 
     def reached(self, t: int) -> Basis:
         """Return a table's shared columns, and of its own what its rows reach."""
@@ -150,10 +184,19 @@ class JointTables:
         found = []
         for one, triangle in zip(self.bases, self.kept[0], strict=True):
             rows = triangle @ one.columns.T
-            whole = rows.T @ rows * len(one.columns)
-            floor = FLOOR * float(np.diagonal(whole).max())
-            found.append(linalg.cholesky(whole + floor * np.eye(len(whole))))
+            found.append(raised_root(rows.T @ rows * len(one.columns)))
         return found
+
+    def bound(self) -> float:
+        if self.proved[0] != self.step:
+            self.proved = self.step, bound_at(self, attribute_weights(self))
+        return self.proved[1]
+
+
+def raised_root(metric: Array) -> Array:
+    """Return R with ``RᵀR`` a metric raised to full rank."""
+    floor = FLOOR * float(np.diagonal(metric).max())
+    return np.asarray(linalg.cholesky(metric + floor * np.eye(len(metric))))
 
 
 def blocks_below(asked: TableStack, tables: Sequence[Table]) -> list[list[int]]:
@@ -214,30 +257,34 @@ def least_seconds(problem: Problem) -> float:
     return FEWEST_STEPS * step_seconds(*known)
 
 
-def joint_design(problem: Problem, work: float) -> JointTables | None:
+def joint_climbs(problem: Problem, work: float) -> list[JointTables]:
+    """Return the climbs of a problem as far as the work goes; none where it shows no tables."""
     known = problem_tables(problem)
     if known is None:
-        return None
+        return []
     if problem not in _CLIMBS:
         _CLIMBS[problem] = JointTables(*known)
-    steps = max(FEWEST_STEPS, int(work / step_seconds(*known)))
-    _CLIMBS[problem].to(TOLERANCE, min(MOST_STEPS, steps))
-    return _CLIMBS[problem]
+    first, steps = _CLIMBS[problem], int(work / step_seconds(*known))
+    first.to(TOLERANCE, min(MOST_STEPS, max(FEWEST_STEPS, steps)))
+    if first.apart is None:
+        return [first]
+    first.apart.to(TOLERANCE, min(MOST_STEPS, max(FEWEST_STEPS, steps - first.step)))
+    return [first, first.apart]
+
+
+def joint_design(problem: Problem, work: float) -> JointTables | None:
+    """Return the climb of the least loss."""
+    return min(joint_climbs(problem, work), key=lambda climb: climb.best, default=None)
 
 
 # The certificate ----------------------------------------------------------------------------
 
 
 def joint_bound(problem: Problem, work: float) -> float:
-    """Return the bound that the climb's weights prove, 0 without tables or the work for a climb."""
+    """Return the bound that the climbs' weights prove, 0 without tables or the work for a climb."""
     if least_seconds(problem) > work:
         return 0.0
-    climb = joint_design(problem, work)
-    if climb is None:
-        return 0.0
-    if climb.proved[0] != climb.step:
-        climb.proved = climb.step, bound_at(climb, attribute_weights(climb))
-    return climb.proved[1]
+    return max((climb.bound() for climb in joint_climbs(problem, work)), default=0.0)
 
 
 def attribute_weights(climb: JointTables) -> list[Array]:

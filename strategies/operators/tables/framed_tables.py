@@ -51,10 +51,18 @@ class Side:
     """One attribute in coordinates, with its residual alone measured."""
 
     inverse: Array  # [z, Z] over the codes, (n, 1 + r)
-    lost: Array | None  # what coordinates leave of a row, as a projection; None where they span all
+    spanned: tuple[Array, Array] | None
+    """L (n, k) and R (k, n): coordinates span ``(w L) R`` of a row; None where that is all rows."""
     scale: float  # ``B [z, Z]`` is ``[0, scale I]`` up to rows that depend on others
     first = 1
     """The first coordinate that is measured: 0 where the total is."""
+
+    def check_spanned(self, rows: Operator) -> None:
+        """Refuse rows of which coordinates leave something."""
+        if self.spanned is not None:
+            left, right = self.spanned
+            rest = rows.to_dense() - rows.matmat(left) @ right
+            check_rows_contained((rest**2).sum(axis=1), rows.row_squares())
 
     @property
     def rank(self) -> int:
@@ -200,7 +208,7 @@ class FramedTables(WeightedTables):
 
     def spans_attribute(self, i: int) -> bool:
         """Tell whether an attribute's frame spans all rows over its codes."""
-        return self.sides is not None and self.sides[i].lost is None
+        return self.sides is not None and self.sides[i].spanned is None
 
     def _solve(self, answers: Array) -> Array:
         if not self.has_cheap_inverse:
@@ -280,9 +288,7 @@ class FramedTables(WeightedTables):
     def coordinates(self, i: int, factor: Operator) -> Array:
         """Return ``[w z, w Z]`` of the rows of a factor, refusing those outside the frame."""
         side = self.side(i)
-        if side.lost is not None:
-            outside = (factor.matmat(side.lost) ** 2).sum(axis=1)
-            check_rows_contained(outside, factor.row_squares())
+        side.check_spanned(factor)
         return factor.matmat(side.inverse)
 
     def _squares(self, i: int, factor: Operator) -> tuple[Array, Array]:
@@ -295,7 +301,7 @@ class FramedTables(WeightedTables):
     def _factor_sums(self, i: int, factor: Operator) -> tuple[float, float]:
         """Return the sums of both over the rows, by the Gram where those are many."""
         side = self.side(i)
-        if side.lost is not None:
+        if side.spanned is not None:
             totals, residuals = self._squares(i, factor)
             return float(totals.sum()), float(residuals.sum())
         sums = column_squares(factor, side.inverse)

@@ -126,9 +126,8 @@ class ObliqueResiduals(ProductTables, FramedTables):
             ones[0] -= 1.0
             if ones @ ones > FREE:
                 return None
-            n = frame.shape[1]
-            spans = len(frame) >= n and has_full_rank(triangular(frame))
-            sides.append(Side(inverse, None if spans else np.eye(n) - inverse @ frame, scale))
+            spans = len(frame) >= frame.shape[1] and has_full_rank(triangular(frame))
+            sides.append(Side(inverse, None if spans else (inverse, frame), scale))
         return tuple(sides)
 
     def _frame(self, i: int, scale: float) -> Array:

@@ -59,9 +59,9 @@ class ClassSide(Side):
         tau = float(1.0 / (ones @ ones))
         turned = np.column_stack([tau * ones, linalg.qr(ones[:, None])[0][:, 1:]])
         inverse = linalg.solve_triangular(triangle, turned) / sizes[:, None]
-        same = labels[:, None] == labels
-        lost = None if len(sizes) == len(labels) else np.eye(len(same)) - same / same.sum(axis=1)
-        return cls(inverse[labels], lost, 1.0, basis @ turned, tau, labels)
+        members = np.eye(len(sizes))[labels]
+        spanned = None if len(sizes) == len(labels) else (members / sizes, members.T)
+        return cls(inverse[labels], spanned, 1.0, basis @ turned, tau, labels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

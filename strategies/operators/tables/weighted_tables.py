@@ -157,7 +157,8 @@ class WeightedTables(Tables):
         return sparse.csr_array(sparse.vstack(blocks))
 
     def to_sparse(self) -> sparse.csr_array:
-        check_allocation(self.plural, self.shape[1:], 12)
+        check_allocation(f"sparse {self.plural}", (self.entries, 2))
+        check_allocation("codes of every cell", (self.shape[1], len(self.domain_sizes)))
         return self.columns(np.arange(self.shape[1]))
 
     # Norms ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strategies import Problem, evaluate, joint_tables, select
@@ -51,13 +51,15 @@ def stacks(draw: st.DrawFn) -> TableStack:
     return TableStack(sizes, sets, blocks)
 
 
+UNLIKE = TableStack([2, 4], [(0,), (1,)], [[[0.1, 0.0]], [[11.8, 11.1, 9.3, -4.6]]])
+"""A faint row and a long one: from even metrics, a climb ends at 1.36 times the optimum."""
+
+
 @settings(max_examples=6, deadline=None)
 @given(stacks())
+@example(UNLIKE)
 def test_between_the_bound_and_a_little_above_the_optimum(workload: TableStack) -> None:
-    """The sum form is above the optimum over all strategies, and the bound is not.
-
-    Mostly by a tenth; by .39 where the rows of a table of (4,) were nearly dependent.
-    """
+    """The sum form is above the optimum over all strategies, and the bound is not."""
     best = select(workload, "l2", method="gaussian_optimal", random_state=0)
     assert best.lower_bound <= best.loss * (1 + 1e-9)
     tables = set(workload.attribute_sets)
@@ -66,9 +68,17 @@ def test_between_the_bound_and_a_little_above_the_optimum(workload: TableStack) 
             select(workload, "l2", method="joint_tables")
         return
     found = select(workload, "l2", method="joint_tables", random_state=0)
-    assert best.loss * (1 - 1e-3) <= found.loss <= 1.5 * best.loss
+    assert best.loss * (1 - 1e-3) <= found.loss <= 1.3 * best.loss
     again = evaluate(workload.to_dense(), found.matrix.to_dense(), "l2")
     assert found.loss == pytest.approx(again.loss, rel=1e-6)
+
+
+def test_tables_that_are_better_measured_apart() -> None:
+    """Neither above what both cost at their own optimum with the best shares, nor uncertified."""
+    alone = [select(block, "l2", "gaussian_optimal").loss for block in UNLIKE.blocks]
+    found = select(UNLIKE, "l2", method="joint_tables", random_state=0)
+    assert found.loss <= np.sqrt(alone).sum() ** 2 * (1 + 1e-3)
+    assert found.certified_ratio < 1.002
 
 
 @pytest.mark.slow

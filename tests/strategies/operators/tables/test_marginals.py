@@ -130,6 +130,16 @@ def test_astronomical_domain():
         matrix.least_squares(answers)
 
 
+def test_entries_are_counted_before_they_are_made():
+    """Five sets over a domain whose cells fit the cap, and whose entries do not."""
+    matrix = Marginals((2,) * 16, [(i,) for i in range(5)], [1.0] * 5)
+    with memory_cap(2**22), pytest.raises(MemoryCapError, match="sparse marginals"):
+        matrix.to_sparse()
+    one = Marginals((2,) * 16, [()], [1.0])
+    with memory_cap(2**22), pytest.raises(MemoryCapError, match="codes of every cell"):
+        one.to_sparse()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
