@@ -33,7 +33,7 @@ from mrf_matrix.cli.screen import (
     note,
     note_ignored,
     progress_bar,
-    resumable,
+    resume_file,
     table,
     write_results,
 )
@@ -117,12 +117,12 @@ def command(
             raise click.ClickException(f"--kind {kind}: compare(kind={kind!r}) in Python.")
     data = load_dataset(dataset, domain_file, extra="ignore", file_format=file_format)
     note_ignored(dataset, data.domain, file_format)
-    ahead = work_ahead(data, settings)
+    ahead = work_estimate(data, settings)
     note(ahead) if as_json else console().print(ahead, "", sep="\n", soft_wrap=True)
     folder = output or Path("results") / data.name
     asked = [settings, data.domain.to_dict(), len(data.y)]
     done: list[Comparison] = []
-    whole = resumable(folder, None, asked, lambda: not done[0].unfinished)
+    whole = resume_file(folder, None, asked, lambda: not done[0].unfinished)
     with progress_bar(quiet=as_json) as progress, whole as file:
         done.append(compare(data, progress=progress, resume=file, **settings))
     study = done[0]
@@ -158,7 +158,7 @@ SMALL = {"records": 2_000, "cells": 2_000, "trees": 128, "depth": 4}
 """Sizes up to which that holds; car has 1728 records and as many cells."""
 
 
-def work_ahead(data: Dataset, settings: Mapping[str, Any]) -> str:
+def work_estimate(data: Dataset, settings: Mapping[str, Any]) -> str:
     """Say in one line what a comparison will fit, and about how long that takes."""
     methods = checked_methods(settings["kind"])
     budgets, splits, draws = (settings[name] for name in ("epsilons", "n_splits", "n_draws"))
@@ -174,11 +174,11 @@ def work_ahead(data: Dataset, settings: Mapping[str, Any]) -> str:
     )
     return (
         f"{data.name}: {len(data.y):,} records of {len(data.domain.names)} attributes. "
-        f"{'; '.join(counted)}. {fits:,} fits; {duration(fits, data, settings)}."
+        f"{'; '.join(counted)}. {fits:,} fits; {duration_text(fits, data, settings)}."
     )
 
 
-def duration(fits: int, data: Dataset, settings: Mapping[str, Any]) -> str:
+def duration_text(fits: int, data: Dataset, settings: Mapping[str, Any]) -> str:
     """Say how long so many fits take where all is small; a lower limit elsewhere."""
     sizes = {
         "records": len(data.y),
@@ -210,10 +210,10 @@ def strategy_table(study: Comparison) -> Table:
     for row in served:
         made.add_row(
             row.name,
-            figure(row.sensitivity),
+            figure_text(row.sensitivity),
             f"{row.loss:.4g}",
-            figure(row.certified_ratio),
-            *(figure(row.rms_per_leaf[epsilon]) for epsilon in study.epsilons),
+            figure_text(row.certified_ratio),
+            *(figure_text(row.rms_per_leaf[epsilon]) for epsilon in study.epsilons),
             style="bold" if row.is_selected else None,
         )
     bound = max(row.lower_bound for row in served)
@@ -251,7 +251,7 @@ def score_table(study: Comparison, metric: str = "accuracy") -> Table:
     return made
 
 
-def figure(value: float) -> str:
+def figure_text(value: float) -> str:
     """Write three significant digits, without an exponent below a million."""
     return f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"
 

@@ -13,7 +13,7 @@ from mrf_matrix.base import escape_controls
 from mrf_matrix.base.fields import FieldError, parse_json
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import content_of
-from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.errors import to_option_words, user_errors
 from mrf_matrix.cli.options import FILE, NEW, file_format_options, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
@@ -56,7 +56,7 @@ def command() -> None:
 @overwrite_option("a file")
 @user_errors
 @file_format_options()
-def new(
+def new_domain(
     file: Path,
     header: Path | None,
     target: str | None,
@@ -69,7 +69,7 @@ def new(
     Answer from the data dictionary, the law or common knowledge, never by looking at the records.
     """
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
-    answers = dict(_pair(one) for one in told)
+    answers = dict(_split_setting(one) for one in told)
     names = header_of(header, file_format) if header is not None else list(answers)
     if header is not None and is_a_record(names):
         raise click.ClickException(
@@ -77,7 +77,7 @@ def new(
             "a domain is public. Give the file a line of column names, or describe columns by "
             "--set without --header."
         )
-    names = single_names(names, list(answers), header)
+    names = unique_names(names, list(answers), header)
     unknown = [name for name in answers if name not in names]
     if unknown:
         raise click.ClickException(f"--set {unknown[0]}: {header} has no such column.")
@@ -86,20 +86,22 @@ def new(
         click.echo(f"What may a column hold? From public knowledge, not from the records.\n{HELP}")
     found: dict[str, Any] = {}
     for name in names:
-        found[name] = attribute_from_words(name, answers[name]) if name in answers else _asked(name)
-    while header is None and not told and (name := _answer("column", "", show_default=False)):
-        found[name] = _asked(name)
+        found[name] = (
+            attribute_from_words(name, answers[name]) if name in answers else _ask_attribute(name)
+        )
+    while header is None and not told and (name := _ask("column", "", show_default=False)):
+        found[name] = _ask_attribute(name)
     known = {name: one for name, one in found.items() if one is not None}
     if target is None:
-        target = _answer("column of the classes", next(reversed(known), ""))
+        target = _ask("column of the classes", next(reversed(known), ""))
     if target not in known:
         raise click.ClickException(f"--target {target}: expected one of {', '.join(known)}.")
     classes = known.pop(target)
     try:
         domain = Domain.from_dict({"attributes": list(known.values()), "target": classes})
     except DomainError as error:
-        raise click.ClickException(spoken(str(error))) from error
-    _keep(domain, file)
+        raise click.ClickException(to_option_words(str(error))) from error
+    _save_domain(domain, file)
 
 
 @command.command(name="import")
@@ -108,16 +110,16 @@ def new(
 @click.option("--target", required=True, help="Column of the classes.")
 @overwrite_option("a file")
 @user_errors
-def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
+def import_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
     check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
     try:
-        told = _parsed(schema)
+        told = _read_schema(schema)
     except ValueError as error:
         raise click.ClickException(f"the schema {schema}: {error}") from error
-    _keep(Domain.from_dict(foreign_domain(told, target)), file)
+    _save_domain(Domain.from_dict(foreign_domain(told, target)), file)
     for line in schema_losses(told):
-        note(f"Note: {spoken(line)}")
+        note(f"Note: {to_option_words(line)}")
 
 
 @command.command(name="check")
@@ -146,7 +148,7 @@ def check(file: Path, data: Path | None, n_records: int | None, file_format: "Fi
             note("Whether records fit is told of the records, to you: keep it from others.")
         advise(domain, n_records)
     for problem in problems:
-        screen.print(f"- {spoken(problem)}", soft_wrap=True)
+        screen.print(f"- {to_option_words(problem)}", soft_wrap=True)
     if problems:
         raise click.ClickException(f"{len(problems)} problem{'s' * (len(problems) > 1)} in all.")
     fits = "" if data is None else f", and {data} fits it"
@@ -183,7 +185,7 @@ def schema() -> None:
     click.echo(json.dumps(domain_schema(), indent=2))
 
 
-def single_names(names: Sequence[str], answers: Sequence[str], header: Path | None) -> list[str]:
+def unique_names(names: Sequence[str], answers: Sequence[str], header: Path | None) -> list[str]:
     """Return the names that stand once, with a note on the others, which no domain can mean."""
     check_repeats(names, answers, str(header))
     counts = Counter(names)
@@ -208,14 +210,14 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _split_setting(text: str) -> tuple[str, str]:
     name, equals, words = text.partition("=")
     if not (name and equals):
         raise click.ClickException(f"--set {text}: expected NAME=WORDS, as 'age=0..120 by 10'.")
     return name.strip(), words
 
 
-def _answer(question: str, default: str | None = None, *, show_default: bool = True) -> str:
+def _ask(question: str, default: str | None = None, *, show_default: bool = True) -> str:
     try:
         return str(click.prompt(escape_controls(question), default, show_default=show_default))
     except click.Abort as error:
@@ -225,25 +227,25 @@ def _answer(question: str, default: str | None = None, *, show_default: bool = T
         ) from error
 
 
-def _asked(name: str) -> Any:
+def _ask_attribute(name: str) -> Any:
 
     while True:
         try:
-            found = attribute_from_words(name, _answer(name))
+            found = attribute_from_words(name, _ask(name))
             if found is not None:
                 attribute_from_dict(found, name)
             return found
         except (DomainError, FieldError) as error:
-            click.echo(escape_controls(spoken(str(error)), keep="\n"))
+            click.echo(escape_controls(to_option_words(str(error)), keep="\n"))
 
 
-def _keep(domain: "Domain", file: Path) -> None:
+def _save_domain(domain: "Domain", file: Path) -> None:
     domain.save(file)
     console().print(f"Written: {file}", soft_wrap=True)
     advise(domain)
 
 
-def _parsed(schema: Path) -> object:
+def _read_schema(schema: Path) -> object:
 
     content = content_of(schema)
     if schema.suffix.lower() in (".yaml", ".yml"):

@@ -18,7 +18,7 @@ from mrf_matrix.cli.screen import NO_COLOR, VOLUME
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
 """Where code lives whose messages show no private value."""
 
-SPOKEN = (ValueError, TypeError, ImportError, RuntimeError)
+PRINTED_ERRORS = (ValueError, TypeError, ImportError, RuntimeError)
 """Errors whose text is printed where our own code raised them."""
 
 READERS = ("polars", "narwhals", "pyarrow", "pandas", "sklearn")
@@ -37,9 +37,9 @@ def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(call)
-    def guarded(*args: Any, debug: bool, volume: str, no_color: bool, **kwargs: Any) -> Any:
+    def call_guarded(*args: Any, debug: bool, volume: str, no_color: bool, **kwargs: Any) -> Any:
         click.get_current_context().meta.update({VOLUME: volume, NO_COLOR: no_color})
-        with one_line(debug):
+        with one_line_errors(debug):
             return call(*args, **kwargs)
 
     for option in (
@@ -52,48 +52,48 @@ def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-q", "--quiet", "volume", flag_value="quiet", help="No notes, no progress."),
         click.option("-v", "--verbose", "volume", flag_value="verbose", help="Every step, timed."),
     ):
-        guarded = option(guarded)
-    return guarded
+        call_guarded = option(call_guarded)
+    return call_guarded
 
 
 @contextmanager
-def one_line(debug: bool) -> Iterator[None]:
+def one_line_errors(debug: bool) -> Iterator[None]:
     """Turn what is raised inside into one line; with ``debug`` after all that is known of it."""
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
         raise  # click knows how; a broken pipe is a reader that has seen enough, as in `... | head`
     except Exception as error:
-        line = line_of(error)
+        line = error_line(error)
         if line is None:
             raise
         if debug:
-            show_all(error)
+            print_traceback(error)
         raise click.ClickException(line) from None
 
 
-def line_of(error: Exception) -> str | None:
+def error_line(error: Exception) -> str | None:
     """Return what is said of an error, without a value of any record; None for a bug."""
     kind = type(error).__name__
     if isinstance(error, OSError):
         return str(error)
-    if isinstance(error, SPOKEN) and is_ours(error):
-        return spoken(" ".join(str(error).split()))
+    if isinstance(error, PRINTED_ERRORS) and is_ours(error):
+        return to_option_words(" ".join(str(error).split()))
     if isinstance(error, MemoryError):
         return "Out of memory: give fewer trees, less depth, a smaller domain or fewer records."
     if isinstance(error, OverflowError):
         if is_ours(error) and str(error).endswith("."):  # Python's own name nothing
-            return spoken(" ".join(str(error).split()))
+            return to_option_words(" ".join(str(error).split()))
         return "A number is too large: give smaller ones. --debug shows where."
     package = type(error).__module__.partition(".")[0]
     if package in READERS:
         return f"{package} cannot read the data ({kind}). --debug shows its own words."
-    if isinstance(error, SPOKEN):
+    if isinstance(error, PRINTED_ERRORS):
         return f"The input cannot be used ({kind}). --debug shows where, and why."
     return None
 
 
-IN_PYTHON = {
+OPTION_WORDS = {
     "The values at fault are in the error's attribute values, which no message shows.": (
         "--debug shows them."
     ),
@@ -143,18 +143,18 @@ LESS_MEMORY = (
 """What whoever meets the memory cap at the command line can do."""
 
 
-def spoken(line: str) -> str:
+def to_option_words(line: str) -> str:
     """Return an error in the words of options and domain files."""
     from strategies.operators.base.arrays import REMEDY  # loaded by whatever met the cap
 
     line = line.replace(REMEDY, LESS_MEMORY)
-    for python, words in IN_PYTHON.items():
+    for python, words in OPTION_WORDS.items():
         line = line.replace(python, words)
     line = re.sub(r"^strict: ", "--strict: ", line)
-    return ARGUMENT.sub(_option, line)
+    return ARGUMENT.sub(_option_name, line)
 
 
-def _option(found: re.Match[str]) -> str:
+def _option_name(found: re.Match[str]) -> str:
     """Return an argument of Python as the option of the command that has its name, if any."""
     before = found.string[: found.start()]
     if found[1] in AMOUNTS and not re.fullmatch(r"(\w+=\S+ and )?", before):
@@ -172,7 +172,7 @@ def is_ours(error: BaseException) -> bool:
     return bool(frames) and frames[-1].filename.startswith(OURS)
 
 
-def show_all(error: Exception) -> None:
+def print_traceback(error: Exception) -> None:
     """Print the traceback and the values at fault, below a warning, to standard error."""
     click.echo(WARNING, err=True)
     told = "".join(traceback.format_exception(error))

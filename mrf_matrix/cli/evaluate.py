@@ -23,7 +23,7 @@ from mrf_matrix.cli.options import (
     neighboring_option,
     overwrite_option,
 )
-from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescued
+from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescue_on_error
 from mrf_matrix.cli.screen import console, note, note_ignored
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.study.private_evaluation import evaluation_budget
@@ -80,13 +80,13 @@ def command(
     records = load_dataset(data, classifier.domain_, extra="ignore", file_format=file_format)
     settings["model_hash"] = hash_of(model)
     rescue = Rescue("evaluation", output, ledger_file, overwrite=overwrite)
-    with rescued(rescue):
+    with rescue_on_error(rescue):
         found = study.evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
         record = json.dumps(found.to_dict(), indent=2)
         if output is None:
-            rescue.unwritten = _writing(record)
+            rescue.unwritten = _record_writer(record)
         else:
-            rescue.write(_writing(record))
+            rescue.write(_record_writer(record))
             rescue.settle()
         show(found, record, ledger, output, as_json=as_json)
 
@@ -111,7 +111,7 @@ def show(
         note(f"Written: {output}")
 
 
-def _writing(record: str) -> Write:
+def _record_writer(record: str) -> Write:
     def write(path: Path) -> None:
         with whole_file(path) as file:
             file.write(f"{record}\n".encode())

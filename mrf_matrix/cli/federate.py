@@ -13,7 +13,7 @@ import mrf_matrix
 from mrf_matrix import federated, mechanisms, planning, study
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit import check_is_public, domain_of
+from mrf_matrix.cli.fit import check_is_public, domain_with_target
 from mrf_matrix.cli.options import (
     NEW,
     budget_options,
@@ -26,19 +26,19 @@ from mrf_matrix.cli.options import (
     overwrite_option,
     party_options,
     random_state_option,
-    refuse_given,
+    refuse_options,
     splits_option,
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.forest_classifier import text_attributes
 from mrf_matrix.planning.plans.build import check_cells
 
-OF_TREES = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
+TREE_OPTIONS = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
 """Options that tables of blocks have no use for."""
 
 SIMULATED = (
@@ -93,17 +93,17 @@ def simulate(
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(
-        data, domain_of(domain_file, target), extra="ignore", file_format=file_format
+        data, domain_with_target(domain_file, target), extra="ignore", file_format=file_format
     )
     note_ignored(data, records.domain, file_format)
     if output is not None:
         check_is_public(records.domain, output)
-    parts, names = split_by(records, by)
-    made = plan_for(records.domain, len(parts), settings)
-    network = network_of(len(parts), settings)
+    parts, names = split_parties(records, by)
+    made = plan_federation(records.domain, len(parts), settings)
+    network = network_with_dropouts(len(parts), settings)
     rescue = Rescue("release", output, None, overwrite=overwrite)
     rescue.output = output or Path("federation.release")
-    with rescued(rescue):
+    with rescue_on_error(rescue):
         found = federated.run_federation(
             made.designs[0], parts, network=network, domain=records.domain
         )
@@ -111,7 +111,7 @@ def simulate(
         if output is not None:
             rescue.write(rescue.unwritten)
             rescue.settle()
-        show(report_of(made, found), names, by, output, as_json=as_json)
+        show(report_figures(made, found), names, by, output, as_json=as_json)
 
 
 def show(
@@ -131,15 +131,15 @@ def show(
         screen.print(f"Written: {output}", soft_wrap=True)
 
 
-def place_of(records: "Dataset", by: str) -> int:
+def attribute_index(records: "Dataset", by: str) -> int:
     names = records.domain.names
     if by not in names:
         raise click.ClickException(f"--by {by}: expected an attribute, one of {names}.")
     return names.index(by)
 
 
-def split_by(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts], list[str]]":
-    domain, place = records.domain, place_of(records, by)
+def split_parties(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts], list[str]]":
+    domain, place = records.domain, attribute_index(records, by)
     codes, labels = domain.encode(records.X), domain.encode_target(records.y)
     parts = [
         mechanisms.count_cells(codes[mine], labels[mine], domain.sizes, domain.n_classes)
@@ -148,11 +148,13 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[mechanisms.CellCounts],
     return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
 
 
-def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "planning.FederatedPlan":
+def plan_federation(
+    domain: "Domain", parties: int, settings: dict[str, Any]
+) -> "planning.FederatedPlan":
     asked = {name: value for name, value in settings.items() if name != "vanish"}
     if asked["kind"] != "matrix":
-        refuse_given(OF_TREES, f"--kind {asked['kind']}")
-        asked = {name: value for name, value in asked.items() if name not in OF_TREES}
+        refuse_options(TREE_OPTIONS, f"--kind {asked['kind']}")
+        asked = {name: value for name, value in asked.items() if name not in TREE_OPTIONS}
     else:
         remedy = "Give --kind tables, which measures tables of few attributes."
         check_cells(domain.n_attributes, prod(domain.sizes), remedy)
@@ -160,7 +162,7 @@ def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "plann
     return cast("planning.FederatedPlan", made)
 
 
-def network_of(parties: int, settings: dict[str, Any]) -> "federated.Network":
+def network_with_dropouts(parties: int, settings: dict[str, Any]) -> "federated.Network":
     if not 0 <= settings["vanish"] <= parties:
         raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")
     generator = np.random.default_rng(settings["random_state"])
@@ -168,7 +170,7 @@ def network_of(parties: int, settings: dict[str, Any]) -> "federated.Network":
     return federated.Network(dict.fromkeys(gone, "masked"))
 
 
-def report_of(made: "planning.FederatedPlan", found: "federated.Federation") -> dict[str, Any]:
+def report_figures(made: "planning.FederatedPlan", found: "federated.Federation") -> dict[str, Any]:
     (design,) = made.designs
     said = made.budget.claim(made.delta)
     return {
@@ -217,12 +219,12 @@ def forests(
     records, on the same stratified 80:20 splits.
     """
     if by is not None:
-        refuse_given(("clients", "chunks"), "--by, whose categories are the parties")
+        refuse_options(("clients", "chunks"), "--by, whose categories are the parties")
     records = load_dataset(
-        data, domain_of(domain_file, target), extra="ignore", file_format=file_format
+        data, domain_with_target(domain_file, target), extra="ignore", file_format=file_format
     )
     note_ignored(data, records.domain, file_format)
-    owner = None if by is None else records.codes[:, place_of(records, by)]
+    owner = None if by is None else records.codes[:, attribute_index(records, by)]
     model = mrf_matrix.FederatedForestClassifier(
         Domain.from_sizes(records.domain.sizes, records.domain.n_classes),
         n_clients=clients,

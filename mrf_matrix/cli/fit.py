@@ -17,28 +17,28 @@ from mrf_matrix.cli.options import (
     NEW,
     SHRINKAGES,
     VOTINGS,
-    budget_before,
     budget_options,
     check_is_model,
     checked_kind,
-    classifier,
     delta_option,
     domain_options,
     file_format_options,
     holds_records,
     kind_option,
     ledger_option,
+    ledger_request,
+    make_classifier,
     model_options,
     n_blocks_option,
     n_trees_option,
     neighboring_option,
     overwrite_option,
-    records_of,
+    read_records,
     splits_option,
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import Rescue, check_output, rescued
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.datasets.files import is_data_file
@@ -149,19 +149,19 @@ def command(
         loses=", and what it released cannot be released again without budget",
         reads=(data, domain_file, ledger_file),
     )
-    domain = domain_of(domain_file, target)
+    domain = domain_with_target(domain_file, target)
     check_is_public(domain, output)
     ledger = None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file)
-    model = classifier(settings, ledger)
-    if ledger is not None and (asked := budget_before(model, settings, domain)) is not None:
+    model = make_classifier(settings, ledger)
+    if ledger is not None and (asked := ledger_request(model, settings, domain)) is not None:
         # refused before the records are so much as read
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
     weighed_by = weigh_signals(settings["n_records"], strict=strict, check=check_fits_a_file)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
-    with rescued(rescue), weighed_by as verdicts, describe_charges(**words) as charges:
+    with rescue_on_error(rescue), weighed_by as verdicts, describe_charges(**words) as charges:
         held = holds_records(settings)
-        fit_from(model, data, domain, file_format, quiet=as_json, held=held)
+        fit_file(model, data, domain, file_format, quiet=as_json, held=held)
         try:
             rescue.write(lambda path: mrf_matrix.save_model(model, path))
         finally:
@@ -206,7 +206,7 @@ def show(
     screen.print(f"Written: {output}", soft_wrap=True)
 
 
-def fit_from(
+def fit_file(
     model: Any,
     data: str,
     domain: "Domain | None",
@@ -228,7 +228,7 @@ def fit_from(
             advise(domain.coarser() if bins else domain, known)
             model.set_params(domain=domain)
             if held:
-                model.fit(*records_of(data, domain, file_format))
+                model.fit(*read_records(data, domain, file_format))
             else:
                 model.fit_stream(data, extra="ignore", progress=counted, file_format=file_format)
         else:
@@ -245,7 +245,7 @@ def check_is_public(domain: "Domain | None", output: Path) -> None:
         )
 
 
-def domain_of(file: Path | None, target: str | None) -> "Domain | None":
+def domain_with_target(file: Path | None, target: str | None) -> "Domain | None":
     if file is None:
         if target is not None:
             raise click.ClickException(

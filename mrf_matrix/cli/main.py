@@ -15,19 +15,19 @@ from mrf_matrix.base import escape_controls
 from mrf_matrix.base.checks import shorten
 from mrf_matrix.cli.number_options import use_plain_numbers
 
-UNSPOKEN = "mrf_matrix.json"
+JSON_ESCAPES = "mrf_matrix.json"
 """The rule of characters that an encoding lacks: they are written as JSON writes them."""
 
 
-def speak_any_encoding() -> None:
+def accept_any_encoding() -> None:
     r"""Let standard output and error take every character, whatever their encoding.
 
     What the encoding lacks is written as ``\u03b5``: readable, and the same value in JSON.
     """
-    codecs.register_error(UNSPOKEN, json_escapes)
+    codecs.register_error(JSON_ESCAPES, json_escapes)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors=UNSPOKEN)
+            stream.reconfigure(errors=JSON_ESCAPES)
 
 
 def json_escapes(error: UnicodeError) -> tuple[str, int]:
@@ -37,19 +37,21 @@ def json_escapes(error: UnicodeError) -> tuple[str, int]:
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
-def spelled(text: str) -> str:
+def encodable_text(text: str) -> str:
     """Return a text as standard error can print it."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    return text.encode(encoding, UNSPOKEN).decode(encoding)
+    return text.encode(encoding, JSON_ESCAPES).decode(encoding)
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
+def escape_errors() -> Iterator[None]:
     """Let what errors quote from files and arguments be short, and not act on the terminal."""
     try:
         yield
     except click.ClickException as error:
-        vars(error).update(message=spelled(shorten(escape_controls(error.message, keep="\n"))))
+        vars(error).update(
+            message=encodable_text(shorten(escape_controls(error.message, keep="\n")))
+        )
         raise
 
 
@@ -90,16 +92,16 @@ class LazyGroup(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, whose output takes every character."""
-        speak_any_encoding()
+        accept_any_encoding()
         return super().main(*args, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the program's own options."""
-        with plain_errors():
+        with escape_errors():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> object:
-        with plain_errors():
+        with escape_errors():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -39,19 +39,19 @@ def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -
     return words
 
 
-def was_given(name: str) -> bool:
+def is_given(name: str) -> bool:
     source = click.get_current_context().get_parameter_source(name)
     return source not in (None, click.core.ParameterSource.DEFAULT)
 
 
-def refuse_given(strange: Sequence[str], of: str) -> None:
-    given = [name for name in strange if was_given(name)]
+def refuse_options(strange: Sequence[str], of: str) -> None:
+    given = [name for name in strange if is_given(name)]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise click.ClickException(f"{options}: no option of {of}. Leave it out.")
 
 
-def together(*options: Decorator) -> Decorator:
+def combine_options(*options: Decorator) -> Decorator:
     """Add several options, in this order in the help."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +65,7 @@ def together(*options: Decorator) -> Decorator:
 def budget_options(
     epsilon: str = "Pure-DP budget [default: 1].", rho: str = "zCDP budget, instead of --epsilon."
 ) -> Decorator:
-    return together(
+    return combine_options(
         click.option("--epsilon", callback=exact_number, help=epsilon),
         click.option("--rho", callback=exact_number, help=rho),
     )
@@ -83,7 +83,7 @@ def delta_option() -> Decorator:
 
 def domain_options(help: str = "Domain file (JSON) of the records' files.") -> Decorator:
     """Add --domain, the schema of a file of records, and --target."""
-    return together(
+    return combine_options(
         click.option("--domain", "domain_file", type=FILE, help=f"{help} Required for files."),
         click.option("--target", help="Column of the classes, if the domain file does not say it."),
     )
@@ -97,11 +97,13 @@ def file_format_options() -> Decorator:
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def formatted(*args: Any, separator: Any, decimal: Any, encoding: str, **rest: Any) -> Any:
+        def call_with_format(
+            *args: Any, separator: Any, decimal: Any, encoding: str, **rest: Any
+        ) -> Any:
             told = "\t" if separator in ("\\t", "tab") else separator
             return command(*args, file_format=FileFormat(told, decimal, encoding), **rest)
 
-        return together(
+        return combine_options(
             click.option(
                 "--separator",
                 metavar="MARK",
@@ -121,7 +123,7 @@ def file_format_options() -> Decorator:
                 show_default=True,
                 help="Encoding of a CSV file: latin-1, cp1252, utf-16.",
             ),
-        )(formatted)
+        )(call_with_format)
 
     return decorate
 
@@ -200,7 +202,7 @@ def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") 
 
 def party_options(*more: Decorator) -> Decorator:
     """Add --dropouts, --colluders and --remove-excess of a federation, after other options."""
-    return together(
+    return combine_options(
         *more,
         click.option("--dropouts", default=0, show_default=True, help="Parties that may vanish."),
         click.option("--colluders", default=0, show_default=True, help="Parties that may collude."),
@@ -214,7 +216,7 @@ def result_options(
     place: str, *, table: str = "tables", record_and: str = "pictures", picture: str = "pictures"
 ) -> Decorator:
     """Add --output, --json and --no-pictures: where results go, and which."""
-    return together(
+    return combine_options(
         click.option(
             "--output",
             type=click.Path(file_okay=False, path_type=Path),
@@ -245,7 +247,7 @@ def kind_option(
 
 def model_options() -> Decorator:
     """Add options of single kinds that are not about trees or blocks."""
-    return together(
+    return combine_options(
         click.option(
             "--beside",
             type=click.Choice(["tables", "additive"]),
@@ -269,15 +271,15 @@ def checked_kind(named: str, among: Sequence[str] = OPTIONS) -> str:
     Refuses options that will not be used, before anything is read or spent. `among`: those that
     belong to a kind.
     """
-    given = [name for name in among if was_given(name)]
-    if not was_given("kind"):
+    given = [name for name in among if is_given(name)]
+    if not is_given("kind"):
         asked = kind_of_arguments(given)
         named = named if asked == "auto" else asked
-    refuse_given([name for name in given if name not in KINDS[named].options], f"--kind {named}")
+    refuse_options([name for name in given if name not in KINDS[named].options], f"--kind {named}")
     return named
 
 
-def classifier(settings: Mapping[str, Any], ledger: object = None) -> Any:
+def make_classifier(settings: Mapping[str, Any], ledger: object = None) -> Any:
     import mrf_matrix.estimators as estimators
 
     kind = KINDS[settings["kind"]]
@@ -302,7 +304,7 @@ def holds_records(settings: Mapping[str, Any]) -> bool:
     return KINDS[beside if kind == "pool" else kind].holds_records
 
 
-def budget_before(
+def ledger_request(
     model: Any, settings: Mapping[str, Any], domain: "Domain | None"
 ) -> "mrf_matrix.PureDP | mrf_matrix.ZCDP | None":
     """Return what a fit will ask of a ledger, if that is known before the records are read.
@@ -318,7 +320,7 @@ def budget_before(
     return budget
 
 
-def records_of(
+def read_records(
     data: str, domain: "Domain", file_format: "FileFormat"
 ) -> tuple[dict[str, Any], Any]:
     import numpy as np

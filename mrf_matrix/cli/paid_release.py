@@ -21,7 +21,7 @@ from mrf_matrix import mechanisms
 from mrf_matrix.base import check_writable, whole_file
 from mrf_matrix.base.draw_record import DrawRecord, SignalHold, hold_after_payment, keep_draws
 from mrf_matrix.base.files import name_path_in_errors
-from mrf_matrix.cli.errors import line_of
+from mrf_matrix.cli.errors import error_line
 
 Write = Callable[[Path], None]
 
@@ -94,7 +94,7 @@ class Rescue:
                 write_new(write, self.output)
             self.place = self.output
         except Exception as error:
-            self.place = self.elsewhere(write, self.output)
+            self.place = self.write_elsewhere(write, self.output)
             if self.place is None:
                 raise
             raise click.ClickException(
@@ -109,10 +109,10 @@ class Rescue:
         self.holding.end()
 
     @property
-    def charged(self) -> str:
+    def charge_text(self) -> str:
         return "" if self.ledger_file is None else f" and charged to {self.ledger_file}"
 
-    def elsewhere(self, write: Write, like: Path) -> Path | None:
+    def write_elsewhere(self, write: Write, like: Path) -> Path | None:
         """Write a file of a new name into the first folder that takes it; None where none does."""
         name = f"{like.stem[:40]}-{token_hex(4)}{like.suffix}"
         for find in folders(self.output, self.ledger_file):
@@ -128,19 +128,19 @@ class Rescue:
 
     def keep(self, value: Any) -> None:
         """Keep what was drawn on disk, until the result is."""
-        place = self._kept(value, len(self._drawn) + 1)
+        place = self._write_draw(value, len(self._drawn) + 1)
         if place is not None:
             self._drawn.append(place)
 
-    def _kept(self, value: Any, number: int) -> Path | None:
+    def _write_draw(self, value: Any, number: int) -> Path | None:
 
         if not isinstance(value, mechanisms.Release):
             like = self.output.with_name(f"{self.output.stem[:30]}-choices.json")
-            return self.elsewhere(lambda path: _write_text(path, text_of(value)), like)
+            return self.write_elsewhere(lambda path: _write_text(path, json_text(value)), like)
         if value.noise != "exact":
             return None
         like = self.output.with_name(f"{self.output.stem[:30]}-release-{number}.release")
-        return self.elsewhere(lambda path: mrf_matrix.save_release(value, path), like)
+        return self.write_elsewhere(lambda path: mrf_matrix.save_release(value, path), like)
 
     def keep_rest(self, record: "DrawRecord") -> list[Path]:
         """Keep what is not on disk of what was drawn; return where all of it is."""
@@ -164,7 +164,7 @@ class Rescue:
 
 
 @contextmanager
-def rescued(rescue: Rescue) -> Iterator[None]:
+def rescue_on_error(rescue: Rescue) -> Iterator[None]:
     """Keep what a block draws and would lose, and say where it is and what was spent.
 
     From the first payment signals wait until `Rescue.settle`, or the end of the block.
@@ -179,7 +179,7 @@ def rescued(rescue: Rescue) -> Iterator[None]:
             except BaseException as error:
                 if not record.payments_made:
                     raise
-                message = _lost_and_found(rescue, record, error)
+                message = _rescue_message(rescue, record, error)
                 if rescue.holding.came or isinstance(error, BrokenPipeError):
                     click.echo(message, err=True)  # nothing else will say it
                 if isinstance(error, BrokenPipeError):
@@ -190,15 +190,15 @@ def rescued(rescue: Rescue) -> Iterator[None]:
         rescue.give_back()
 
 
-def _lost_and_found(rescue: Rescue, record: "DrawRecord", error: BaseException) -> str:
+def _rescue_message(rescue: Rescue, record: "DrawRecord", error: BaseException) -> str:
     """Keep what there is, and return what went wrong, what was spent, and where what is."""
     why = _reason(error)
     if not isinstance(error, click.ClickException):
         why = f"The {rescue.what} was paid for, and then something failed: {why.rstrip('.')}."
     spent = " and ".join(f"{one.budget!r}" for one in record.payments_made)
-    told = f"{why} {spent} is spent{rescue.charged}"
+    told = f"{why} {spent} is spent{rescue.charge_text}"
     if rescue.place is None and rescue.unwritten is not None:
-        rescue.place = rescue.elsewhere(rescue.unwritten, rescue.output)
+        rescue.place = rescue.write_elsewhere(rescue.unwritten, rescue.output)
     if rescue.place is not None:
         rescue.drop()
         return f"{told}, and the {rescue.what} is written: {rescue.place}. Do not pay again."
@@ -220,7 +220,7 @@ def _reason(error: BaseException) -> str:
         return "it was interrupted"
     if isinstance(error, BrokenPipeError):
         return "nobody reads standard output"
-    return (line_of(error) if isinstance(error, Exception) else None) or type(error).__name__
+    return (error_line(error) if isinstance(error, Exception) else None) or type(error).__name__
 
 
 def write_new(write: Write, output: Path) -> None:
@@ -256,10 +256,10 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def text_of(values: Any) -> str:
+def json_text(values: Any) -> str:
     """Return choices and structures as JSON, by what their fields and arrays hold."""
 
-    def plain(value: Any) -> Any:
+    def plain_value(value: Any) -> Any:
         if hasattr(value, "tolist"):
             return value.tolist()
         if hasattr(value, "__dataclass_fields__"):
@@ -267,7 +267,7 @@ def text_of(values: Any) -> str:
             return {name: getattr(value, name) for name in names}
         return str(value)
 
-    return json.dumps(values, default=plain, indent=1)
+    return json.dumps(values, default=plain_value, indent=1)
 
 
 def check_output(

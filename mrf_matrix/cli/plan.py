@@ -17,15 +17,15 @@ from mrf_matrix import plotting
 from mrf_matrix.base.checks import magnitude, shorten
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.kinds import KINDS
-from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.errors import to_option_words, user_errors
 from mrf_matrix.cli.number_options import comma_floats, number_text
 from mrf_matrix.cli.options import (
     FILE,
     budget_options,
     checked_kind,
-    classifier,
     delta_option,
     kind_option,
+    make_classifier,
     model_options,
     n_blocks_option,
     n_records_option,
@@ -38,7 +38,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import VOLUME, advise, console, said, table, write_results
+from mrf_matrix.cli.screen import VOLUME, advise, console, option_value, table, write_results
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.claim import SHARE_RULES
@@ -49,7 +49,7 @@ from mrf_matrix.release.step_table import fold_steps
 from strategies.operators.base.arrays import readable_bytes
 
 
-def numbers(
+def read_numbers(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> list[float] | list[int] | None:
     """Read numbers from a text file, separated by white space or commas."""
@@ -65,7 +65,7 @@ def numbers(
         ) from error
 
 
-def shares(
+def read_shares(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> str | list[float] | None:
     if value is None or value in SHARE_RULES:
@@ -99,8 +99,10 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
     show_default=True,
     help="Which error is made small: of all answers, or of the worst answer or group.",
 )
-@click.option("--weights", callback=numbers, metavar="FILE", help="A weight of each answer.")
-@click.option("--groups", callback=numbers, metavar="FILE", help="A group of each answer, for max.")
+@click.option("--weights", callback=read_numbers, metavar="FILE", help="A weight of each answer.")
+@click.option(
+    "--groups", callback=read_numbers, metavar="FILE", help="A group of each answer, for max."
+)
 @click.option(
     "--optimise-for",
     type=click.Choice(["auto", "leaves", "votes"]),
@@ -115,7 +117,7 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
 )
 @click.option(
     "--budget-shares",
-    callback=shares,
+    callback=read_shares,
     metavar="equal|total|max|LIST",
     help="Of the ensembles: equal, least total, least largest error, or numbers.",
 )
@@ -162,7 +164,7 @@ def command(
         advise(schema, settings["n_records"])
         weighed = show_plan(schema, label, settings, file, as_json=as_json, drawn=not no_pictures)
     if strict and (refusal := weighed.refusal) is not None:
-        raise click.ClickException(f"--strict: {spoken(refusal)}.")
+        raise click.ClickException(f"--strict: {to_option_words(refusal)}.")
 
 
 def show_plan(
@@ -255,7 +257,7 @@ def show_steps(
 ) -> Verdict:
     is_auto = settings["kind"] == "auto"
     advise(schema.coarser() if is_auto else schema, settings["n_records"])
-    made = classifier(settings).set_params(domain=schema).plan()
+    made = make_classifier(settings).set_params(domain=schema).plan()
     verdict = verdict_of(made)
     figures = {
         "domain": label,
@@ -299,19 +301,19 @@ def share_table(figures: Mapping[str, Any]) -> Table:
     title = f"Steps and their shares of {figures['claim']}"
     made = table(title, "step", "share", "sensitivity", "rms", words=1)
     steps = figures["steps"]
-    first, rest, last = (steps, [], []) if said(VOLUME) == "verbose" else fold_steps(steps)
-    rows = [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in first]
+    first, rest, last = (steps, [], []) if option_value(VOLUME) == "verbose" else fold_steps(steps)
+    rows = [(step["measured"], f"{step['share']:.2%}", *_noise_cells(step)) for step in first]
     if rest:
         share = sum(step["share"] for step in rest)
         rows.append((f"{len(rest)} more: mrf-matrix plan -v", f"{share:.2%}", "", ""))
-    rows += [(step["measured"], f"{step['share']:.2%}", *_noise_of(step)) for step in last]
+    rows += [(step["measured"], f"{step['share']:.2%}", *_noise_cells(step)) for step in last]
     for row in rows:
         made.add_row(*row)
     made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
     return made
 
 
-def _noise_of(step: Mapping[str, Any]) -> tuple[str, str]:
+def _noise_cells(step: Mapping[str, Any]) -> tuple[str, str]:
     """Return sensitivity and noise in words; what a choice decides has neither."""
     if step["sensitivity"] is None:
         return "", "as chosen"
@@ -331,23 +333,23 @@ AIMS = {
 
 def plan_table(figures: Mapping[str, Any]) -> Table:
     made = table(f"Plan for {figures['domain']}, before any data", "figure", "value", words=2)
-    for name, value in _lines(figures):
+    for name, value in _plan_rows(figures):
         made.add_row(name, value)
-    return wrapped(made)
+    return fold_values(made)
 
 
-def wrapped(made: Table) -> Table:
+def fold_values(made: Table) -> Table:
     """Return a table whose values are broken over lines, so that the names of rows stay whole."""
     made.columns[1].no_wrap, made.columns[1].overflow = False, "fold"
     return made
 
 
-def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _plan_rows(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     unit = "leaf" if "rms_per_leaf" in figures else "vote"
     lines = [
         ("kind", f"{figures['kind']}, {figures['voting']} voting"),
         ("budget", f"{figures['claim']}, {figures['neighboring']} neighbours"),
-        ("domain", f"{figures['attributes']} attributes, {readable(figures['cells'])} cells, "
+        ("domain", f"{figures['attributes']} attributes, {count_text(figures['cells'])} cells, "
          f"{figures['classes']} classes"),
         ("forest", ", ".join(
             f"{part['trees']} trees of depth {part['depth']} ({part['leaves']} leaves)"
@@ -430,7 +432,7 @@ def figure_text(figure: float | None) -> str:
     return "infinite" if figure is None else f"{figure:.3g}"
 
 
-def readable(count: int) -> str:
+def count_text(count: int) -> str:
     """Write a number of cells, with an exponent where it is large; a float may not hold it."""
     if count < 10**9:
         return f"{count:,}"

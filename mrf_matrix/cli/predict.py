@@ -123,9 +123,9 @@ def command(
     check_threshold(threshold, len(forest.classes_), abstain)
     target = forest.domain_.required_target().name
     made = [target, *(f"{target}={label}" for label in forest.classes_.tolist() if proba)]
-    kept = kept_columns(data, keep or [], made, file_format)
+    kept = columns_to_keep(data, keep or [], made, file_format)
     note_ignored(data, forest.domain_, file_format)
-    given = columns_of(data, forest.domain_, file_format)
+    given = read_columns(data, forest.domain_, file_format)
     records = forest.domain_.within(given, outside)
     shares: Any = forest.predict_proba(records) if proba or threshold is not None else None
     if threshold is not None:
@@ -156,7 +156,7 @@ def check_threshold(threshold: float | None, n_classes: int, abstain: float | No
         )
 
 
-def kept_columns(
+def columns_to_keep(
     data: str, keep: Sequence[str], made: Sequence[str], file_format: "FileFormat"
 ) -> dict[str, Sequence[object]]:
     """Return columns of a file as they stand there, in its order; none has a name of `made`."""
@@ -196,7 +196,7 @@ def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
     return ["" if label is None else label for label in labels.tolist()]
 
 
-def columns_of(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
+def read_columns(data: str, domain: "Domain", file_format: "FileFormat") -> Any:
     if not is_data_file(data):
         return load_dataset(data, domain).X
     found = read_file(data, replace(domain, target=None), file_format)

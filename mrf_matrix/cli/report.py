@@ -67,7 +67,7 @@ def command(
     page = reports.model_report(
         mrf_matrix.load_model(model),
         ledger=None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file),
-        evaluation=None if evaluation is None else evaluation_of(evaluation),
+        evaluation=None if evaluation is None else read_evaluation(evaluation),
         model_hash=hash_of(model),
     )
     if as_json:
@@ -87,7 +87,7 @@ def show(page: "reports.ReportPage", html: Path | None) -> None:
         note(f"WARNING: {one}")
 
 
-def evaluation_of(file: Path) -> dict[str, object]:
+def read_evaluation(file: Path) -> dict[str, object]:
     content = content_of(file, LONGEST)
     try:
         found = parse_json(content)

@@ -46,14 +46,14 @@ VOLUME, NO_COLOR = "mrf_matrix.volume", "mrf_matrix.no_color"
 """Where a command keeps its options --quiet, --verbose and --no-color."""
 
 
-def said(option: str) -> Any:
+def option_value(option: str) -> Any:
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(option)
 
 
 def note(line: str) -> None:
     """Print what is no result to standard error, unless --quiet."""
-    if said(VOLUME) != "quiet":
+    if option_value(VOLUME) != "quiet":
         console(stderr=True).print(line, soft_wrap=True)
 
 
@@ -69,7 +69,7 @@ def note_ignored(data: str, domain: "Domain", file_format: "FileFormat | None" =
     Where the file lacks a column of the domain nothing is said: it may have no header, and its
     first line be a record.
     """
-    if said(VOLUME) == "quiet" or not is_data_file(data) or not Path(data).is_file():
+    if option_value(VOLUME) == "quiet" or not is_data_file(data) or not Path(data).is_file():
         return
     known = [*domain.names, *([domain.target.name] if domain.target else [])]
     header = header_of(Path(data), file_format or PLAIN)
@@ -84,7 +84,7 @@ def console(*, stderr: bool = False) -> Console:
 
     What it prints is text: square brackets, addresses and ``:words:`` between colons stay.
     """
-    colours = said(NO_COLOR) or None
+    colours = option_value(NO_COLOR) or None
     made = Screen(stderr=stderr, markup=False, emoji=False, highlight=False, no_color=colours)
     made.push_render_hook(Escapes())
     return made
@@ -142,10 +142,10 @@ def table(title: str, *columns: str, words: int = 1) -> Table:
 def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
     """Show a progress bar on standard error; give the callable that moves it."""
     screen = console(stderr=True)
-    if said(VOLUME) == "verbose":
-        yield timed_steps()
+    if option_value(VOLUME) == "verbose":
+        yield step_timer()
         return
-    quiet = quiet or said(VOLUME) == "quiet"
+    quiet = quiet or option_value(VOLUME) == "quiet"
     if quiet or not screen.is_terminal:  # in a log a bar would leave an empty line
         yield lambda what, done, total: None
         return
@@ -168,7 +168,7 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
 
 
 @contextmanager
-def resumable(
+def resume_file(
     folder: Path, given: Path | None, request: object, is_whole: Callable[[], bool]
 ) -> Iterator[Path]:
     """Give the file that interrupted work goes on from; it goes when the work is whole.
@@ -188,7 +188,7 @@ def resumable(
         file.unlink(missing_ok=True)
 
 
-def timed_steps() -> Report:
+def step_timer() -> Report:
     """Return what prints every step with the seconds since the start, to standard error."""
     start, told = monotonic(), ""
 
@@ -211,15 +211,15 @@ def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json
     file.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(file) as whole:
         whole.write(f"{record}\n".encode())
-    files = [file, *([] if pictures is None else draw(pictures, file.parent))]
+    files = [file, *([] if pictures is None else draw_pictures(pictures, file.parent))]
     written = "Written: " + ", ".join(map(str, files))
     if as_json:
         note(written)
-    elif said(VOLUME) != "quiet":
+    elif option_value(VOLUME) != "quiet":
         console().print(written, soft_wrap=True)
 
 
-def draw(pictures: Pictures, folder: Path) -> list[Path]:
+def draw_pictures(pictures: Pictures, folder: Path) -> list[Path]:
     try:
         drawn = pictures()
     except ImportError as missing:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from mrf_matrix import plotting
 from mrf_matrix.base.kinds import KINDS
-from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.errors import to_option_words, user_errors
 from mrf_matrix.cli.options import (
     COMMON,
     NEW,
@@ -26,7 +26,7 @@ from mrf_matrix.cli.options import (
     result_options,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, table, write_results
+from mrf_matrix.cli.screen import advise, console, progress_bar, resume_file, table, write_results
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning import Tuning, tune
@@ -44,8 +44,16 @@ def comma_values(
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
 
 
-OF_TREES = ("max_depth", "n_trees", "splits", "strategy", "voting", "n_ensembles", "max_features")
-OF_BLOCKS = ("n_blocks",)
+TREE_OPTIONS = (
+    "max_depth",
+    "n_trees",
+    "splits",
+    "strategy",
+    "voting",
+    "n_ensembles",
+    "max_features",
+)
+BLOCK_OPTIONS = ("n_blocks",)
 """Options of a space: parameters that they give values of."""
 
 
@@ -57,11 +65,11 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
     """
     trees, blocks = (
         {name: settings[name] for name in names if settings[name] is not None}
-        for names in (OF_TREES, OF_BLOCKS)
+        for names in (TREE_OPTIONS, BLOCK_OPTIONS)
     )
     kind = settings["kind"]
     if kind != "auto" or not (trees and blocks):
-        kind = checked_kind(kind, OF_TREES + OF_BLOCKS)
+        kind = checked_kind(kind, TREE_OPTIONS + BLOCK_OPTIONS)
         if kind == "auto":
             return None
     return [
@@ -123,10 +131,10 @@ def command(
     folder = output or Path("results") / label
     asked = [{**settings}, schema.to_dict()]
     done: list[Tuning] = []
-    whole = resumable(folder, settings.pop("resume"), asked, lambda: not done[0].stopped)
+    whole = resume_file(folder, settings.pop("resume"), asked, lambda: not done[0].stopped)
     settings["n_records"] = settings["n_records"] or public_records(domain)
     advise(schema, settings["n_records"])
-    for name in OF_TREES + OF_BLOCKS:
+    for name in TREE_OPTIONS + BLOCK_OPTIONS:
         del settings[name]  # they are in the space
     with progress_bar(quiet=as_json) as progress, whole as file:
         found = tune(schema, space=space, resume=file, progress=progress, **settings)
@@ -140,9 +148,9 @@ def command(
             f"Best: kind {found.kind}, "
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
-        for told in left_for_time(found):
+        for told in time_notes(found):
             console().print(told)
-        if line := fit_line(found, domain):
+        if line := fit_command(found, domain):
             console().print("Train it with:")
             console().print(f"  {line}", soft_wrap=True)
         console().print("Nothing was spent and no record read: every figure is public.")
@@ -155,13 +163,13 @@ def pictures(found: Tuning) -> dict[str, Any]:
     return {"designs.png": plotting.ParetoDisplay.from_tuning(found)} if several else {}
 
 
-def left_for_time(found: Tuning) -> list[str]:
+def time_notes(found: Tuning) -> list[str]:
     """Say, in the words of options, which designs would have taken too long to judge."""
     notes = [trial.note for trial in found.trials if is_too_long(trial)]
-    return [f"Residual forest: {spoken(note)}." for note in notes]
+    return [f"Residual forest: {to_option_words(note)}." for note in notes]
 
 
-def fit_line(found: Tuning, domain: str) -> str | None:
+def fit_command(found: Tuning, domain: str) -> str | None:
     """Return the command that trains the best design; None where `fit` has no such kind.
 
     `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.

@@ -26,8 +26,8 @@ from mrf_matrix.plotting.style import (
     UNKNOWN,
     UNSIGNED,
     Display,
-    colour_bar,
-    literal,
+    add_colour_bar,
+    literal_text,
     load_pyplot,
     text_colour,
 )
@@ -178,7 +178,7 @@ class MatrixDisplay:
             vmin=-reach if signs else 0.0, vmax=reach, aspect="auto", interpolation="nearest",
             extent=(-0.5, n - 0.5, m - 0.5, -0.5),
         )  # fmt: skip
-        place.set_title(f"{literal(name)}, {m} × {n}", fontsize=10)
+        place.set_title(f"{literal_text(name)}, {m} × {n}", fontsize=10)
         for axis, side, length, turned in zip(
             (place.yaxis, place.xaxis), self.sides[name], (m, n), (0, 90), strict=True
         ):
@@ -187,7 +187,7 @@ class MatrixDisplay:
             axis.set_major_locator(load_pyplot().MaxNLocator(most, integer=True))  # whole numbers
             words = (axis is place.yaxis and self.rows[name]) or self.words.get(side, ())
             if len(words) == length <= MOST_WORDS:
-                said = [literal(one) for one in words]
+                said = [literal_text(one) for one in words]
                 axis.set_ticks(range(length), said, fontsize=7, rotation=turned)
         if max(m, n) <= MOST_NUMBERS:
             for (row, column), entry in np.ndenumerate(matrix):
@@ -196,7 +196,7 @@ class MatrixDisplay:
                     column, row, f"{entry + 0.0:.2g}", color=colour, fontsize=7 if n <= 6 else 6,
                     ha="center", va="center",
                 )  # fmt: skip
-        colour_bar(image, place, "entry")
+        add_colour_bar(image, place, "entry")
 
 
 def _largest_of_blocks(matrix: Array) -> Array:
@@ -246,9 +246,9 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
             f"workload with a {type(what).__name__}: expected one with a Strategy alone."
         )
     if isinstance(what, Strategy):
-        return _of_strategy(what, workload)
+        return _strategy_matrices(what, workload)
     if isinstance(what, Plan):
-        return _of_plan(what, ensemble)
+        return _plan_matrices(what, ensemble)
     if isinstance(what, Forest):
         return {"T": path_matrix(what)}, {}, _cell_words(what.domain)
     if isinstance(what, Operator | np.ndarray) or sparse.issparse(what):
@@ -265,14 +265,14 @@ def _matrices_of(what: object, workload: MatrixLike | None, ensemble: int) -> Dr
     )
 
 
-def _of_strategy(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
+def _strategy_matrices(strategy: Strategy, workload: MatrixLike | None) -> Drawn:
     found: dict[str, MatrixLike] = {"A": strategy.matrix, "A⁺": strategy.pinv}
     if workload is not None:
         found = {"W": workload, **found, "W A⁺": strategy.reconstruction(workload)}
     return found, {}, {}
 
 
-def _of_plan(plan: Plan, ensemble: int) -> Drawn:
+def _plan_matrices(plan: Plan, ensemble: int) -> Drawn:
     if not 0 <= ensemble < len(plan.parts):
         raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
     part = plan.parts[ensemble]
@@ -357,11 +357,11 @@ class NoiseDisplay(Display):
             interpolation="nearest",
         )  # fmt: skip
         ax.set_facecolor(UNKNOWN)
-        ax.set_yticks(range(len(table)), [literal(name) for name in self.errors])
+        ax.set_yticks(range(len(table)), [literal_text(name) for name in self.errors])
         ax.set_xlabel(self.rows + ("" if known.all() else "; grey: not determined"))
         ax.xaxis.set_major_locator(load_pyplot().MaxNLocator(integer=True))
         if self.words:
-            said = [literal(one) for one in self.words]
+            said = [literal_text(one) for one in self.words]
             ax.set_xticks(range(len(said)), said, rotation=90, fontsize=7)
         if table.shape[1] <= MOST_NUMBERS:
             most = table[known].max(initial=0.0) or 1.0
@@ -370,7 +370,7 @@ class NoiseDisplay(Display):
                 words = f"{error:.3g}" if known[row, column] else "–"
                 ax.text(column, row, words, color=colour, fontsize=8, ha="center", va="center")
         ax.set_title("where noise lands", fontsize=10)
-        colour_bar(image, ax, f"variance of a {self.rows} ({UNITS[self.norm]})")
+        add_colour_bar(image, ax, f"variance of a {self.rows} ({UNITS[self.norm]})")
 
 
 MOST_LEAVES = 40
@@ -438,7 +438,7 @@ class TreeDisplay(Display):
             told = f"{words}: leaf {leaf}" if leaf >= 0 else words
             colour = COLOURS[0] if leaf >= 0 else GREY
             ax.text(
-                depth, heights[node], literal(told), fontsize=8, ha="left", va="center",
+                depth, heights[node], literal_text(told), fontsize=8, ha="left", va="center",
                 bbox={**BOX, "facecolor": "white", "edgecolor": colour},
             )  # fmt: skip
         deepest = max(depth for _, depth, _ in order)

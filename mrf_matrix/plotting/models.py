@@ -14,9 +14,9 @@ from mrf_matrix.plotting.style import (
     GREY,
     MARKERS,
     Display,
-    colour_bar,
-    literal,
-    tidy,
+    add_colour_bar,
+    literal_text,
+    tidy_axes,
 )
 from mrf_matrix.study import Comparison
 from mrf_matrix.study.calibration import METRICS, PERCENT, Reliability, reliability
@@ -68,27 +68,27 @@ class EffectDisplay(Display):
         return cls(effect(estimator, attributes, classes=classes, level=level)).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        shown = self.effect if len(self.effect.names) > 1 else clearest(self.effect)
+        shown = self.effect if len(self.effect.names) > 1 else clearest_codes(self.effect)
         for axis, labels in zip("xy", shown.labels, strict=False):
             places = np.unique(np.linspace(0, len(labels) - 1, MOST_TICKS).round()).astype(int)
             long = axis == "x" and max(map(len, labels)) * len(places) > 60
             getattr(ax, f"set_{axis}ticks")(
-                places, [literal(labels[i]) for i in places], rotation=45 if long else 0
+                places, [literal_text(labels[i]) for i in places], rotation=45 if long else 0
             )
         if len(shown.names) == 1:
-            self._curve(ax, shown)
+            self._draw_curve(ax, shown)
         else:
-            self._map(ax)
+            self._draw_map(ax)
         left = len(self.effect.log_odds) - len(shown.log_odds)
         some = f" ({len(shown.log_odds)} codes clearest of noise, {left} left out)" if left else ""
-        ax.set_xlabel(f"{literal(shown.names[0])}{some}")
+        ax.set_xlabel(f"{literal_text(shown.names[0])}{some}")
 
     @property
     def _label(self) -> str:
         one, other = self.effect.classes
-        return literal(f"log odds of {one} against {other}")
+        return literal_text(f"log odds of {one} against {other}")
 
-    def _curve(self, ax: "Axes", shown: Effect) -> None:
+    def _draw_curve(self, ax: "Axes", shown: Effect) -> None:
         """Draw every code with its band, and a line through those that are in order of value."""
         ax.axhline(0, color=GREY, linewidth=0.8)
         places, joined = np.arange(len(shown.log_odds)), shown.in_order[0]
@@ -105,9 +105,9 @@ class EffectDisplay(Display):
         ax.plot(places[:joined], shown.log_odds[:joined], color=COLOURS[0], linewidth=1.2)
         ax.set_ylabel(self._label)
         ax.set_title(f"bars: {shown.level:.0%} under the model", fontsize="medium")
-        tidy(ax)
+        tidy_axes(ax)
 
-    def _map(self, ax: "Axes") -> None:
+    def _draw_map(self, ax: "Axes") -> None:
         shown = self.effect
         most = max(float(np.abs(shown.log_odds).max()), 1e-9)
         image = ax.imshow(
@@ -115,11 +115,11 @@ class EffectDisplay(Display):
         )
         across, up = np.nonzero(np.abs(shown.log_odds) > shown.inward)
         ax.scatter(across, up, s=8, color="black", label="beyond its noise band")
-        ax.set_ylabel(literal(shown.names[1]))
-        colour_bar(image, ax, self._label)
+        ax.set_ylabel(literal_text(shown.names[1]))
+        add_colour_bar(image, ax, self._label)
 
 
-def clearest(effect: Effect) -> Effect:
+def clearest_codes(effect: Effect) -> Effect:
     """Return the effect of the codes that are clearest of noise, in the domain's order."""
     if len(effect.log_odds) <= MOST_CODES:
         return effect
@@ -171,11 +171,11 @@ class StrengthDisplay(Display):
         names = [one if isinstance(one, str) else " × ".join(one) for one in self.strengths]
         places = range(len(names))
         ax.barh(places, list(self.strengths.values()), color=COLOURS[0])
-        ax.set_yticks(places, list(map(literal, names)))
+        ax.set_yticks(places, list(map(literal_text, names)))
         ax.invert_yaxis()
         ax.set_xlabel("rms of the log odds, by released shares")
         ax.set_title("strength of attributes", fontsize=10)
-        tidy(ax)
+        tidy_axes(ax)
         ax.grid(axis="y", visible=False)
         ax.grid(axis="x", color="0.9", linewidth=0.8)
 
@@ -228,7 +228,7 @@ class ReliabilityDisplay(Display):
         name : str, optional
             Name of a single classifier; that of its class by default.
         """
-        models = _named(estimator, name or type(estimator).__name__)
+        models = _as_mapping(estimator, name or type(estimator).__name__)
         curves = {
             key: reliability(y, model.predict_proba(X), n_bins, classes=model.classes_)
             for key, model in models.items()
@@ -260,7 +260,7 @@ class ReliabilityDisplay(Display):
         """
         curves = {
             key: reliability(y, shares, n_bins, classes=classes)
-            for key, shares in _named(proba, name).items()
+            for key, shares in _as_mapping(proba, name).items()
         }
         return cls(curves).plot(ax=ax)
 
@@ -272,7 +272,7 @@ class ReliabilityDisplay(Display):
             ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")
         for number, (name, curve) in enumerate(self.curves.items(), start=before):
             colour = COLOURS[number % len(COLOURS)]
-            label = literal(f"{name} (ECE {curve.error:.3f})")
+            label = literal_text(f"{name} (ECE {curve.error:.3f})")
             ax.plot(curve.confidence, curve.accuracy, color=colour, alpha=0.6, gid=CURVE)
             ax.scatter(
                 curve.confidence,
@@ -292,10 +292,10 @@ class ReliabilityDisplay(Display):
         for handle in legend.legend_handles[1:]:
             if isinstance(handle, PathCollection):
                 handle.set_sizes([40.0])  # areas mean something in the axes only
-        tidy(ax)
+        tidy_axes(ax)
 
 
-def _named(given: object, name: str) -> dict[str, Any]:
+def _as_mapping(given: object, name: str) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {name: given}
 
 
@@ -343,7 +343,7 @@ class AccuracyDisplay(Display):
                 study.epsilons,
                 means,
                 yerr=np.nan_to_num([2 * point.standard_error for point in points]),
-                label=literal(method.label),
+                label=literal_text(method.label),
                 color=colour,
                 marker=marker,
                 capsize=3,
@@ -354,11 +354,14 @@ class AccuracyDisplay(Display):
             mean = study.summary(method.key, None, self.metric).mean
             if mean is not None:
                 ax.axhline(
-                    mean, color=GREY, linestyle=style, label=literal(f"{method.label} ({mean:.2f})")
+                    mean,
+                    color=GREY,
+                    linestyle=style,
+                    label=literal_text(f"{method.label} ({mean:.2f})"),
                 )
-        self._label(ax)
+        self._label_axes(ax)
 
-    def _label(self, ax: "Axes") -> None:
+    def _label_axes(self, ax: "Axes") -> None:
         study = self.comparison
         settings = study.settings
         ax.set_xscale("log")
@@ -370,7 +373,7 @@ class AccuracyDisplay(Display):
         ax.set_xlabel(f"privacy budget ε (pure DP, {relation} neighbours)")
         ax.set_ylabel(f"test {METRICS[self.metric]} (mean ± 2 standard errors)")
         ax.set_title(
-            f"{literal(study.dataset)}: {settings['n_trees']} trees "
+            f"{literal_text(study.dataset)}: {settings['n_trees']} trees "
             f"of depth {settings['max_depth']}, "
             f"{settings['voting']} voting, {settings['noise']} noise",
             fontsize=10,
@@ -381,4 +384,4 @@ class AccuracyDisplay(Display):
             [handles[i] for i in order], [labels[i] for i in order],
             loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9,
         )  # fmt: skip
-        tidy(ax)
+        tidy_axes(ax)

@@ -17,11 +17,11 @@ from mrf_matrix.plotting.style import (
     HEAT,
     MARKERS,
     Display,
-    colour_bar,
-    literal,
+    add_colour_bar,
+    draw_worst_first,
+    literal_text,
     text_colour,
-    tidy,
-    worst_first,
+    tidy_axes,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class BudgetDisplay(Display):
             parts.append((f"{len(charges) - len(shown)} more", rest))
         at = 0.0
         for (name, amount), colour in zip(parts, COLOURS, strict=False):
-            label = literal(f"{name[:60]}: {amount:g}")
+            label = literal_text(f"{name[:60]}: {amount:g}")
             ax.barh(0, amount, left=at, color=colour, edgecolor="white", label=label)
             at += amount
         ax.barh(
@@ -135,7 +135,11 @@ class CellSensitivityDisplay(Display):
             name = "as measured" if part.strategy is None else part.strategy.method
             label = f"ensemble {number}: {name}" if len(self.plan.parts) > 1 else name
             ax.step(
-                np.linspace(0, 100, cells), order, where="post", color=colour, label=literal(label)
+                np.linspace(0, 100, cells),
+                order,
+                where="post",
+                color=colour,
+                label=literal_text(label),
             )
         ax.axhline(top, color=GREY, linestyle="--", linewidth=1)
         ax.annotate(
@@ -155,7 +159,7 @@ class CellSensitivityDisplay(Display):
         ax.set_ylim(0, 1.15 * top)
         ax.set_title("how much one record moves the measurement", fontsize=10)
         ax.legend(frameon=False, fontsize=9, loc="lower left")
-        tidy(ax)
+        tidy_axes(ax)
 
 
 def _colours(count: int) -> list[str]:
@@ -219,14 +223,14 @@ class LeafErrorDisplay(Display):
         forest = take_trees(self._forest, [self.tree])
         split = np.unique(forest.attribute[forest.attribute >= 0]).tolist()
         if len(split) <= 2 and all(forest.domain.sizes[i] <= MOST_CODES for i in split):
-            self._map(ax, leaf_masks(forest), errors, split)
+            self._draw_map(ax, leaf_masks(forest), errors, split)
         else:
-            self._bars(ax, errors)
+            self._draw_bars(ax, errors)
         ax.set_title(
             f"tree {self.tree}: expected error of a leaf, {self.plan.budget!r}", fontsize=10
         )
 
-    def _map(self, ax: "Axes", masks: list[Bools], errors: Array, split: list[int]) -> None:
+    def _draw_map(self, ax: "Axes", masks: list[Bools], errors: Array, split: list[int]) -> None:
         domain = self._forest.domain
         across = split[0] if split else 0
         down = split[1] if len(split) > 1 else None
@@ -237,33 +241,33 @@ class LeafErrorDisplay(Display):
             where = np.outer(rows[leaf], masks[across][leaf])
             table[where], owner[where] = error, leaf
         image = ax.imshow(table, cmap=HEAT, aspect="auto", vmin=0)
-        _borders(ax, owner)
+        _draw_borders(ax, owner)
         for leaf, error in enumerate(errors):
             places = np.argwhere(owner == leaf)
             if len(places) and len(errors) <= 40:
                 y, x = places.mean(axis=0)
                 colour = text_colour(error / max(errors.max(), 1e-12))
                 ax.text(x, y, f"{error:.3g}", ha="center", va="center", color=colour, fontsize=8)
-        _code_ticks(ax, "x", domain.attributes[across])
+        _set_code_ticks(ax, "x", domain.attributes[across])
         if down is None:
             ax.set_yticks([])
         else:
-            _code_ticks(ax, "y", domain.attributes[down])
-        colour_bar(image, ax, "rms error (records per class)")
+            _set_code_ticks(ax, "y", domain.attributes[down])
+        add_colour_bar(image, ax, "rms error (records per class)")
 
-    def _bars(self, ax: "Axes", errors: Array) -> None:
+    def _draw_bars(self, ax: "Axes", errors: Array) -> None:
         if len(errors) <= MOST_BARS:
             ax.bar(np.arange(len(errors)), errors, width=0.9, color=COLOURS[0])
             ax.set_xlabel("leaf, left to right")
         else:
-            worst_first(ax, errors, 100.0, color=COLOURS[0])
+            draw_worst_first(ax, errors, 100.0, color=COLOURS[0])
             ax.set_xlabel(f"leaves, largest error first (% of {len(errors)})")
             ax.set_ylim(0, 1.1 * float(errors.max()))
         ax.set_ylabel("rms error (records per class)")
-        tidy(ax)
+        tidy_axes(ax)
 
 
-def _borders(ax: "Axes", owner: Longs) -> None:
+def _draw_borders(ax: "Axes", owner: Longs) -> None:
     """Draw lines between cells of different leaves."""
     for y, x in np.argwhere(owner[:, 1:] != owner[:, :-1]):
         ax.plot([x + 0.5] * 2, [y - 0.5, y + 0.5], color="white", linewidth=2.5)
@@ -271,7 +275,7 @@ def _borders(ax: "Axes", owner: Longs) -> None:
         ax.plot([x - 0.5, x + 0.5], [y + 0.5] * 2, color="white", linewidth=2.5)
 
 
-def _code_ticks(ax: "Axes", axis: str, attribute: Attribute) -> None:
+def _set_code_ticks(ax: "Axes", axis: str, attribute: Attribute) -> None:
     labels = [str(label) for label in attribute.labels]
     step = max(1, len(labels) // 12)
     places = range(0, len(labels), step)
@@ -331,7 +335,7 @@ class ErrorCurveDisplay(Display):
                 rms,
                 color=COLOURS[number % len(COLOURS)],
                 marker=MARKERS[number % len(MARKERS)],
-                label=literal(name),
+                label=literal_text(name),
             )
         if first.n_records is not None:
             self._mark_records(ax, first)
@@ -348,7 +352,7 @@ class ErrorCurveDisplay(Display):
         ax.set_title("expected error, before any data", fontsize=10)
         if len(self.plans) > 1 or first.n_records is not None:
             ax.legend(frameon=False, fontsize=9)
-        tidy(ax)
+        tidy_axes(ax)
 
     def _mark_records(self, ax: "Axes", plan: Plan) -> None:
         median = float(np.median(plan.expected_records))

@@ -15,9 +15,9 @@ from mrf_matrix.plotting.style import (
     MARKERS,
     UNITS,
     Display,
-    literal,
-    tidy,
-    worst_first,
+    draw_worst_first,
+    literal_text,
+    tidy_axes,
 )
 from mrf_matrix.study import Comparison
 from strategies import Strategy
@@ -105,7 +105,7 @@ class StrategyErrorDisplay(Display):
             if name == self.chosen:
                 ax.scatter(loss, height, color=COLOURS[1], marker="D", s=60, zorder=4)
             ax.annotate(
-                f"{loss:.3g} ({_times(loss / low)} × {word})", (loss, height), xytext=(9, -3),
+                f"{loss:.3g} ({_ratio_text(loss / low)} × {word})", (loss, height), xytext=(9, -3),
                 textcoords="offset points", fontsize=9,
             )  # fmt: skip
         if bound > 0:
@@ -118,7 +118,7 @@ class StrategyErrorDisplay(Display):
         ax.set_xscale("log")
         ax.set_xlim(low / 1.6, most * max(6.0, (most / low) ** 0.62 * 1.8))  # room for words
         names = list(self.losses)
-        ax.set_yticks(range(len(names)), list(map(literal, names)))
+        ax.set_yticks(range(len(names)), list(map(literal_text, names)))
         for name, tick in zip(names, ax.get_yticklabels(), strict=True):
             tick.set_fontweight("bold" if name == self.chosen else "normal")
         ax.set_ylim(len(names) - 0.5, -0.5)
@@ -126,12 +126,12 @@ class StrategyErrorDisplay(Display):
             rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error of all queries, a class "
             rf"({UNITS[self.norm]})"
         )
-        ax.set_title(literal(self.title), fontsize=10, pad=18)
-        tidy(ax)
+        ax.set_title(literal_text(self.title), fontsize=10, pad=18)
+        tidy_axes(ax)
         ax.grid(axis="x", color="0.9", linewidth=0.8)
 
 
-def _times(ratio: float) -> str:
+def _ratio_text(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
 
 
@@ -243,7 +243,7 @@ class RowErrorDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         for k, (name, errors) in enumerate(self.errors.items()):
             colour = COLOURS[k % len(COLOURS)]
-            worst_first(ax, errors, 1.0, color=colour, label=literal(name))
+            draw_worst_first(ax, errors, 1.0, color=colour, label=literal_text(name))
             ax.plot(1.03, errors.mean(), MARKERS[k % len(MARKERS)], color=colour)
         if self.bound > 0:
             ax.axhline(self.bound, color=GREY, linestyle="--", label="lower bound on the largest")
@@ -253,7 +253,7 @@ class RowErrorDisplay(Display):
             ylabel=f"squared error of a query\n({UNITS[self.norm]})",
         )
         ax.set_title(self.title, fontsize=10)
-        tidy(ax)
+        tidy_axes(ax)
         ax.legend(frameon=False, fontsize=9)
 
 
@@ -339,7 +339,7 @@ default="measurements"
         ax.legend(
             frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1
         )
-        tidy(ax)
+        tidy_axes(ax)
 
     def _plot_best(self, ax: Axes) -> None:
         best = self.tuning.best

@@ -96,13 +96,13 @@ class StepDisplay(Display):
         places = range(len(self.words))
         bars = ax.barh(places, [100 * one for one in self.shares], color=COLOURS[0], height=0.7)
         told = [fill(one, LONGEST_STEP, max_lines=2, placeholder=" …") for one in self.words]
-        ax.set_yticks(places, [literal(one) for one in told], fontsize=8)
-        ax.bar_label(bars, [literal(one) for one in self.errors], padding=4, fontsize=8)
+        ax.set_yticks(places, [literal_text(one) for one in told], fontsize=8)
+        ax.bar_label(bars, [literal_text(one) for one in self.errors], padding=4, fontsize=8)
         ax.margins(y=0.02)
         ax.invert_yaxis()
         ax.set_xlim(0, 118 * max(self.shares, default=0.0) or 1.0)  # room for the labels
         ax.set_xlabel("share of the budget (%); ± noise of a number, in records (rms)")
-        ax.set_title(literal(f"steps of {self.whole}"), fontsize=10)
+        ax.set_title(literal_text(f"steps of {self.whole}"), fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -125,34 +125,34 @@ class AnswerDisplay(Display):
     def _draw(self, ax: "Axes") -> None:
         for number, (name, errors) in enumerate(self.errors):
             colour = COLOURS[number % len(COLOURS)]
-            worst_first(ax, errors, 100.0, color=colour, label=literal(name))
+            draw_worst_first(ax, errors, 100.0, color=colour, label=literal_text(name))
         ax.set(xlim=(0, 100), ylim=(0, None))
         ax.set_xlabel(f"{self.unit}s, worst first (%)")
         ax.set_ylabel(f"rms error of a {self.unit} (records per class)")
-        ax.set_title(literal(f"expected error, {self.whole}"), fontsize=10)
+        ax.set_title(literal_text(f"expected error, {self.whole}"), fontsize=10)
         ax.legend(frameon=False, fontsize=8, loc="lower left")
-        tidy(ax)
+        tidy_axes(ax)
 
 
-def worst_first(ax: "Axes", errors: Iterable[float], whole: float, **look: Any) -> None:
+def draw_worst_first(ax: "Axes", errors: Iterable[float], whole: float, **look: Any) -> None:
     """Draw errors as steps from the worst to the best, each over its part of the whole."""
     falling = sorted(errors, reverse=True)
     edges = [whole * place / len(falling) for place in range(len(falling) + 1)]
     ax.step(edges, [*falling, falling[-1]], where="post", **look)
 
 
-def tidy(ax: "Axes") -> None:
+def tidy_axes(ax: "Axes") -> None:
     """Take away what carries no information."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def colour_bar(image: "ScalarMappable", ax: "Axes", label: str) -> None:
+def add_colour_bar(image: "ScalarMappable", ax: "Axes", label: str) -> None:
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9)
 
 
-def literal(words: str) -> str:
+def literal_text(words: str) -> str:
     r"""Return words of somebody else as matplotlib draws them: no mathematics, no hidden label.
 
     >>> literal("$x^{$"), literal("_none")

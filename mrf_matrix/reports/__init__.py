@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.reports.beside_model import ledger_report as ledger_report
+    from mrf_matrix.reports.attachments import ledger_report as ledger_report
     from mrf_matrix.reports.model_page import domain_hash as domain_hash
     from mrf_matrix.reports.model_page import model_report as model_report
     from mrf_matrix.reports.page import ReportPage as ReportPage

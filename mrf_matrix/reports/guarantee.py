@@ -9,7 +9,7 @@ from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import PUBLIC_NUMBER
 
-SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
+STATED_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
 
 ONE_RECORD = "One record is one row of the table. What is protected is "
 WHETHER = "whether a row was in it at all, and so everything that the row said"
@@ -58,35 +58,35 @@ def _always(facts: Facts) -> bool:
     return True
 
 
-def _private(facts: Facts) -> bool:
+def _is_private(facts: Facts) -> bool:
     return facts.claim.is_private
 
 
 GUARANTEED: Sentences = (
-    (lambda f: not _private(f), lambda f: "No privacy is claimed of this release."),
+    (lambda f: not _is_private(f), lambda f: "No privacy is claimed of this release."),
     (
-        lambda f: not _private(f),
+        lambda f: not _is_private(f),
         lambda f: "Nothing that is said below makes it private: do not publish it.",
     ),
-    (_private, lambda f: odds(f.claim)),
+    (_is_private, lambda f: odds(f.claim)),
     (
-        lambda f: _private(f) and not f.counts_rows,
+        lambda f: _is_private(f) and not f.counts_rows,
         lambda f: f"{ONE_RECORD}what the row said; how many rows there were is not.",
     ),
     (
-        lambda f: _private(f) and f.counts_rows and f.knows_number,
+        lambda f: _is_private(f) and f.counts_rows and f.knows_number,
         lambda f: (
             f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the fit, "
             f"and is not protected."
         ),
     ),
     (
-        lambda f: _private(f) and f.counts_rows and not f.knows_number,
+        lambda f: _is_private(f) and f.counts_rows and not f.knows_number,
         lambda f: f"{ONE_RECORD}{WHETHER}, and how many rows there were.",
     ),
-    (_private, lambda f: _people(f.claim)),
+    (_is_private, lambda f: _people_text(f.claim)),
     (
-        lambda f: _private(f) and f.rests_on_others,
+        lambda f: _is_private(f) and f.rests_on_others,
         lambda f: (
             f"All that it rests on is counted: {len(f.claim.spendings)} charges, for "
             f"{', '.join(one.what for one in f.claim.spendings)}."
@@ -120,14 +120,14 @@ WAS_PUBLIC: Sentences = (
         ),
     ),
     (
-        lambda f: f.follows_choices and _private(f),
+        lambda f: f.follows_choices and _is_private(f),
         lambda f: (
             "What was chosen from the records, privately and within the claim, is not public "
             "knowledge, and may be published: it was paid for."
         ),
     ),
     (
-        lambda f: f.rests_on_others and _private(f),
+        lambda f: f.rests_on_others and _is_private(f),
         lambda f: "What other fits released before is paid for within the claim.",
     ),
 )
@@ -177,13 +177,13 @@ NOT_PROMISED: Sentences = (
 """What is not promised."""
 
 
-def told(sentences: Sentences, facts: Facts) -> tuple[str, ...]:
+def true_sentences(sentences: Sentences, facts: Facts) -> tuple[str, ...]:
     return tuple(say(facts) for holds, say in sentences if holds(facts))
 
 
 def guarantee_section(facts: Facts) -> Section:
     """Return what is claimed, for somebody who knows no mathematics."""
-    return Section("What is guaranteed", told(GUARANTEED, facts))
+    return Section("What is guaranteed", true_sentences(GUARANTEED, facts))
 
 
 def odds(claim: Claim) -> str:
@@ -195,13 +195,13 @@ def odds(claim: Claim) -> str:
     budget = claim.budget
     assert budget is not None
     is_zcdp = isinstance(budget, ZCDP)
-    delta = (claim.delta or SAID_DELTA) if is_zcdp else 0.0
+    delta = (claim.delta or STATED_DELTA) if is_zcdp else 0.0
     there, said = "whether the remaining record was there at all", "which of two things it said"
     asked = {there: budget, said: budget * (4 if is_zcdp else 2)}
     if claim.neighboring == "replace_one":
         asked = {"which of two things the remaining record said": budget}
     bounds = (
-        f"{question}, {_bound(float(one.claimed_epsilon(delta)), delta)}"
+        f"{question}, {_bound_text(float(one.claimed_epsilon(delta)), delta)}"
         for question, one in asked.items()
     )
     return (
@@ -210,7 +210,7 @@ def odds(claim: Claim) -> str:
     )
 
 
-def _bound(epsilon: float, delta: float) -> str:
+def _bound_text(epsilon: float, delta: float) -> str:
     """Return how well a question is answered whose two answers are (ε, δ) apart.
 
     Of answers that are as likely beforehand, (e^ε + δ)/(1 + e^ε) are right at most. That odds
@@ -221,11 +221,11 @@ def _bound(epsilon: float, delta: float) -> str:
     guess = f"with both as likely before, they are right with a chance of at most {right:.4g} %"
     if delta:
         return f"{guess} ({known})"
-    change = f"their odds change by a factor of at most {_factor(epsilon)}"
+    change = f"their odds change by a factor of at most {_factor_text(epsilon)}"
     return f"{change} (e to the power {known}); {guess}"
 
 
-def _people(claim: Claim) -> str:
+def _people_text(claim: Claim) -> str:
     times = "r²" if isinstance(claim.budget, ZCDP) else "r"
     return (
         f"A person who gave r rows is protected at {times} times the budget: count rows per person "
@@ -233,5 +233,5 @@ def _people(claim: Claim) -> str:
     )
 
 
-def _factor(epsilon: float) -> str:
+def _factor_text(epsilon: float) -> str:
     return f"{exp(epsilon):.3g}" if epsilon < 700 else "more than 1e300"

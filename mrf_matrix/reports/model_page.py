@@ -12,13 +12,13 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.reports.beside_model import evaluation_section, ledger_section, ledger_warnings
+from mrf_matrix.reports.attachments import evaluation_section, ledger_section, ledger_warnings
 from mrf_matrix.reports.guarantee import (
     NOT_PROMISED,
     WAS_PUBLIC,
     Facts,
     guarantee_section,
-    told,
+    true_sentences,
 )
 from mrf_matrix.reports.model_sections import (
     agreement_section,
@@ -69,21 +69,21 @@ def model_report(
     """
     report: PrivacyReport = model.privacy_report_
     domain: Domain = model.domain_
-    facts = facts_of(report, from_file=model_hash is not None)
+    facts = report_facts(report, from_file=model_hash is not None)
     sections: list[Section | None] = [
         guarantee_section(facts),
         shares_section(report, facts),
         measured_section(report, facts),
         None if ledger is None else ledger_section(ledger, model_hash),
-        _public(facts, domain),
+        _public_section(facts, domain),
         strength_section(model, domain),
         agreement_section(model, domain),
         None if evaluation is None else _evaluation(model, evaluation, model_hash),
-        _limits(report, facts),
-        _identity(model, domain, model_hash),
+        _limits_section(report, facts),
+        _identity_section(model, domain, model_hash),
     ]
     return ReportPage(
-        title=f"Privacy report: {_kind(model)} for {domain.required_target().name!r}",
+        title=f"Privacy report: {_kind_name(model)} for {domain.required_target().name!r}",
         statement=SCALE.sub("", report.statement),
         is_private=report.claim.is_private,
         sections=tuple(one for one in sections if one is not None),
@@ -95,7 +95,7 @@ def _evaluation(model: Any, record: JsonObject, model_hash: str | None) -> Secti
     return evaluation_section(record, model.classes_.tolist(), model_hash)
 
 
-def _kind(model: Any) -> str:
+def _kind_name(model: Any) -> str:
     return str(getattr(model, "released_by", type(model).__name__))
 
 
@@ -111,7 +111,7 @@ def domain_hash(domain: Domain) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def facts_of(report: PrivacyReport, *, from_file: bool = False) -> Facts:
+def report_facts(report: PrivacyReport, *, from_file: bool = False) -> Facts:
     measured = [stated_budget(one.budget) for one in report.measurements]
     chosen = any(one.is_choice for one in report.measurements)
     if measured:  # what is a part of a whole follows from its other parts
@@ -119,15 +119,15 @@ def facts_of(report: PrivacyReport, *, from_file: bool = False) -> Facts:
     return Facts(report.claim, report.public, chosen, from_file)
 
 
-def _public(facts: Facts, domain: Domain) -> Section:
+def _public_section(facts: Facts, domain: Domain) -> Section:
     target = domain.required_target()
     listed = [*domain.attributes[:MOST_ATTRIBUTES], target]
-    rows = tuple(_described(one, " (the classes)" * (one is target)) for one in listed)
+    rows = tuple(_attribute_row(one, " (the classes)" * (one is target)) for one in listed)
     more = domain.n_attributes - MOST_ATTRIBUTES
     return Section(
         "What was public",
         (
-            *told(WAS_PUBLIC, facts),
+            *true_sentences(WAS_PUBLIC, facts),
             *((f"{more} attributes more are not listed.",) if more > 0 else ()),
         ),
         rows,
@@ -135,9 +135,10 @@ def _public(facts: Facts, domain: Domain) -> Section:
     )
 
 
-def _described(one: Attribute, remark: str) -> tuple[str, ...]:
+def _attribute_row(one: Attribute, remark: str) -> tuple[str, ...]:
     if one.edges is not None:
-        values = f"{len(one.edges) - 1} bins from {_edge(one.edges[0])} to {_edge(one.edges[-1])}"
+        first, last = _edge_text(one.edges[0]), _edge_text(one.edges[-1])
+        values = f"{len(one.edges) - 1} bins from {first} to {last}"
         strange = "open ends" if one.outside == "open" else "refused"
     else:
         labels = [str(label) for label in one.labels]
@@ -147,20 +148,20 @@ def _described(one: Attribute, remark: str) -> tuple[str, ...]:
     return one.name + remark, values, str(one.size), strange, missing
 
 
-def _edge(edge: object) -> str:
+def _edge_text(edge: object) -> str:
     return f"{edge:g}" if isinstance(edge, int | float) else str(edge)
 
 
-def _limits(report: PrivacyReport, facts: Facts) -> Section:
+def _limits_section(report: PrivacyReport, facts: Facts) -> Section:
     notes = tuple(getattr(report, "notes", ()))
     return Section(
         "What is not promised",
-        told(NOT_PROMISED, facts),
+        true_sentences(NOT_PROMISED, facts),
         tuple((f"note {number}", note) for number, note in enumerate(notes, 1)),
     )
 
 
-def _identity(model: Any, domain: Domain, model_hash: str | None) -> Section:
+def _identity_section(model: Any, domain: Domain, model_hash: str | None) -> Section:
     """Name the programs and the hashes by which domain and model are known again."""
     made = dict.fromkeys(str(one.measured) for one in _releases(model) if one.measured is not None)
     rows = [

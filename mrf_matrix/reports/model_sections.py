@@ -25,8 +25,8 @@ from mrf_matrix.reports.page import Section, bars, budget_bar, effect_strip
 from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,
-    alike,
-    names_of,
+    group_alike,
+    range_of_names,
     stated_budget,
 )
 
@@ -68,7 +68,7 @@ def measured_section(report: PrivacyReport, facts: Facts) -> Section:
                 f"{when}: the {what} is off by {error:.3g} records "
                 "in the root mean square, for each class."
             )
-    rows = [_row(group) for group in alike(report.measurements)]
+    rows = [_group_row(group) for group in group_alike(report.measurements)]
     if len(rows) > MOST:
         words.append(f"{len(rows) - MOST} kinds of measurements more are not listed.")
     header = (
@@ -84,15 +84,15 @@ def measured_section(report: PrivacyReport, facts: Facts) -> Section:
     )
 
 
-def _figures(one: Measurement) -> tuple[str, ...]:
+def _noise_cells(one: Measurement) -> tuple[str, ...]:
     budget = stated_budget(one.budget)
     spent = f"{'ε' if isinstance(budget, PureDP) else 'ρ'} = {format_number(budget.amount)}"
     return spent, f"{one.sensitivity:.4g}", noise_words(one)
 
 
-def _row(group: list[Measurement]) -> tuple[str, ...]:
+def _group_row(group: list[Measurement]) -> tuple[str, ...]:
     numbers = sum(one.n_answers for one in group)
-    return names_of(group), str(len(group)), *_figures(group[0]), f"{numbers:,}"
+    return range_of_names(group), str(len(group)), *_noise_cells(group[0]), f"{numbers:,}"
 
 
 def noise_words(one: Measurement) -> str:
@@ -157,7 +157,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
     known = (one for one in terms(posterior, last, first) if one.deviations.any())
     found = sorted(known, key=lambda one: -one.size)
     unit = f"log odds of {classes[last]} against {classes[first]}"
-    strengths = bars([(_name(domain, one), one.size) for one in found], unit)
+    strengths = bars([(_term_name(domain, one), one.size) for one in found], unit)
     singles = [one.attributes for one in found if len(one.attributes) == 1][:MOST_STRIPS]
     effects = ((i, effect_of(posterior, (i,), (last, first), LEVEL)) for (i,) in singles)
     strips = tuple(_strip(domain, i, of, unit) for i, of in effects if of is not None)
@@ -169,7 +169,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
         "it in 19 of 20 cases, by noise and by the drawing of records, under the model. A bar that "
         "crosses the line leaves open which way the code speaks.",
     )
-    rows = tuple((_name(domain, one), f"{one.size:.3g}", _widest(one)) for one in found[:12])
+    rows = tuple((_term_name(domain, one), f"{one.size:.3g}", _widest(one)) for one in found[:12])
     header = ("attribute", "strength", "widest band")
     return Section(STRENGTH_TITLE, words, rows, header, (strengths, *strips))
 
@@ -195,14 +195,14 @@ def _widest(term: Term) -> str:
     return f"±{HALF_WIDTH * float(term.deviations.max()):.2g}"
 
 
-def _name(domain: Domain, term: Term) -> str:
+def _term_name(domain: Domain, term: Term) -> str:
     return " × ".join(domain.names[i] for i in term.attributes)
 
 
 def labels_section(tree: LabelTree, posterior: LabelPosterior, domain: Domain) -> Section:
     forest, cells = tree.forest(domain)
     rows = [
-        (_path(forest, node), str(domain.classes[posterior.labels[cell]]))
+        (_path_text(forest, node), str(domain.classes[posterior.labels[cell]]))
         for node, cell in zip(forest.leaves.tolist(), cells, strict=True)
     ]
     sure = [float(posterior.evidence[cell].probabilities.max()) for cell in cells]
@@ -222,7 +222,7 @@ def labels_section(tree: LabelTree, posterior: LabelPosterior, domain: Domain) -
     return Section(TITLE_OF_LABELS, words, with_shares, ("cell", "label", "probability"))
 
 
-def _path(tree: Forest, node: int) -> str:
+def _path_text(tree: Forest, node: int) -> str:
     said: list[str] = []
     while (above := int(tree.parent[node])) >= 0:
         said.insert(0, condition(tree, above, node - int(tree.first_child[above])))
@@ -236,7 +236,7 @@ BESIDE = "The model is here that of the tables alone, without the tree beside th
 HEADER = ("attribute", "code", "class", "share in the counts", "in the model", "noise", "")
 
 
-class Compared(NamedTuple):
+class ShareComparison(NamedTuple):
     """One code and class."""
 
     attribute: str
@@ -271,7 +271,7 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
         posterior, beside = posterior.tables, (BESIDE,)
     if not isinstance(posterior, ResidualPosterior):
         return None
-    found = list(_compared(posterior, domain))
+    found = list(_compare_shares(posterior, domain))
     if not found:
         return None
     beyond = [one for one in found if one.excess > 1]
@@ -289,7 +289,7 @@ def agreement_section(model: Any, domain: Domain) -> Section | None:
     return Section(AGREEMENT_TITLE, words, tuple(one.row for one in shown), HEADER)
 
 
-def _compared(posterior: ResidualPosterior, domain: Domain) -> Iterator[Compared]:
+def _compare_shares(posterior: ResidualPosterior, domain: Domain) -> Iterator[ShareComparison]:
     """Return every code of every attribute that was looked at again, for each class's column."""
     labels = domain.classes if len(posterior.columns) > 1 else domain.classes[-1:]
     shares = [one.code_shares for one in posterior.columns]
@@ -299,4 +299,6 @@ def _compared(posterior: ResidualPosterior, domain: Domain) -> Iterator[Compared
             values = one.counted, one.model_shares, one.bounds(n_compared)
             if np.isfinite(one.variance):
                 for code, *numbers in zip(attribute.labels, *values, strict=True):
-                    yield Compared(attribute.name, str(code), str(label), *map(float, numbers))
+                    yield ShareComparison(
+                        attribute.name, str(code), str(label), *map(float, numbers)
+                    )

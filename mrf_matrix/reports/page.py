@@ -20,7 +20,7 @@ LONGEST = 34
 MOST_LABELS = 10
 
 
-def shortened(text: str, longest: int = LONGEST) -> str:
+def ellipsize(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -41,7 +41,7 @@ def budget_bar(parts: Sequence[tuple[str, float]], left: float = 0.0) -> str:
         width, low = share * (WIDTH - 2), 46 + 20 * number
         body += f'<rect x="{1 + at:.2f}" y="4" width="{width:.2f}" height="22" fill="{colour}"/>'
         body += f'<rect x="1" y="{low - 11}" width="12" height="12" fill="{colour}"/>'
-        body += _words(20, low, f"{100 * share:.3g} %  {shortened(name, 76)}")
+        body += _svg_text(20, low, f"{100 * share:.3g} %  {ellipsize(name, 76)}")
         at += width
     frame = f'<rect x="1" y="4" width="{WIDTH - 2}" height="22" fill="none" stroke="{GREY}"/>'
     return _svg(WIDTH, 34 + 20 * len(coloured), body + frame, "shares of the budget")
@@ -54,11 +54,11 @@ def bars(values: Sequence[tuple[str, float]], unit: str) -> str:
     for number, (name, value) in enumerate(shown):
         low = 20 + 22 * number
         width = 300 * value / most
-        body += _words(226, low, shortened(name), "end")
+        body += _svg_text(226, low, ellipsize(name), "end")
         body += (
             f'<rect x="234" y="{low - 12}" width="{width:.2f}" height="14" fill="{COLOURS[0]}"/>'
         )
-        body += _words(242 + width, low, f"{value:.3g}")
+        body += _svg_text(242 + width, low, f"{value:.3g}")
     return _svg(WIDTH, 16 + 22 * len(shown), body, unit)
 
 
@@ -89,15 +89,15 @@ def effect_strip(
             f'fill="{COLOURS[0]}"/>'
         )
     for level, said in ((top, span), (middle, 0.0), (top + height, -span)):
-        body += _words(40, level + 4, f"{said:+.2g}" if said else "0", "end", 11)
+        body += _svg_text(40, level + 4, f"{said:+.2g}" if said else "0", "end", 11)
     places = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), MOST_LABELS)).round())
     for code in places.astype(int):
         x, y = across(int(code)), top + height + 12
         body += (
             f'<text x="{x:.1f}" y="{y}" font-size="11" fill="currentColor" text-anchor="end" '
-            f'transform="rotate(-35 {x:.1f} {y})">{_escaped(shortened(labels[code], 14))}</text>'
+            f'transform="rotate(-35 {x:.1f} {y})">{_text(ellipsize(labels[code], 14))}</text>'
         )
-    body += _words(4, 16, shortened(name), bold=True)
+    body += _svg_text(4, 16, ellipsize(name), bold=True)
     return _svg(width, top + height + 72, body, f"{name}: {unit}")
 
 
@@ -121,21 +121,21 @@ def reliability_plot(said: Array, seen: Array, errors: Array) -> str:
             f'<circle cx="{place:.1f}" cy="{10 + size - at(y):.1f}" r="3.5" fill="{COLOURS[0]}"/>'
         )
     for share in (0.0, 0.5, 1.0):
-        body += _words(low + at(share), size + 26, f"{share:g}", "middle", 11)
-        body += _words(low - 6, 14 + size - at(share), f"{share:g}", "end", 11)
-    body += _words(low + size / 2, size + 44, "probability that the model says", "middle", 12)
-    body += _words(low + size + 10, 24, "share that it came true,", size=12)
-    body += _words(low + size + 10, 40, "with its noise band", size=12)
+        body += _svg_text(low + at(share), size + 26, f"{share:g}", "middle", 11)
+        body += _svg_text(low - 6, 14 + size - at(share), f"{share:g}", "end", 11)
+    body += _svg_text(low + size / 2, size + 44, "probability that the model says", "middle", 12)
+    body += _svg_text(low + size + 10, 24, "share that it came true,", size=12)
+    body += _svg_text(low + size + 10, 40, "with its noise band", size=12)
     return _svg(low + size + 160, size + 52, body, "calibration")
 
 
-def _words(
+def _svg_text(
     x: float, y: float, text: str, anchor: str = "start", size: int = 13, *, bold: bool = False
 ) -> str:
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="currentColor" '
-        f'text-anchor="{anchor}"{weight}>{_escaped(text)}</text>'
+        f'text-anchor="{anchor}"{weight}>{_text(text)}</text>'
     )
 
 
@@ -143,12 +143,8 @@ def _svg(width: int, height: int, body: str, title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" font-family="system-ui, sans-serif" '
-        f'aria-label="{_escaped(title)}">{body}</svg>'
+        f'aria-label="{_text(title)}">{body}</svg>'
     )
-
-
-def _escaped(text: str) -> str:
-    return escape(escape_controls(text))
 
 
 STYLE = """

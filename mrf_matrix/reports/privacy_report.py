@@ -8,7 +8,7 @@ from fractions import Fraction
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.base.provenance import Provenance
-from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 
 BUDGET = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e+-]+|inf)\)")
@@ -66,19 +66,13 @@ class Measurement:
 
         `weight`: how often what is measured counts each record.
         """
-        return cls.by(release.mechanism, measured, release.answers.size, weight=weight)
-
-    @classmethod
-    def by(
-        cls, mechanism: Mechanism, measured: str, n_answers: int, *, weight: int = 1
-    ) -> "Measurement":
-        """Return the figures of a mechanism, released or not, whose answers are so many."""
+        mechanism = release.mechanism
         return cls(
             measured=measured,
             budget=repr(mechanism.budget),
             law=str(mechanism.law),
             sensitivity=mechanism.sensitivity / weight,
-            n_answers=n_answers,
+            n_answers=release.answers.size,
             column_sum=mechanism.rounded.column_sum,
         )
 
@@ -222,7 +216,7 @@ class PrivacyReport(RowDisplay):
             ("budget spent", self.budget),
             ("neighbours", self.neighboring),
             ("noise", self.noise),
-            *(("measured", _told(group)) for group in alike(self.measurements)),
+            *(("measured", _group_text(group)) for group in group_alike(self.measurements)),
         ]
         for what, error in (
             ("leaf value", self.expected_rms_per_leaf),
@@ -235,7 +229,7 @@ class PrivacyReport(RowDisplay):
         return rows
 
 
-def alike(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
+def group_alike(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
     """Return measurements in groups that differ in the numbers of their names only."""
     groups: dict[tuple[str, ...], list[Measurement]] = {}
     for one in measurements:
@@ -244,14 +238,14 @@ def alike(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
     return list(groups.values())
 
 
-def names_of(group: Sequence[Measurement]) -> str:
+def range_of_names(group: Sequence[Measurement]) -> str:
     """Return the first and the last name of a group of `alike`."""
     first, last = group[0].measured, group[-1].measured
     return first if first == last else f"{first} … {last}"
 
 
-def _told(group: Sequence[Measurement]) -> str:
+def _group_text(group: Sequence[Measurement]) -> str:
     whole = replace(
-        group[0], measured=names_of(group), n_answers=sum(one.n_answers for one in group)
+        group[0], measured=range_of_names(group), n_answers=sum(one.n_answers for one in group)
     )
     return str(whole) + (f", in {len(group)} measurements" if len(group) > 1 else "")

@@ -91,7 +91,7 @@ class ProbabilityGrid:
         return found.astype(np.int32)
 
     @property
-    def right(self) -> Array:
+    def correct(self) -> Array:
         if self.threshold is None:
             halves = np.repeat([0.0, 1.0], len(self.midpoints))
             return np.tile(halves[:, None], self.n_classes)
@@ -103,7 +103,7 @@ class ProbabilityGrid:
         """What happened less what was predicted, of each cell, shape (rows, k)."""
         if self.n_classes == 2:
             return np.array([0.0, 1.0]) - self.midpoints[:, None]
-        return self.right - np.tile(self.midpoints, 2)[:, None]
+        return self.correct - np.tile(self.midpoints, 2)[:, None]
 
 
 def _edges(low: float, bins: int) -> Array:
@@ -288,11 +288,11 @@ def all_metrics(
         own = np.clip(shares[np.arange(len(labels)), labels], least, 1 - least)
         found["log_loss"] = float(-np.log(own).mean())
     if len(present) == k > 1:
-        found["auc"] = float(_areas(labels, shares, sizes)[k == 2 :].mean())
+        found["auc"] = float(_auc_by_class(labels, shares, sizes)[k == 2 :].mean())
     return found
 
 
-def _areas(labels: AnyInts, shares: Array, sizes: AnyInts) -> Array:
+def _auc_by_class(labels: AnyInts, shares: Array, sizes: AnyInts) -> Array:
     """Return each class's area under the ROC curve against the rest, (k,): Mann and Whitney's U.
 
     `sizes`: records of each class. scikit-learn's curves took an eighth of a comparison's time.

@@ -44,11 +44,11 @@ class StrategyRow:
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "sensitivity": _known(self.sensitivity),
-            "loss": _known(self.loss),
+            "sensitivity": _finite_or_none(self.sensitivity),
+            "loss": _finite_or_none(self.loss),
             "lower_bound": self.lower_bound,
             "rms_per_leaf": [
-                {"epsilon": epsilon, "rms": _known(rms)}
+                {"epsilon": epsilon, "rms": _finite_or_none(rms)}
                 for epsilon, rms in self.rms_per_leaf.items()
             ],
             "note": self.note,
@@ -56,7 +56,7 @@ class StrategyRow:
         }
 
 
-def _known(figure: float) -> float | None:
+def _finite_or_none(figure: float) -> float | None:
     """Return a figure for JSON, which has no NaN."""
     return figure if isfinite(figure) else None
 
@@ -236,17 +236,21 @@ class Comparison(Tabular):
     @property
     def cells(self) -> Cells:
         """One row a method, with the mean accuracy at every ε."""
-        rows = [[method.label, *(one.mean for one in self._of(method))] for method in self.methods]
+        rows = [
+            [method.label, *(one.mean for one in self._summaries_of(method))]
+            for method in self.methods
+        ]
         return ["method", *(f"ε={epsilon:g}" for epsilon in self.epsilons)], rows
 
     def to_latex(self) -> str:
         """Return mean accuracies with their standard errors as a LaTeX tabular (booktabs)."""
         header, _ = self.cells
         return latex_table(
-            [[method.label, *map(str, self._of(method))] for method in self.methods], header
+            [[method.label, *map(str, self._summaries_of(method))] for method in self.methods],
+            header,
         )
 
-    def _of(self, method: Method, metric: str = "accuracy") -> list[Summary]:
+    def _summaries_of(self, method: Method, metric: str = "accuracy") -> list[Summary]:
         budgets = self.epsilons if method.spends else [None] * len(self.epsilons)
         return [self.summary(method.key, epsilon, metric) for epsilon in budgets]
 
@@ -254,12 +258,12 @@ class Comparison(Tabular):
         """Return the methods that spend, best first by the mean of a figure over all ε."""
         sign = 1.0 if metric in SMALLER_IS_BETTER else -1.0
 
-        def place(method: Method) -> float:
-            means = [one.mean for one in self._of(method, metric)]
+        def mean_figure(method: Method) -> float:
+            means = [one.mean for one in self._summaries_of(method, metric)]
             known = [one for one in means if one is not None]
             return sign * sum(known) / len(known) if known else inf
 
-        return tuple(sorted((one for one in self.methods if one.spends), key=place))
+        return tuple(sorted((one for one in self.methods if one.spends), key=mean_figure))
 
     def summaries(self, metric: str = "accuracy") -> tuple[Summary, ...]:
         """Return the summary of every method at every ε it was run at."""

@@ -120,12 +120,12 @@ def effect(
     if not isinstance(asked, Sequence) or not all(isinstance(one, str) for one in asked):
         raise TypeError(f"attributes={short_repr(attributes)}: expected a name, or several.")
     places = tuple(sorted(attribute_positions("attributes", domain, asked)))
-    pair = _classes(model, classes)
+    pair = _class_pair(model, classes)
     found = effect_of(posterior, places, pair, level)
     if found is None:
-        told = _nothing(posterior, domain, places, pair)
+        told = _why_nothing(posterior, domain, places, pair)
         raise ValueError(f"attributes={short_repr(attributes)}: {told}")
-    return _named(model, [domain.attributes[i] for i in places], found, pair, level)
+    return _make_effect(model, [domain.attributes[i] for i in places], found, pair, level)
 
 
 def explained(
@@ -150,10 +150,10 @@ def explained(
     added : ndarray of shape (b, 1 + terms)
     """
     posterior, domain = _posterior_of(model)
-    pair = _classes(model, classes)
+    pair = _class_pair(model, classes)
     found, codes = terms(posterior, *pair), model._codes(X)
     first = np.full((len(codes), 1), constant(posterior, *pair))
-    names: list[Name] = ["constant", *(_name(domain, term) for term in found)]
+    names: list[Name] = ["constant", *(_term_name(domain, term) for term in found)]
     return names, np.hstack([first, contributions(found, codes)])
 
 
@@ -173,8 +173,8 @@ def importance(
         See `effect`.
     """
     posterior, domain = _posterior_of(model)
-    found = terms(posterior, *_classes(model, classes))
-    sizes = {_name(domain, term): term.size for term in found}
+    found = terms(posterior, *_class_pair(model, classes))
+    sizes = {_term_name(domain, term): term.size for term in found}
     return dict(sorted(sizes.items(), key=lambda one: -one[1]))
 
 
@@ -189,7 +189,7 @@ def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
     return model.posterior_, model.domain_
 
 
-def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
+def _class_pair(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
     known, sorted_ = list(model.domain_.classes), model.classes_.tolist()
     given = (sorted_[-1], sorted_[0]) if asked is None else asked
     found = [known.index(name) for name in given if name in known] if _is_pair(given) else []
@@ -202,12 +202,12 @@ def _is_pair(given: object) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
 
 
-def _name(domain: Domain, term: Term) -> Name:
+def _term_name(domain: Domain, term: Term) -> Name:
     names = tuple(domain.names[i] for i in term.attributes)
     return names[0] if len(names) == 1 else names
 
 
-def _nothing(
+def _why_nothing(
     posterior: AnyPosterior, domain: Domain, places: tuple[int, ...], pair: tuple[int, int]
 ) -> str:
     """Return why nothing is said of some attributes, and of which there is."""
@@ -220,9 +220,8 @@ def _nothing(
             f"the labels of the tree do not depend on {without}, and nothing else was measured. "
             f"Expected one or more of {names}."
         )
-    known = (
-        f"Expected one of {short_repr([_name(domain, term) for term in terms(posterior, *pair)])}"
-    )
+    measured = [_term_name(domain, term) for term in terms(posterior, *pair)]
+    known = f"Expected one of {short_repr(measured)}"
     if not cut:
         return f"no table of just these was measured. {known}."
     return (
@@ -231,7 +230,7 @@ def _nothing(
     )
 
 
-def _named(
+def _make_effect(
     model: HasPosterior,
     attributes: Sequence[Attribute],
     found: EffectBand,

@@ -97,13 +97,13 @@ def _parameters(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _forest(setting: Setting, **changes: object) -> MatrixForestClassifier:
+def _shared_forest(setting: Setting, **changes: object) -> MatrixForestClassifier:
     parameters = _parameters(setting) | {"voting": setting.voting} | changes
     return MatrixForestClassifier(setting.domain, **parameters)
 
 
-def _matrix(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, strategy=setting.strategies["matrix"])
+def _matrix_forest(setting: Setting) -> MatrixForestClassifier:
+    return _shared_forest(setting, strategy=setting.strategies["matrix"])
 
 
 def _batch_prediction(setting: Setting) -> BatchPredictionClassifier:
@@ -133,7 +133,7 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
-def _over_codes(kind: Callable[..., ClassifierMixin], setting: Setting) -> ClassifierMixin:
+def _kind_over_codes(kind: Callable[..., ClassifierMixin], setting: Setting) -> ClassifierMixin:
     """Return a classifier that plans for a public number of records, and draws its own trees."""
     names = ("epsilon", "delta", "n_records", "neighboring", "noise", "noise_state")
     public = {name: getattr(setting, name) for name in names}
@@ -143,10 +143,10 @@ def _over_codes(kind: Callable[..., ClassifierMixin], setting: Setting) -> Class
 def _domain_of_codes(setting: Setting) -> Domain:
     """Return the domain of codes that is measured as the given one would be."""
     given = setting.given
-    return Domain(map(_of_codes, given.attributes), setting.domain.target)
+    return Domain(map(_attribute_of_codes, given.attributes), setting.domain.target)
 
 
-def _of_codes(attribute: Attribute) -> Attribute:
+def _attribute_of_codes(attribute: Attribute) -> Attribute:
     """Return an attribute of codes; falling numbers stand for codes without an order."""
     if not attribute.is_ordered:
         falling = range(attribute.size)[::-1]
@@ -170,8 +170,8 @@ def _majority(setting: Setting) -> ClassifierMixin:
     return DummyClassifier(strategy="most_frequent")
 
 
-def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
-    return lambda setting: _forest(setting, strategy=setting.strategies[key])
+def _level_forest(key: str) -> Callable[[Setting], MatrixForestClassifier]:
+    return lambda setting: _shared_forest(setting, strategy=setting.strategies[key])
 
 
 WITHOUT_NOISE: dict[str, Any] = {
@@ -185,35 +185,40 @@ def _kind(word: str, build: Callable[[Setting], ClassifierMixin]) -> Method:
 
 
 METHODS = (
-    _kind("auto", partial(_over_codes, PrivateForestClassifier)),
-    _kind("matrix", _matrix),
+    _kind("auto", partial(_kind_over_codes, PrivateForestClassifier)),
+    _kind("matrix", _matrix_forest),
     _kind("batch", _batch_prediction),
     _kind("subsample", _subsample_optimised),
-    Method("per_tree", "Laplace on every tree", True, partial(_forest, allocation="per_tree")),
+    Method(
+        "per_tree", "Laplace on every tree", True, partial(_shared_forest, allocation="per_tree")
+    ),
     _kind("naive_bayes", _naive_bayes),
-    _kind("tables", partial(_over_codes, PosteriorForestClassifier)),
-    Method("disjoint", "disjoint data per tree", True, partial(_forest, allocation="disjoint")),
+    _kind("tables", partial(_kind_over_codes, PosteriorForestClassifier)),
+    Method(
+        "disjoint", "disjoint data per tree", True, partial(_shared_forest, allocation="disjoint")
+    ),
     Method(
         "subsample_existing",
         "subsample, per query",
         True,
         partial(_subsample, allocation="per_query"),
     ),
-    Method("no_noise", "same forest, no privacy", False, partial(_forest, **WITHOUT_NOISE)),
+    Method("no_noise", "same forest, no privacy", False, partial(_shared_forest, **WITHOUT_NOISE)),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),
 )
 """The methods of a study that names none, in the order of tables and legends."""
 
 LEVEL_METHODS = tuple(
-    Method(f"{rule}_levels", f"{rule} levels", True, _levels(f"{rule}_levels")) for rule in RULES
+    Method(f"{rule}_levels", f"{rule} levels", True, _level_forest(f"{rule}_levels"))
+    for rule in RULES
 )
 """The baselines of `mrf_matrix.planning.plans.baselines`."""
 
 NAMED_METHODS = (
-    _kind("additive", partial(_over_codes, ResidualForestClassifier)),
-    _kind("labels", partial(_over_codes, LabelTreeClassifier)),
-    _kind("pool", partial(_over_codes, PooledForestClassifier)),
+    _kind("additive", partial(_kind_over_codes, ResidualForestClassifier)),
+    _kind("labels", partial(_kind_over_codes, LabelTreeClassifier)),
+    _kind("pool", partial(_kind_over_codes, PooledForestClassifier)),
     _kind("two_stage", _two_stage),
     *LEVEL_METHODS,
 )
@@ -241,7 +246,7 @@ def checked_methods(kind: str | Method | Sequence[str | Method] | None) -> tuple
     return tuple(found)
 
 
-def strategy_of_queries(
+def select_for_queries(
     key: str, setting: Setting, queries: NDArray[np.int32], strategy: object, time_limit: float
 ) -> Strategy:
     """Return the strategy for the votes of test records, selected once for every fit.
@@ -250,10 +255,10 @@ def strategy_of_queries(
     the method is in it yet; `queries`: (b, d), codes of the test records; `strategy`, `time_limit`:
     see `BatchPredictionClassifier`.
     """
-    model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
+    model = QUERY_METHODS[key](setting).set_params(strategy=strategy, time_limit=time_limit)
     chosen: Strategy = model.plan(queries).parts[0].strategy
     return chosen
 
 
-QUERYING = {"batch": _batch_prediction, "subsample": _subsample_optimised}
+QUERY_METHODS = {"batch": _batch_prediction, "subsample": _subsample_optimised}
 """The methods whose strategies serve the test records, not the forest."""

@@ -30,7 +30,7 @@ from mrf_matrix.mechanisms.ledger.rules import check_claims
 from mrf_matrix.mechanisms.statement import Claim, provenance_to_dict
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import PlanOfSteps, StrategyStep
-from mrf_matrix.reports.beside_model import EVALUATION
+from mrf_matrix.reports.attachments import EVALUATION
 from mrf_matrix.study.calibration import METRICS, ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error
 from strategies.operators import Identity
@@ -105,7 +105,7 @@ class PrivateEvaluation(RowDisplay):
     def rows(self) -> list[tuple[str, str]]:
         """Names and values for people."""
         rows = [
-            (LABELS[name].format(self.classes[-1]), _line(figure))
+            (LABELS[name].format(self.classes[-1]), _figure_text(figure))
             for name, figure in self.figures.items()
         ]
         auc = self.figures.get("auc")
@@ -311,7 +311,7 @@ class GradedRecords:
         return count_cells(rows[:, None], labels, self.sizes, self.n_columns)
 
 
-def _line(figure: Figure) -> str:
+def _figure_text(figure: Figure) -> str:
     if figure.value is None:
         return UNSEEN
     return (

@@ -20,7 +20,13 @@ from mrf_matrix.planning.plain_values import RunFile
 from mrf_matrix.planning.plans.baselines import level_strategy
 from mrf_matrix.study.calibration import all_metrics
 from mrf_matrix.study.comparison import Score
-from mrf_matrix.study.methods import LEVEL_METHODS, QUERYING, Method, Setting, strategy_of_queries
+from mrf_matrix.study.methods import (
+    LEVEL_METHODS,
+    QUERY_METHODS,
+    Method,
+    Setting,
+    select_for_queries,
+)
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
@@ -69,7 +75,7 @@ Progress = Callable[[str, int, int], None]
 Found = tuple[Forest, Strategy, list[Score]]
 """Of a split: its forest, the strategy, and every score."""
 
-QUERYING_SHARE = 0.15  # part of the time limit that each selection for the test records may take
+QUERY_SHARE = 0.15  # part of the time limit that each selection for the test records may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +98,7 @@ class Splits:
     @property
     def steps_per_split(self) -> int:
         """Steps of a split that are told to `progress`."""
-        return 1 + len(self.querying) + self.n_fits
+        return 1 + len(self.query_methods) + self.n_fits
 
     @property
     def norm(self) -> Norm:
@@ -100,11 +106,11 @@ class Splits:
         return "l2" if self.settings["delta"] else "l1"
 
     @property
-    def querying(self) -> list[str]:
+    def query_methods(self) -> list[str]:
         """Keys of the methods whose strategies serve the test records."""
-        return [method.key for method in self.methods if method.key in QUERYING]
+        return [method.key for method in self.methods if method.key in QUERY_METHODS]
 
-    def run_here(self, splits: Sequence[tuple[int, int]], parts: list[Found]) -> None:
+    def run_in_process(self, splits: Sequence[tuple[int, int]], parts: list[Found]) -> None:
         """Run the splits in this process; an interrupt ends it, if there is a forest to tell of."""
         try:
             for one in splits:
@@ -115,7 +121,7 @@ class Splits:
         finally:
             self.file.save()
 
-    def run_on(
+    def run_on_cluster(
         self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
     ) -> list[Found]:
         if self.settings["noise"] != "research":
@@ -163,7 +169,7 @@ class Splits:
             given=self.dataset.domain,
             n_records=len(halves[0]),
         )
-        for key in self.querying:
+        for key in self.query_methods:
             done += 1
             self.progress(f"split {split + 1}: selecting a strategy for {key}", done, total)
             found = self._strategy_of_queries(key, base, halves[1])
@@ -196,9 +202,9 @@ class Splits:
 
     def _strategy_of_queries(self, key: str, base: Setting, queries: Codes) -> Strategy:
         """Select for the test records, in a small part of the time: each batch is served once."""
-        limit = QUERYING_SHARE * self.settings["time_limit"]
+        limit = QUERY_SHARE * self.settings["time_limit"]
         method = self.strategy if _is_method(self.strategy) else "auto"
-        return strategy_of_queries(key, base, queries, method, limit)
+        return select_for_queries(key, base, queries, method, limit)
 
     def _fits(self) -> Iterator[tuple[Method, float | None, int]]:
         for method in self.methods:

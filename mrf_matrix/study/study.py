@@ -158,9 +158,9 @@ def compare(
         "delta": float(delta),
         "n_splits": whole_number("n_splits", n_splits, most=MOST_REPEATS),
         "n_draws": whole_number("n_draws", n_draws, most=MOST_REPEATS),
-        "test_size": _share("test_size", test_size),
+        "test_size": _check_share("test_size", test_size),
         "voting": one_word("voting", voting, VOTINGS),
-        "strategy": _named(strategy),
+        "strategy": _strategy_name(strategy),
         "neighboring": neighboring,
         "noise": noise,
         "random_state": random_state,
@@ -184,15 +184,15 @@ def compare(
                 "methods": [method.key for method in compared],
             },
         ),
-        progress=_silent if progress is None or client is not None else progress,
+        progress=_report_nothing if progress is None or client is not None else progress,
     )
     seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
     splits_to_run = list(enumerate(seeds.tolist()))
     parts: list[Found] = []
     if client is None:
-        study.run_here(splits_to_run, parts)
+        study.run_in_process(splits_to_run, parts)
     else:
-        parts += study.run_on(client, splits_to_run, progress or _silent)
+        parts += study.run_on_cluster(client, splits_to_run, progress or _report_nothing)
     forest, selected, _ = parts[0]
     rows = strategy_rows(forest, selected, settings["epsilons"], neighboring, float(delta))
     scores = tuple(score for _, _, scored in parts for score in scored)
@@ -211,7 +211,7 @@ def _checked_epsilons(epsilons: Sequence[float], delta: float) -> list[float]:
     return [float(value) for value in values]
 
 
-def _named(strategy: object) -> str:
+def _strategy_name(strategy: object) -> str:
     if isinstance(strategy, Family):
         return strategy.name
     if isinstance(strategy, Strategy):
@@ -219,13 +219,13 @@ def _named(strategy: object) -> str:
     return strategy if isinstance(strategy, str) else "given"
 
 
-def _share(name: str, value: float) -> float:
+def _check_share(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
         raise ValueError(f"{name}={value!r}: expected a share between 0 and 1.")
     return value
 
 
-def _silent(what: str, done: int, total: int) -> None:
+def _report_nothing(what: str, done: int, total: int) -> None:
     """Report nothing."""
 
 

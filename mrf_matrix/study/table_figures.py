@@ -39,7 +39,7 @@ class Figure:
     sampling_error: float | None
 
 
-NOTHING = Figure(None, None, None, None)
+UNKNOWN_FIGURE = Figure(None, None, None, None)
 
 
 def figures(table: Array, law: NoiseLaw, grid: ProbabilityGrid, level: float) -> dict[str, Figure]:
@@ -50,12 +50,13 @@ def figures(table: Array, law: NoiseLaw, grid: ProbabilityGrid, level: float) ->
     check_allocation("draws of the noise", (DRAWS, *table.shape))
     drawn = law.research((DRAWS, *table.shape), np.random.default_rng(0)).astype(np.float64)
     found = {
-        name: _of_ratios(table, drawn, terms, law, level) for name, terms in _ratios(grid).items()
+        name: _ratio_figure(table, drawn, terms, law, level)
+        for name, terms in _ratios(grid).items()
     }
     if grid.n_classes == 2:
         found["auc"] = _auc_figure(table, drawn, law, level)
     found["calibration"] = _calibration(table, drawn, grid, law, level)
-    return {name: _within(found[name], name) for name in ORDER if name in found}
+    return {name: _clip_figure(found[name], name) for name in ORDER if name in found}
 
 
 ORDER = (
@@ -74,7 +75,7 @@ def grid_error(table: Array) -> float:
 
 
 def _ratios(grid: ProbabilityGrid) -> dict[str, Terms]:
-    right, ones = grid.right, np.ones((grid.n_rows, grid.n_classes))
+    right, ones = grid.correct, np.ones((grid.n_rows, grid.n_classes))
     columns = [ones * row for row in np.eye(grid.n_classes)]
     found = {
         "accuracy": [(right, ones)],
@@ -89,7 +90,7 @@ def _ratios(grid: ProbabilityGrid) -> dict[str, Terms]:
     return found
 
 
-def _seen(table: Array, cells: Array, law: NoiseLaw) -> bool:
+def _is_clear(table: Array, cells: Array, law: NoiseLaw) -> bool:
     """Tell whether the number of records in some cells stands clear of its noise."""
     records = float((table * cells).sum())
     return records > 0 and records > CLEAR * np.sqrt(law.variance * float((cells**2).sum()))
@@ -99,9 +100,9 @@ def _sums(tables: Array, cells: Array) -> Array:
     return np.asarray(np.tensordot(tables, cells, axes=2), dtype=np.float64)
 
 
-def _of_ratios(table: Array, drawn: Array, terms: Terms, law: NoiseLaw, level: float) -> Figure:
-    if not all(_seen(table, below, law) for _, below in terms):
-        return NOTHING
+def _ratio_figure(table: Array, drawn: Array, terms: Terms, law: NoiseLaw, level: float) -> Figure:
+    if not all(_is_clear(table, below, law) for _, below in terms):
+        return UNKNOWN_FIGURE
     noisy = table + drawn
     influence, value, values = np.zeros_like(table), 0.0, np.zeros(len(drawn))
     for above, below in terms:
@@ -110,7 +111,7 @@ def _of_ratios(table: Array, drawn: Array, terms: Terms, law: NoiseLaw, level: f
         value += ratio
         values += _sums(noisy, above) / _sums(noisy, below)
     n = len(terms)
-    return _turned(value / n, values / n, _sampling(table, influence / n), level)
+    return _basic_bootstrap(value / n, values / n, _sampling_error(table, influence / n), level)
 
 
 def _auc(tables: Array) -> Array:
@@ -122,22 +123,22 @@ def _auc(tables: Array) -> Array:
 
 def _auc_figure(table: Array, drawn: Array, law: NoiseLaw, level: float) -> Figure:
     columns = [np.ones_like(table) * row for row in np.eye(2)]
-    if not all(_seen(table, column, law) for column in columns):
-        return NOTHING
+    if not all(_is_clear(table, column, law) for column in columns):
+        return UNKNOWN_FIGURE
     value = float(_auc(table))
     no, yes = table.T
     below = (no.cumsum() - no / 2) / no.sum()
     above = 1 - (yes.cumsum() - yes / 2) / yes.sum()
     influence = np.column_stack([(above - value) / no.sum(), (below - value) / yes.sum()])
-    return _turned(value, _auc(table + drawn), _sampling(table, influence), level)
+    return _basic_bootstrap(value, _auc(table + drawn), _sampling_error(table, influence), level)
 
 
 def _calibration(
     table: Array, drawn: Array, grid: ProbabilityGrid, law: NoiseLaw, level: float
 ) -> Figure:
     ones = np.ones_like(table)
-    if not _seen(table, ones, law):
-        return NOTHING
+    if not _is_clear(table, ones, law):
+        return UNKNOWN_FIGURE
     sums, noise = _bin_sums(table, grid), _bin_sums(drawn, grid)
     records = float(table.sum())
     value = float(np.abs(sums).sum()) / records
@@ -146,7 +147,7 @@ def _calibration(
     high = value + float(np.quantile(noise.sum(axis=-1), tail)) / records
     signs = np.tile(np.sign(sums), grid.n_rows // len(sums))[:, None]
     influence = (signs * grid.gaps - value) / records
-    return Figure(value, low, high, _sampling(table, influence))
+    return Figure(value, low, high, _sampling_error(table, influence))
 
 
 def _bin_sums(tables: Array, grid: ProbabilityGrid) -> Array:
@@ -154,17 +155,17 @@ def _bin_sums(tables: Array, grid: ProbabilityGrid) -> Array:
     return np.asarray(by_row.reshape(*by_row.shape[:-1], -1, len(grid.midpoints)).sum(axis=-2))
 
 
-def _turned(value: float, values: Array, sampling: float, level: float) -> Figure:
+def _basic_bootstrap(value: float, values: Array, sampling: float, level: float) -> Figure:
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Figure(value, 2 * value - float(high), 2 * value - float(low), sampling)
 
 
-def _sampling(table: Array, influence: Array) -> float:
+def _sampling_error(table: Array, influence: Array) -> float:
     """Return the standard error of a figure from its change by one record (delta method)."""
     return float(np.sqrt((np.maximum(table, 0) * influence**2).sum()))
 
 
-def _within(figure: Figure, name: str) -> Figure:
+def _clip_figure(figure: Figure, name: str) -> Figure:
     top = np.inf if name == "log_loss" else 1.0
     if figure.value is None or figure.low is None or figure.high is None:
         return figure

@@ -28,7 +28,7 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.mechanisms.statement import Claim
 from mrf_matrix.reports import model_report
-from mrf_matrix.reports.beside_model import ANOTHER_FILE, ledger_warnings
+from mrf_matrix.reports.attachments import ANOTHER_FILE, ledger_warnings
 from mrf_matrix.study import evaluate
 
 RNG = np.random.default_rng(0)

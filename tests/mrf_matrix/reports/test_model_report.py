@@ -31,7 +31,7 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, model_report
 from mrf_matrix.reports.guarantee import odds
-from mrf_matrix.reports.model_page import facts_of
+from mrf_matrix.reports.model_page import report_facts
 from mrf_matrix.reports.model_sections import (
     AGREEMENT_TITLE,
     BESIDE,
@@ -248,7 +248,7 @@ def test_no_claim_is_put_into_words_where_there_is_none():
 
 def test_shares_of_the_budget_add_up():
     report = MODELS["additive"]().privacy_report_
-    (bar,) = shares_section(report, facts_of(report)).pictures
+    (bar,) = shares_section(report, report_facts(report)).pictures
     whole, *widths = [float(v) for n, v in Tags(bar).attributes if n == "width"]
     parts = [width for width in widths if width not in (12, whole - 2)]
     assert 1 < len(parts) <= 6 < len(report.measurements)

@@ -387,7 +387,7 @@ def test_pictures_of_one_and_two_attributes():
 def test_lines_join_codes_that_are_in_order_alone():
     plt = pytest.importorskip("matplotlib.pyplot")
     from mrf_matrix.plotting import EffectDisplay
-    from mrf_matrix.plotting.models import clearest
+    from mrf_matrix.plotting.models import clearest_codes
 
     plt.switch_backend("agg")
     domain = Domain(
@@ -408,7 +408,7 @@ def test_lines_join_codes_that_are_in_order_alone():
         assert shown.in_order == (joined,)
         line = EffectDisplay.from_estimator(model, name).ax_.lines[-1]
         np.testing.assert_array_equal(line.get_ydata(), shown.log_odds[:joined])
-    few = clearest(effect(model, "long"))
+    few = clearest_codes(effect(model, "long"))
     known = [label != "(missing)" for label in few.labels[0]]
     assert few.in_order == (sum(known),)
     assert len(known) < 61

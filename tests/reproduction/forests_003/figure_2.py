@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix import BatchPredictionClassifier, MatrixForestClassifier, PrivateForestClassifier
 from mrf_matrix.estimators import PosteriorForestClassifier
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, load_pyplot, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, load_pyplot, tidy_axes
 
 TRAINING, PREDICTION = "DP batch training", "DP batch prediction"
 LAPLACE, DISJOINT = "Laplace on every tree", "disjoint data"
@@ -160,7 +160,7 @@ def picture(table: Table):
         ax.set(xscale="log", title=name, xlabel="ε", ylim=(0, 1.02))
         ax.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
         ax.minorticks_off()
-        tidy(ax)
+        tidy_axes(ax)
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
     axes[0, 0].set_ylabel("test accuracy")

@@ -6,7 +6,7 @@ from forests_003.panels import EPSILONS, RESEARCH, accuracies, records
 from item import Figure, Item, Run, Table, by_cell, mean_of, row_of_means
 
 from mrf_matrix import BatchPredictionClassifier, SubsampleAggregateClassifier
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, load_pyplot, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, load_pyplot, tidy_axes
 
 TREES = (2, 8, 32, 128)
 QUERIES = (5, 20, 100, 300, 1000)
@@ -87,7 +87,7 @@ def lines(table: Table, x: tuple[float, ...], label: str, marks: dict[str, tuple
     ax.set(xscale="log", xlabel=label, ylabel="test accuracy", ylim=(0, 1.02))
     ax.set_xticks(x, [f"{one:g}" for one in x])
     ax.minorticks_off()
-    tidy(ax)
+    tidy_axes(ax)
     ax.legend(fontsize=8, frameon=False)
     return figure
 

@@ -10,7 +10,7 @@ from scenes.pixel_features import FEATURES, pixel_features
 
 from mrf_matrix import Attribute, Domain, privacy_ledger
 from mrf_matrix.estimators import PosteriorForestClassifier
-from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
+from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy_axes
 
 PRIVATE = "posterior forest, ε = 1 (ours, private)"
 MAJORITY = "majority"
@@ -79,7 +79,7 @@ def bars(table: Table):
         ax.barh(rows, [f.value for f in shown], xerr=[f.error or 0 for f in shown], color=colours)
         ax.axvline(table[MAJORITY, score], color="black", linestyle=":")
         ax.set(xlabel=f"{score} (dotted: majority)", xlim=(low if score == ACCURACY else 0, 1))
-        tidy(ax)
+        tidy_axes(ax)
     axes[1].set_yticklabels([])
     axes[0].invert_yaxis()
     axes[1].invert_yaxis()

@@ -20,7 +20,7 @@ from mrf_matrix.forests import (
 )
 from mrf_matrix.forests.cell_laws import BIAU
 from mrf_matrix.forests.partition import leaf_masks
-from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
+from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy_axes
 
 LAW = "No release: laws of trees that see no record."
 LOW, MEAN, HIGH = "ln k", "mean height", "1 + ln(k - 1)"
@@ -138,7 +138,7 @@ def picture(table):
     ax.plot(at, table.column(MEAN), "o", color=COLOURS[0], label="grown trees")
     ax.plot(at, table.column("its law's mean"), color="black", linewidth=0.8, label="exact")
     ax.set(xscale="log", xlabel="leaves k", ylabel="height of a record's leaf")
-    tidy(ax)
+    tidy_axes(ax)
     ax.legend(frameon=False)
     return figure
 

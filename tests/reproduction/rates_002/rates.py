@@ -17,7 +17,7 @@ from rates_002.problem import (
     tree_votes,
 )
 
-from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
+from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy_axes
 
 N_TREES, SLOPE = 25, "slope"
 NAMES = (*BOUNDS, MULTINOMIAL)
@@ -108,7 +108,7 @@ def picture(table: Table):
                 bound = [table[f"{name}, sharp bound", column] for column in columns]
                 ax.plot(at, bound, "--", color=colour)
         ax.set(xscale="log", yscale="log", xlabel="records n", ylim=(1e-4, 6))
-        tidy(ax)
+        tidy_axes(ax)
         ax.legend(fontsize=8, frameon=False, loc="lower left")
     panels[0].set(title=f"forests of {N_TREES} trees", ylabel="excess error")
     panels[1].set(title="their average tree; dashed: the forest's sharp bound")

@@ -1,10 +1,9 @@
 """What a page shows beside a model: a ledger, and an evaluation.
 
-Nothing that is
-shown beside a model says by itself that it is of it: a ledger that paid for nothing looks like one
-that has much left, and another model's accuracy like this one's. A charge tells by its identity,
-which the provenance of what it paid for carries, or by the SHA-256 of the model's file; an
-evaluation tells by the latter.
+Neither belongs to the model by itself. A ledger that paid for nothing looks like one that has much
+left, and another model's accuracy looks like this one's. A charge is known by its identity, which
+the provenance of what it paid for carries, or by the SHA-256 of the model's file. An evaluation is
+known by the latter.
 """
 
 from collections.abc import Hashable, Sequence
@@ -48,20 +47,20 @@ def ledger_warnings(ledger: PrivacyLedger, model_hash: str | None, claim: Claim)
     charges = ledger.charges
     paid = [[one for one in charges if one.has_paid(spending)] for spending in claim.spendings]
     unpaid = [one for one, by in zip(claim.spendings, paid, strict=True) if not by]
-    named = charges_of(charges, model_hash)
+    named = charges_for_model(charges, model_hash)
     if not unpaid and model_hash and not named and all(one.model for by in paid for one in by):
         return (ANOTHER_FILE,)
-    if not unpaid or _cover(named, unpaid):
+    if not unpaid or _covers(named, unpaid):
         return ()
-    return (_too_little(named, claim, ledger) if named else _no_charge(unpaid),)
+    return (_too_little_warning(named, claim, ledger) if named else _no_charge_warning(unpaid),)
 
 
-def charges_of(charges: Sequence[Charge], model_hash: str | None) -> list[Charge]:
+def charges_for_model(charges: Sequence[Charge], model_hash: str | None) -> list[Charge]:
     """Return the charges that name a model's file."""
     return [one for one in charges if model_hash and one.model.lower() == model_hash.lower()]
 
 
-def _cover(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
+def _covers(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
     """Tell whether charges that name the file imply all that they do not know by identity."""
     budgets = [one.budget for one in named if one.is_private]
     if not budgets or any(one.noise != "exact" and one.noise != "shares" for one in unpaid):
@@ -70,7 +69,7 @@ def _cover(named: Sequence[Charge], unpaid: Sequence[Spending]) -> bool:
     return pays(total, relation, *compose_budgets(unpaid))
 
 
-def _no_charge(unpaid: Sequence[Spending]) -> str:
+def _no_charge_warning(unpaid: Sequence[Spending]) -> str:
     told = ", ".join(f"{one.budget!r} for {one.what}" for one in unpaid[:MOST_NAMED])
     return (
         f"The ledger on this page has no charge for what this model rests on: {told}. What it says "
@@ -79,7 +78,7 @@ def _no_charge(unpaid: Sequence[Spending]) -> str:
     )
 
 
-def _too_little(named: Sequence[Charge], claim: Claim, ledger: PrivacyLedger) -> str:
+def _too_little_warning(named: Sequence[Charge], claim: Claim, ledger: PrivacyLedger) -> str:
     paid = ", ".join(repr(one.budget) for one in named)
     return (
         f"The ledger on this page was charged {paid} under {ledger.neighboring} neighbours for "
@@ -144,7 +143,7 @@ def ledger_section(ledger: PrivacyLedger, model_hash: str | None = None) -> Sect
         ]
         left = float(1 - sum(ledger.shares))
         pictures = (budget_bar(sorted(shares, key=lambda one: -one[1]), left),)
-    own = ", ".join(str(one.number) for one in charges_of(account.charges, model_hash))
+    own = ", ".join(str(one.number) for one in charges_for_model(account.charges, model_hash))
     words: tuple[str, ...] = (ledger.statement, f"Ledger {ledger.identity}.")
     if own:
         words = (*words, f"For this model's file it was charged under number {own}.")
@@ -179,15 +178,17 @@ def evaluation_section(
         rows.append((line_of_text(name, "figures").replace("_", " "), *_cells(figure)))
     header = ("figure", "value", "interval for the noise", "error of sampling")
     words = (
-        _claim(record),
+        _claim_statement(record),
         evaluation_words(record, model_hash, classes),
         "The interval holds what noise leaves open about these test records; the error of sampling "
         "is what other test records would change.",
     )
-    return Section("Calibration and accuracy", words, tuple(rows), header, _calibration(record))
+    return Section(
+        "Calibration and accuracy", words, tuple(rows), header, _reliability_pictures(record)
+    )
 
 
-def _claim(record: JsonObject) -> str:
+def _claim_statement(record: JsonObject) -> str:
     statement = line_of_text(record.get("statement"), "evaluation: statement")
     budget = stated_budget(line_of_text(record.get("budget"), "evaluation: budget"))
     neighboring = checked_neighboring(record.get("neighboring"))
@@ -221,7 +222,7 @@ def _cells(figure: JsonObject) -> tuple[str, str, str]:
     return f"{value:.3f}", between, "" if error is None else f"±{error:.3f}"
 
 
-def _calibration(record: JsonObject) -> tuple[str, ...]:
+def _reliability_pictures(record: JsonObject) -> tuple[str, ...]:
     """Draw shares of the second class by bin; only of two classes, where a bin says which."""
     edges = _numbers(record.get("edges"), "edges")
     rows = list_of(record.get("noisy_counts"), "noisy_counts", MOST_BINS)
