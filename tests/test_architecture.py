@@ -1,4 +1,4 @@
-"""The import table of docs/design.md, enforced: who may import whom."""
+"""The import table of docs/design.md and the bounds of dependencies, enforced."""
 
 import ast
 import importlib
@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -402,3 +403,44 @@ def test_the_front_door_has_forty_names() -> None:
     import mrf_matrix
 
     assert len(mrf_matrix.__all__) <= 40
+
+
+# Dependencies -------------------------------------------------------------------------------------
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8").lower()
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+@pytest.mark.parametrize("requirement", PROJECT["dependencies"])
+def test_a_dependency_has_its_row(requirement: str) -> None:
+    name, bound = requirement.split(">=")
+    assert f"| {name} | {bound} |" in PAGE
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_has_its_row(extra: str) -> None:
+    row = re.search(rf"^\| `{extra}` \| (.*?) \|", PAGE, re.M)
+    assert row is not None
+    listed = {name.strip(" `") for name in row[1].split(",")}
+    stated = set()
+    for requirement in EXTRAS[extra]:
+        inner = re.fullmatch(rf"{PROJECT['name']}\[(.*)\]", requirement)
+        stated |= set(inner[1].split(",")) if inner else {requirement.replace(">=", " ")}
+    assert listed == stated
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_is_used_by_the_script_that_installs_it(extra: str) -> None:
+    assert f"promise_{extra}()" in (ROOT / ".ci" / "extras").read_text("utf-8")
+
+
+def test_the_version_is_stated_alike() -> None:
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    loaded = re.search(
+        r'"(.+)"', (ROOT / "mrf_matrix" / "__init__.py").read_text().split("__version__")[1]
+    )
+    assert cited is not None
+    assert loaded is not None
+    assert cited[1] == loaded[1] == PROJECT["version"]

@@ -8,9 +8,10 @@ What a page names in code, a thing of ours or a file, is there. A guide is short
 import doctest
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,11 @@ from pkgutil import resolve_name
 from typing import Any
 
 import pytest
+
+from mrf_matrix import Attribute, Domain, RandomTrees, load_dataset, path_matrix
+from mrf_matrix.plotting import MatrixDisplay
+from strategies import examples, select
+from strategies.operators import Norm, Operator
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSON = "notebooks/from_trees_to_matrices_to_noise.ipynb"
@@ -186,3 +192,157 @@ def test_all_pages_together_are_short() -> None:
     ours = [page for page in pages() if page.name == "README.md" or page.parts[0] == "docs"]
     read = [page for page in ours if not page.as_posix().startswith(ELSEWHERE)]
     assert sum(map(n_words, read)) <= MOST_IN_ALL
+
+
+# The front page -----------------------------------------------------------------------------------
+
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+PICTURE = README.parent / "docs" / "_static" / "matrices.png"
+ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
+NORMS: tuple[Norm, ...] = ("l1", "l2")
+HEAD = (
+    "| workload W | rows × cells | bound | Laplace noise: loss, and over the bound "
+    "| Gaussian noise: loss, and over the bound |\n|---|---|---|---|---|"
+)
+CLOSE = 0.02
+"""Descents may end a little elsewhere on another processor."""
+
+
+def leaves_of_car() -> Operator:
+    domain = load_dataset("car").domain
+    return path_matrix(RandomTrees(n_trees=128, max_depth=4).grow(domain, random_state=0))
+
+
+WORKLOADS: dict[str, Callable[[], Operator]] = {
+    "leaves of 128 random trees over Car": leaves_of_car,
+    "64 prefix sums": lambda: examples.prefix_sums(64),
+    "all ranges of 64 cells": lambda: examples.all_ranges(64),
+    "two-way tables over Adult's sizes": lambda: examples.marginals(ADULT, 2),
+    "a census: union of products": examples.census_like,
+}
+
+
+def cells_of(name: str) -> list[str]:
+    """Return the cells of one row of the table."""
+    workload = WORKLOADS[name]()
+    found = [select(workload, norm, random_state=0) for norm in NORMS]
+    rows, cells = workload.shape
+    shape = f"{rows:,} × {cells:,}" if cells < 10**9 else f"{rows:,} × {cells:.1e}"
+    reached = [f"`{one.method}` {one.loss:,.0f} ({one.certified_ratio:.2f} ×)" for one in found]
+    return [name, shape, f"{min(one.lower_bound for one in found):,.0f}", *reached]
+
+
+def numbers(cell: str) -> list[float]:
+    """Return the numbers of a cell, without the family's name."""
+    return [float(one.replace(",", "")) for one in re.findall(r"\d[\d,.]*", cell.split("`")[-1])]
+
+
+def written_rows() -> dict[str, list[str]]:
+    _, table = README.read_text("utf-8").split(HEAD)
+    lines = [line for line in table.split("\n\n")[0].splitlines() if line]
+    return {
+        cells[0]: cells for cells in ([*map(str.strip, line[1:-1].split("|"))] for line in lines)
+    }
+
+
+def test_the_table_has_a_row_for_each_workload() -> None:
+    assert list(written_rows()) == list(WORKLOADS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_row_says_what_is_found(name: str) -> None:
+    written, found = written_rows()[name], cells_of(name)
+    assert written[1] == found[1]
+    for told, computed in zip(written[2:], found[2:], strict=True):
+        assert numbers(told) == pytest.approx(numbers(computed), rel=CLOSE)
+        assert told.split("`")[1:2] == computed.split("`")[1:2]
+
+
+def leaves_of_days() -> Operator:
+    """Return T of the forest on README."""
+    outlook = Attribute("outlook", categories=["sunny", "overcast", "rainy"])
+    others = [Attribute(name, categories=["no", "yes"]) for name in ("windy", "humid")]
+    domain = Domain([outlook, *others])
+    return path_matrix(RandomTrees(n_trees=3, max_depth=2).grow(domain, random_state=0))
+
+
+def picture() -> MatrixDisplay:
+    T = leaves_of_days()
+    A = select(T, norm="l2", random_state=0)
+    drawn = {"T": T, "A": A.matrix, "T A⁺": A.reconstruction(T)}
+    sides = {"T": ("", "cell"), "A": ("measurement", "cell"), "T A⁺": ("leaf", "measurement")}
+    return MatrixDisplay(drawn, sides).plot()
+
+
+def test_the_picture_shows_what_readme_says_of_it() -> None:
+    shown = picture()
+    assert [one.get_title() for one in shown.axes_] == ["T, 18 × 12", "A, 12 × 12", "T A⁺, 18 × 12"]
+    assert PICTURE.is_file()
+    assert select(leaves_of_days(), norm="l2", random_state=0).certified_ratio < 1 + 1e-6
+
+
+if __name__ == "__main__":
+    picture().figure_.savefig(PICTURE, dpi=90)
+    print(HEAD, *("| " + " | ".join(cells_of(name)) + " |" for name in WORKLOADS), sep="\n")
+
+
+# The site -----------------------------------------------------------------------------------------
+
+
+SCRIPT = Path(__file__).resolve().parents[1] / "docs" / "check_site.py"
+SPEC = spec_from_file_location("check_site", SCRIPT)
+check_site = module_from_spec(SPEC)
+SPEC.loader.exec_module(check_site)
+
+DOCS = SCRIPT.parent
+GOOD = '<a href="two.html#there">x</a><a href="https://example.org">y</a><img src="i.png">'
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "api" / "generated").mkdir(parents=True)
+    (tmp_path / "index.html").write_text(GOOD)
+    (tmp_path / "two.html").write_text('<p id="there"></p>')
+    (tmp_path / "i.png").write_bytes(b"")
+    page = tmp_path / "api" / "generated" / "m.AClassifier.html"
+    page.write_text('<dt id="m.AClassifier.predict_proba"></dt>')
+    return tmp_path
+
+
+def test_a_good_site_has_no_problem(site):
+    assert check_site.main(str(site)) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "found"),
+    [
+        ("index.html", '<script src="https://cdn.example/x.js"></script>', "loads https://cdn"),
+        ("index.html", '<link rel="stylesheet" href="//fonts.example/f">', "loads //fonts"),
+        ("index.html", "<style>@import 'https://a.example/b';</style>", "loads https://a"),
+        ("index.html", '<p style="background:url(http://a.example/b)">', "loads http://a"),
+        ("index.html", '<img srcset="https://a.example/b 2x">', "loads https://a"),
+        ("index.html", '<img src="missing.png">', "not there"),
+        ("index.html", '<a href="nowhere.html">x</a>', "links to nowhere.html"),
+        ("index.html", '<a href="two.html#else">x</a>', "nothing has that name"),
+        ("s.css", "@font-face{src:url('https://a.example/b')}", "s.css loads"),
+        ("api/generated/m.BClassifier.html", "<p>", "lists no predict_proba"),
+    ],
+)
+def test_what_is_wrong_is_named(site, capsys, file, text, found):
+    (site / file).write_text(text)
+    assert check_site.main(str(site)) == 1
+    assert found in capsys.readouterr().out
+
+
+def test_a_folder_without_a_site_is_refused(tmp_path):
+    assert check_site.main(str(tmp_path)) == 1
+
+
+def test_every_notebook_has_its_card_and_picture():
+    gallery = (DOCS / "examples.md").read_text("utf-8")
+    names = {path.stem for path in (DOCS.parent / "notebooks").glob("*.ipynb")}
+    assert names
+    assert names == {path.stem for path in (DOCS / "_static" / "thumbnails").glob("*.png")}
+    assert all(f"(notebooks/{name}.ipynb)" in gallery for name in names)

@@ -30,7 +30,7 @@ DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
 RNG = np.random.default_rng(0)
 X = np.stack([RNG.integers(2, size=60), RNG.integers(3, size=60)], axis=1)
 Y = RNG.integers(2, size=60)
-FEW = {"n_trees": 2, "max_depth": 1, "strategy": "identity"}
+STUMPS = {"n_trees": 2, "max_depth": 1, "strategy": "identity"}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_releases_are_in_the_object_and_in_the_error(kind, monkeypatch):
     def fails(*args):
         raise MemoryError
 
-    more = FEW if kind is MatrixForestClassifier else {}
+    more = STUMPS if kind is MatrixForestClassifier else {}
     monkeypatch.setattr(PlanPart, "answers", fails)
     monkeypatch.setattr("mrf_matrix.kinds.tables.tables_of", fails)
     monkeypatch.setattr("mrf_matrix.planning.plans.block_part.BlockPart.answers", fails)
@@ -56,7 +56,7 @@ def test_the_releases_are_in_the_object_and_in_the_error(kind, monkeypatch):
 
 def test_a_batch_that_failed_after_its_noise_is_answered_at_no_charge(monkeypatch):
     ledger = PrivacyLedger(epsilon=1)
-    model = BatchPredictionClassifier(DOMAIN, epsilon=1, ledger=ledger, **FEW).fit(X, Y)
+    model = BatchPredictionClassifier(DOMAIN, epsilon=1, ledger=ledger, **STUMPS).fit(X, Y)
     answers = PlanPart.answers
     with monkeypatch.context() as patched:
         patched.setattr(PlanPart, "answers", lambda *args: 1 / 0)

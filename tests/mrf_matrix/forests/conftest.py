@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from grown_sources import records_to_grow_from
 from hypothesis import strategies as st
 
 from mrf_matrix.domain import Domain
@@ -139,3 +140,8 @@ def all_cells():
         return np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes), axis=1)
 
     return cells
+
+
+@pytest.fixture(scope="session")
+def data():
+    return records_to_grow_from()

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from grown_sources import SIZES, SOURCES
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,7 +19,6 @@ from mrf_matrix.forests import (
     BlockTrees,
     BreimanTrees,
     ForestError,
-    MultinomialTrees,
     PrivateMultinomialTrees,
     RandomTrees,
 )
@@ -231,25 +231,6 @@ def test_sizes_bound_what_is_grown():
 
 
 # Growth -------------------------------------------------------------------------------------------
-
-SIZES = (5, 3, 7, 2)
-SOURCES = [
-    MultinomialTrees(12),
-    MultinomialTrees(12, criterion="entropy", nominal=(0, 3)),
-    MultinomialTrees(12, b1=0, b2=0, split_pure=True),
-    MultinomialTrees(12, b1=float("inf"), b2=float("inf"), partition_rate=2.0),
-    BreimanTrees(12),
-    BreimanTrees(12, "entropy", nominal=("x1",)),
-    MultinomialTrees(12, max_depth=2),
-]
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, size, 400) for size in SIZES], axis=1)
-    labels = (codes[:, 0] + codes[:, 2] + rng.integers(0, 4, 400)) // 5
-    return Domain.from_sizes(SIZES, int(labels.max()) + 1), codes, labels
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=repr)

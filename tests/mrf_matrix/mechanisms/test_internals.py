@@ -15,6 +15,7 @@ from dp_accounting import ZCDpEvent
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
+from noise_laws import TwoDraws, delta_of
 from scipy import stats
 
 from mrf_matrix import (
@@ -37,7 +38,6 @@ from mrf_matrix.mechanisms import (
     BudgetWarning,
     DiscreteGaussian,
     DiscreteLaplace,
-    NoiseLaw,
     PrivacyLedger,
     PrivateDataError,
     PureDP,
@@ -140,34 +140,6 @@ def test_whole_roots():
 # Laws of ones own ---------------------------------------------------------------------------------
 
 
-class TwoDraws(NoiseLaw):
-    """The sum of two discrete Laplace draws."""
-
-    name = "two Laplace draws"
-    budget_kind = PureDP
-
-    @classmethod
-    def calibrated(cls, column_sum, squared_factor, amount):
-        return cls(DiscreteLaplace.calibrated(column_sum, squared_factor, amount).scale)
-
-    @property
-    def one(self):
-        return DiscreteLaplace(self.scale)
-
-    @property
-    def variance(self):
-        return 2 * self.one.variance
-
-    def log_characteristic(self, angles):
-        return 2 * self.one.log_characteristic(angles)
-
-    def exact(self, answers):
-        return self.one.exact(self.one.exact(answers))
-
-    def research(self, shape, generator):
-        return self.one.research((2, *shape), generator).sum(axis=0)
-
-
 @pytest.mark.parametrize("margin", [0.0, 1.0, 3.0, 8.0])
 def test_flips_are_those_of_the_law(margin):
     """Twice as many draws of one law, or as many of the sum of two."""
@@ -199,18 +171,6 @@ def test_flips_are_those_of_the_law_itself():
 
 CLAIMS = [(0.1, 1e-6), (0.3, 1e-9), (1, 1e-6), (1, 1e-2), (3.7, 1e-5), (10, 1e-3)]
 VECTORS = [(1,), (2,), (1, 1), (2, -1), (1, 1, 1)]
-
-
-def delta_of(sigma, vector, epsilon):
-    """Return δ(ε) of discrete Gaussian noise for answers that differ by a vector: enumerated."""
-    law = DiscreteGaussian(Fraction(sigma))
-    reach = int(9 * sigma) + 2 * max(map(abs, vector))
-    values = np.arange(-reach, reach + 1)
-    near, far = np.zeros(()), np.zeros(())
-    for step in vector:
-        near = np.add.outer(near, law.log_pmf(values))
-        far = np.add.outer(far, law.log_pmf(values - step))
-    return float(np.maximum(np.exp(near) - np.exp(epsilon + far), 0).sum())
 
 
 @pytest.mark.parametrize("vector", VECTORS)

@@ -1,102 +1,30 @@
 """Curators take announced steps, in their order, once, for exactly their shares."""
 
 import pickle
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from threading import Barrier, Thread
 
 import numpy as np
 import pytest
-
-from mrf_matrix import (
-    Domain,
+from curator_plans import (
+    DEFERRED,
+    HALF,
+    TWO,
+    Largest,
+    Plan,
+    Records,
+    cells,
+    choosing,
+    live,
+    measuring,
 )
+
 from mrf_matrix.base.fields import FieldError
-from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate, count_cells
+from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells
 from mrf_matrix.mechanisms.budget import total_budget
-from mrf_matrix.release.curator import Live, PartyReleases, Replay
-from mrf_matrix.release.plan import Cells, Deferred, FewOptions, KeptVotes, PlanError, StrategyStep
-from mrf_matrix.residual.step import ResidualStep
-from strategies.operators import Identity
-
-DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
-HALF = PureDP(1) * (1 / 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Some steps over a domain."""
-
-    steps: tuple
-    budget: object = PureDP(1)
-    neighboring: str = "add_remove"
-    domain: Domain = DOMAIN
-    n_records: int | None = None
-    delta: float = 0.0
-
-
-def measuring(budget=HALF, attribute=0, neighboring="add_remove"):
-    size = DOMAIN.sizes[attribute]
-    return StrategyStep(
-        f"counts of attribute {attribute}",
-        calibrate(Identity(size), budget, neighboring=neighboring),
-    )
-
-
-def choosing(budget=HALF):
-    return ResidualStep("screening", "which attribute", budget, "add_remove")
-
-
-def cells(attribute=0):
-    return Cells((attribute,), (DOMAIN.sizes[attribute],), 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Largest(FewOptions):
-    """The attribute whose first code has most records."""
-
-    kind = "screening"
-    options: np.ndarray = field(default_factory=lambda: np.ones(2, dtype=bool))
-
-    def scores(self, data):
-        return np.array([int(data.cells((i,)).counts[0].sum()) for i in range(2)])
-
-
-class Records:
-    """Private records that count how often they are opened."""
-
-    def __init__(self, fails=False):
-        generator = np.random.default_rng(0)
-        self.codes = np.stack([generator.integers(size, size=50) for size in DOMAIN.sizes], axis=1)
-        self.labels, self.opened, self.fails = generator.integers(2, size=50), 0, fails
-
-    def cells(self, features):
-        self.opened += 1
-        if self.fails:
-            raise MemoryError
-        sizes = tuple(DOMAIN.sizes[i] for i in features)
-        return count_cells(self.codes[:, list(features)], self.labels, sizes, 2)
-
-
-def live(plan, records=None, **more):
-    """Return a curator, and the list that it puts a word in for each charge."""
-    paid = []
-
-    @contextmanager
-    def charge():
-        paid.append("charged")
-        try:
-            yield
-        finally:
-            paid.append("ended")
-
-    stream = np.random.default_rng(0)
-    made = Live(plan, records or Records(), charge, "research", stream, **more)
-    return made, paid
-
-
-TWO = Plan((measuring(), measuring(attribute=1)))
+from mrf_matrix.release.curator import PartyReleases, Replay
+from mrf_matrix.release.plan import KeptVotes, PlanError
 
 
 def test_the_whole_is_charged_once_before_the_first_noise_and_ends_with_the_last():
@@ -215,8 +143,6 @@ def test_a_share_of_another_kind_makes_no_curator():
 
 
 # Deferred shares ---------------------------------------------------------------------------------
-
-DEFERRED = Plan((choosing(), Deferred("what follows", HALF, "add_remove")))
 
 
 def unread(data):
@@ -475,32 +401,6 @@ def test_parties_releases_must_be_of_the_plan():
         PartyReleases(Plan((choosing(PureDP(1)),)), [release]).choose(
             choosing(PureDP(1)), Largest()
         )
-
-
-# Data and noise meet in a curator's verbs alone --------------------------------------------------
-
-
-class Guarded(Records):
-    """Records that open only while a verb of `Live` is at work."""
-
-    inside = ()
-
-    def cells(self, features):
-        assert self.inside, "data were read outside of a curator's verb"
-        return super().cells(features)
-
-
-def test_data_are_read_within_the_verbs_alone(guarded):
-    records = Guarded()
-    records.inside = guarded
-    curator, _ = live(DEFERRED, records)
-    with curator:
-        (place,) = curator.choose(DEFERRED.steps[0], Largest())
-        follows = Plan((measuring(attribute=place),), HALF)
-        part = curator.part(DEFERRED.steps[1], lambda: follows, unread)
-        part.measure(follows.steps[0], cells(place))
-    with pytest.raises(AssertionError, match="outside"):  # the control
-        cells().counts(records)
 
 
 def test_a_curator_is_not_copied_and_shows_nothing():

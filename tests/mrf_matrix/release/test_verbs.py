@@ -3,13 +3,12 @@
 import ast
 from pathlib import Path
 
-import numpy as np
 import pytest
+from curator_plans import DEFERRED, DOMAIN, HALF, Largest, Plan, Records, cells, live, measuring
 
 import mrf_matrix
 from mrf_matrix import (
     BatchPredictionClassifier,
-    Domain,
     MultinomialForestClassifier,
     PrivateNaiveBayesClassifier,
     SubsampleAggregateClassifier,
@@ -19,25 +18,37 @@ from mrf_matrix.estimators import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.record_source import EncodedRecords
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import multinomial
-from mrf_matrix.mechanisms import CellCounts, PureDP, count_cells, measure
+from mrf_matrix.mechanisms import CellCounts, PureDP, measure
 from mrf_matrix.release import curator as curators
 from mrf_matrix.study import evaluate
 from strategies.operators import Identity
 
-DOMAIN = Domain.from_sizes([3, 2], n_classes=2)
+
+def unread(data):
+    raise AssertionError("nothing was read")
 
 
-class Records:
-    """Private records."""
+class Guarded(Records):
+    """Records that open only while a verb of `Live` is at work."""
 
-    def __init__(self):
-        generator = np.random.default_rng(0)
-        self.codes = np.stack([generator.integers(size, size=50) for size in DOMAIN.sizes], axis=1)
-        self.labels = generator.integers(2, size=50)
+    inside = ()
 
     def cells(self, features):
-        sizes = tuple(DOMAIN.sizes[i] for i in features)
-        return count_cells(self.codes[:, list(features)], self.labels, sizes, 2)
+        assert self.inside, "data were read outside of a curator's verb"
+        return super().cells(features)
+
+
+def test_data_are_read_within_the_verbs_alone(guarded):
+    records = Guarded()
+    records.inside = guarded
+    curator, _ = live(DEFERRED, records)
+    with curator:
+        (place,) = curator.choose(DEFERRED.steps[0], Largest())
+        follows = Plan((measuring(attribute=place),), HALF)
+        part = curator.part(DEFERRED.steps[1], lambda: follows, unread)
+        part.measure(follows.steps[0], cells(place))
+    with pytest.raises(AssertionError, match="outside"):  # the control
+        cells().counts(records)
 
 
 GROWN = {

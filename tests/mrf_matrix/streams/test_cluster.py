@@ -1,6 +1,7 @@
 """Partitions on any Dask scheduler: the same counts, also where a worker dies."""
 
 import os
+import pickle
 import signal
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from distributed import Client, LocalCluster
 from mrf_matrix import load_dataset, tune
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
-from mrf_matrix.streams import count_dask
+from mrf_matrix.streams import cluster, count_dask
 from mrf_matrix.study import compare
 
 CAR = load_dataset("car")
@@ -134,3 +135,16 @@ def test_two_processes_one_of_which_dies(tmp_path, monkeypatch):
     assert [one.design for one in tuned.trials] == [one.design for one in alone.trials]
     assert [one.value for one in tuned.trials] == [one.value for one in alone.trials]
     assert studied.scores == compare(CAR, **STUDY).scores
+
+
+# Internals ----------------------------------------------------------------------------------------
+
+
+def test_sums_leave_their_parts_alone():
+    parts = [cluster.partial_table(FRAME[i::3], i, CAR.domain, "error") for i in range(3)]
+    before = [part.table.copy() for part in parts]
+    total = cluster._sum_tables(parts)
+    np.testing.assert_array_equal(total.table, sum(before))
+    for part, table in zip(parts, before, strict=True):
+        np.testing.assert_array_equal(part.table, table)
+    assert repr(pickle.loads(pickle.dumps(total))) == "PartialTable(private)"

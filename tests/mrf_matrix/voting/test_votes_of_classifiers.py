@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from car_forests import ASKED, CAR, CAR_DOMAIN, fitted_to_car
 from sklearn.naive_bayes import CategoricalNB
 
 from mrf_matrix import (
@@ -17,10 +18,6 @@ from mrf_matrix.forests import concatenate
 from mrf_matrix.study import expected_calibration_error
 
 # Coverage ----------------------------------------------------------------------------------------
-
-
-CAR = load_dataset("car")
-CAR_DOMAIN = Domain.from_sizes(CAR.domain.sizes, n_classes=4)
 
 
 def fitted(**changes):
@@ -101,7 +98,6 @@ def test_forests_from_a_release_have_the_same_intervals():
 
 
 INFINITE = float("inf")
-ASKED = CAR.codes[::4]
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 RULES = [
@@ -110,24 +106,6 @@ RULES = [
     for shrinkage in SHRINKAGES
     if (voting, shrinkage) != ("weight", "none")
 ]
-
-
-def fitted_to_car(**changes):
-    settings = {
-        "epsilon": 1.0, "n_trees": 12, "max_depth": 2, "strategy": "identity", "random_state": 0,
-        "noise": "research", "noise_state": 0,
-    }  # fmt: skip
-    return MatrixForestClassifier(CAR_DOMAIN, **(settings | changes)).fit(CAR.codes, CAR.labels)
-
-
-@pytest.fixture(scope="module")
-def noisy():
-    return fitted_to_car()
-
-
-@pytest.fixture(scope="module")
-def exact():
-    return fitted_to_car(epsilon=INFINITE, noise="exact", noise_state=None)
 
 
 @pytest.mark.parametrize(

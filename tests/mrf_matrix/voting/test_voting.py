@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from car_forests import ASKED, CAR
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -387,33 +388,6 @@ def test_the_wider_quantile_covers_sums_of_laplace_draws(level, weights):
     if level > 0.9 and len(weights) == 1:
         normal = margin_quantile(level, 2, gaussian=True)
         assert (np.abs(draws) <= normal * deviation).mean() < level - 0.001
-
-
-CAR = load_dataset("car")
-
-
-CAR_DOMAIN = Domain.from_sizes(CAR.domain.sizes, n_classes=4)
-
-
-ASKED = CAR.codes[::4]
-
-
-def fitted_to_car(**changes):
-    settings = {
-        "epsilon": 1.0, "n_trees": 12, "max_depth": 2, "strategy": "identity", "random_state": 0,
-        "noise": "research", "noise_state": 0,
-    }  # fmt: skip
-    return MatrixForestClassifier(CAR_DOMAIN, **(settings | changes)).fit(CAR.codes, CAR.labels)
-
-
-@pytest.fixture(scope="module")
-def noisy():
-    return fitted_to_car()
-
-
-@pytest.fixture(scope="module")
-def exact():
-    return fitted_to_car(epsilon=INFINITE, noise="exact", noise_state=None)
 
 
 def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch):

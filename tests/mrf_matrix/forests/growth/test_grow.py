@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from grown_sources import SOURCES
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -12,7 +13,6 @@ from scipy.stats import chisquare
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators import MultinomialForestClassifier
 from mrf_matrix.forests import (
-    BreimanTrees,
     MultinomialTrees,
     SimplifiedBreimanTrees,
     impure_diameter,
@@ -20,25 +20,6 @@ from mrf_matrix.forests import (
 )
 from mrf_matrix.mechanisms import PrivacyLedger
 from strategies.operators import MemoryCapError, memory_cap
-
-SIZES = (5, 3, 7, 2)
-SOURCES = [
-    MultinomialTrees(12),
-    MultinomialTrees(12, criterion="entropy", nominal=(0, 3)),
-    MultinomialTrees(12, b1=0, b2=0, split_pure=True),
-    MultinomialTrees(12, b1=float("inf"), b2=float("inf"), partition_rate=2.0),
-    BreimanTrees(12),
-    BreimanTrees(12, "entropy", nominal=("x1",)),
-    MultinomialTrees(12, max_depth=2),
-]
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, size, 400) for size in SIZES], axis=1)
-    labels = (codes[:, 0] + codes[:, 2] + rng.integers(0, 4, 400)) // 5
-    return Domain.from_sizes(SIZES, int(labels.max()) + 1), codes, labels
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=repr)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from noise_laws import delta_of
 from scipy import optimize
 
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     ZCDP,
     BudgetError,
-    DiscreteGaussian,
     PureDP,
     as_budget,
     budget_shares,
@@ -346,18 +346,6 @@ def test_nonsense_is_refused_by_name(losses, norm, rule, said: str) -> None:
 
 
 # Claims of (ε, δ) ---------------------------------------------------------------------------------
-
-
-def delta_of(sigma, vector, epsilon):
-    """Return δ(ε) of discrete Gaussian noise for answers that differ by a vector: enumerated."""
-    law = DiscreteGaussian(Fraction(sigma))
-    reach = int(9 * sigma) + 2 * max(map(abs, vector))
-    values = np.arange(-reach, reach + 1)
-    near, far = np.zeros(()), np.zeros(())
-    for step in vector:
-        near = np.add.outer(near, law.log_pmf(values))
-        far = np.add.outer(far, law.log_pmf(values - step))
-    return float(np.maximum(np.exp(near) - np.exp(epsilon + far), 0).sum())
 
 
 def test_the_continuous_formula_would_claim_too_much():

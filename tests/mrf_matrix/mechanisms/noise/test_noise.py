@@ -6,6 +6,7 @@ from math import log, pi, sqrt
 
 import numpy as np
 import pytest
+from noise_laws import TwoDraws
 from scipy import stats
 
 from mrf_matrix import Domain, RandomTrees, expected_error, path_matrix, reconstruct, save_release
@@ -348,34 +349,6 @@ CODES = np.random.default_rng(0).integers(0, [2, 3], size=(40, 2))
 LABELS = np.random.default_rng(1).integers(0, 2, size=40)
 COUNTS = count_cells(CODES, LABELS, DOMAIN.sizes, 2)
 STRATEGY = np.vstack([np.eye(6), np.ones((1, 6))])
-
-
-class TwoDraws(NoiseLaw):
-    """The sum of two discrete Laplace draws."""
-
-    name = "two Laplace draws"
-    budget_kind = PureDP
-
-    @classmethod
-    def calibrated(cls, column_sum, squared_factor, amount):
-        return cls(DiscreteLaplace.calibrated(column_sum, squared_factor, amount).scale)
-
-    @property
-    def one(self):
-        return DiscreteLaplace(self.scale)
-
-    @property
-    def variance(self):
-        return 2 * self.one.variance
-
-    def log_characteristic(self, angles):
-        return 2 * self.one.log_characteristic(angles)
-
-    def exact(self, answers):
-        return self.one.exact(self.one.exact(answers))
-
-    def research(self, shape, generator):
-        return self.one.research((2, *shape), generator).sum(axis=0)
 
 
 def measured(noise="exact", law=TwoDraws, **options):
