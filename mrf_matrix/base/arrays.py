@@ -41,9 +41,9 @@ def plain_array(name: str, values: object) -> Values:
 def read_only_array(array: Values) -> Values:
     """Return an array in memory that nobody can write to, also not through a copy's pickle.
 
-    The one rule of both packages: `strategies.operators.base.validation.owned`.
+    The one rule of both packages: `strategies.operators.base.validation.read_only`.
     """
-    from strategies.operators.base.validation import owned as kept  # loads SciPy
+    from strategies.operators.base.validation import read_only as kept  # loads SciPy
 
     return kept(array)
 

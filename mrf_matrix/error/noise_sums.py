@@ -46,7 +46,7 @@ from strategies.operators import (
     fits,
     over_groups,
 )
-from strategies.operators.base.qr import triangular
+from strategies.operators.base.qr import qr_triangle
 from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
 NORMAL_ERROR = 0.0334
@@ -379,7 +379,7 @@ def _unit_coefficients(asked: Operator, matrix: Operator) -> Array | None:
 def _gram_coefficients(asked: Operator, matrix: Operator) -> Array:
     """Return ``W A⁺ = W (AᵀA)⁺ Aᵀ`` in coordinates of A's row space, with one refinement."""
     rows, measured = coordinates(asked, matrix)
-    triangle = triangular(measured)
+    triangle = qr_triangle(measured)
 
     def solve(right: Array) -> Array:
         half = linalg.solve_triangular(triangle, right, trans="T")

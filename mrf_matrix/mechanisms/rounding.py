@@ -47,8 +47,8 @@ from strategies.operators import (
     Toeplitz,
     WeightedKronecker,
 )
-from strategies.operators.base.recovery import factorised, is_explicit
-from strategies.problem.strategy import in_unit
+from strategies.operators.base.recovery import factorise, is_explicit
+from strategies.problem.strategy import to_unit
 
 WEIGHT_BITS = 5
 """Bits of a typical weight of the largest sets: an error of e in one raises the loss by e²."""
@@ -188,7 +188,7 @@ def _to_explicit(operator: Operator) -> Operator:
 def has_full_column_rank(operator: Operator) -> bool:
     """Tell, within the memory cap, whether a matrix certainly determines every cell."""
     m, n = operator.shape
-    return m >= n and is_explicit(operator) and factorised(operator).basis is None
+    return m >= n and is_explicit(operator) and factorise(operator).basis is None
 
 
 PRECISION_BITS = 30  # the rounded strategy's largest column sum lies near 2**30
@@ -267,7 +267,7 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
     >>> kept.scale, kept.column_sum
     (Fraction(4, 1), 4)
     """
-    inner, power = in_unit(matrix)
+    inner, power = to_unit(matrix)
     inner, weight = _without_weight(inner)
     weight *= Fraction(2) ** power
     size = inner.sensitivity(norm)

@@ -37,7 +37,7 @@ from strategies.operators.base.recovery import check_contained
 from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.objective import checked_weights
 from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy, out_of_unit
+from strategies.problem.strategy import Strategy, from_unit
 from strategies.search.assessment import assess
 from strategies.search.select import checked_targets
 
@@ -183,9 +183,7 @@ def allocate(
         budget=value if least else float((costs @ spent).max()),
         value=value,
         bound=min(bound, value) if bound <= value * (1 + CLOSE) else bound,
-        strategy=out_of_unit(
-            assess(problem, RowScaled(roots, measured), "allocated"), problem.power
-        ),
+        strategy=from_unit(assess(problem, RowScaled(roots, measured), "allocated"), problem.power),
         objective=objective,
     )
 

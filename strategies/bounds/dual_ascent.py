@@ -42,7 +42,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from strategies.operators import Array, Gram, Operator
-from strategies.operators.base.validation import densified
+from strategies.operators.base.validation import as_dense
 from strategies.problem.objective import DistinctRows
 from strategies.problem.problem import Problem
 
@@ -81,7 +81,7 @@ class Climb(Generic[Proof]):
     def __post_init__(self) -> None:
         self.best = self.last
 
-    def to(self, tolerance: float, steps: int) -> Proof:
+    def run(self, tolerance: float, steps: int) -> Proof:
         """Return the best proof of a number looked at in all, or once its gap is small."""
         while self.looked_at < steps and self.best.gap > tolerance:
             self.looked_at += 1
@@ -104,7 +104,7 @@ def uniform_climb(factor: Array) -> Climb[Dual]:
 
 def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     """Return the best weights found in a number of updates, or once the gap is small."""
-    return uniform_climb(factor).to(tolerance, steps)
+    return uniform_climb(factor).run(tolerance, steps)
 
 
 def updated_weights(dual: Dual, power: float) -> Array:
@@ -243,7 +243,7 @@ def total_dual(problem: Problem, factor: Array, tolerance: float, work: float) -
     climb = _TOTAL.get(problem)
     if climb is None:
         climb = _TOTAL[problem] = uniform_climb(factor)
-    return climb.to(tolerance, steps_within(update_seconds(factor), work))
+    return climb.run(tolerance, steps_within(update_seconds(factor), work))
 
 
 def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
@@ -252,7 +252,7 @@ def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
         climb = _JOINT[problem] = joint_climb(rows)
     seconds = joint_update_seconds(rows, len(rows.factor))
     tolerance = next(gap for most, gap in JOINT_GAPS if seconds <= most)
-    return climb.to(tolerance, min(MOST_STEPS, steps_within(seconds, work)))
+    return climb.run(tolerance, min(MOST_STEPS, steps_within(seconds, work)))
 
 
 def climbable_rows(problem: Problem) -> DistinctRows | None:
@@ -322,7 +322,7 @@ def heavy_bound(merged: Operator) -> float:
     One spectrum of the rows' inner products: for few rows, whose cells are too many to climb on.
     """
     form, weights = merged.compact(), merged.column_norms("l2") ** 4
-    gram = densified(form @ sparse.diags_array(weights / weights.sum()) @ form.T)
+    gram = as_dense(form @ sparse.diags_array(weights / weights.sum()) @ form.T)
     return float(root_traces(gram, merged.shape[1]) ** 2 * (1.0 - MARGIN))
 
 
@@ -341,4 +341,4 @@ def sampled_gram(problem: Problem) -> Array:
     if isinstance(merged, Gram):
         return np.asarray(merged.array[np.ix_(cells, cells)])
     part = merged.columns(cells)
-    return densified(part.T @ part)
+    return as_dense(part.T @ part)

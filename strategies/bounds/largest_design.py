@@ -86,10 +86,10 @@ class LargestClimb(FrameClimb):
 
     def take_step(self, tolerance: float) -> None:
         union = self.union
-        inside, rest = self.solved(everything=self.step == 0)
+        inside, rest = self.solve_rows(everything=self.step == 0)
         products, errors = self.products(inside, rest)
         shares = best_shares(errors)
-        inverse = [1.0 / shares[[union.index[s] for s in below]] for below in union.below]
+        inverse = [1.0 / shares[[union.index[s] for s in below]] for below in union.sets_below]
         variances = [
             square * np.tensordot(own, np.asarray(each), 1)
             for square, own, each in zip(self.squares, inverse, products, strict=True)
@@ -106,7 +106,7 @@ class LargestClimb(FrameClimb):
             self.weights = [x / whole for x in moved]
             self.step += 1
 
-    def solved(self, everything: bool) -> tuple[list[list[Array]], list[list[Array]]]:
+    def solve_rows(self, everything: bool) -> tuple[list[list[Array]], list[list[Array]]]:
         """Solve the frames; return ``|r Z|² q`` and ``(r z)²`` of every kind's groups of rows."""
         inside: list[list[Array]] = [[] for _ in self.rows]
         rest: list[list[Array]] = [[] for _ in self.rows]
@@ -129,7 +129,7 @@ class LargestClimb(FrameClimb):
         """Return the errors of rows from every set below their table, and of sets in the mean."""
         union, errors, result = self.union, np.zeros(len(self.union.sets)), []
         for t, kind, below, x, square in zip(
-            union.tables, union.kind, union.below, self.weights, self.squares, strict=True
+            union.tables, union.kind, union.sets_below, self.weights, self.squares, strict=True
         ):
             each = [outer([(inside if i in s else rest)[i][kind[i]] for i in t]) for s in below]
             for s, product in zip(below, each, strict=True):
@@ -149,7 +149,7 @@ class LargestClimb(FrameClimb):
         own = [[np.zeros(len(one.counts)) for one in kinds] for kinds in self.rows]
         others = [[np.zeros(len(one.counts)) for one in kinds] for kinds in self.rows]
         for number, (t, below, x) in enumerate(
-            zip(union.tables, union.below, self.weights, strict=True)
+            zip(union.tables, union.sets_below, self.weights, strict=True)
         ):
             kind = union.kind[number]
             for s, product in zip(below, products[number], strict=True):

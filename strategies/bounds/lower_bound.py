@@ -79,7 +79,7 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.arrays import one_thread
-from strategies.operators.base.validation import densified
+from strategies.operators.base.validation import as_dense
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows, table_components
 from strategies.operators.masks.energies import Energies, products_over
@@ -105,7 +105,7 @@ def row_maximum_bound(problem: Problem) -> float:
         and fits((merged.entries,), 16)
     ):
         form = abs(merged.compact())
-        largest = densified(form.max(axis=1))
+        largest = as_dense(form.max(axis=1))
         return float((largest**2).sum()) * (1 - CLOSED_ROUNDING)
     if rows is None:
         return 0.0
@@ -361,8 +361,8 @@ def climbed_paths_bound(problem: Problem, work: float) -> float:
     climb = path_climb(problem)
     if climb is None or (climb.best is None and max(climb.paths.mix.shape) > LARGEST_GRAM):
         return 0.0
-    climb.to(GAP, work)
-    return climb.certified()
+    climb.run(GAP, work)
+    return climb.certified_bound()
 
 
 SMALL = 600  # merged cells up to which a product's rows are asked beside its factors

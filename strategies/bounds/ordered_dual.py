@@ -117,7 +117,7 @@ def shifted_inverse(diagonal: Array, side: Array) -> tuple[Array, Array]:
 def climb_either_way(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
     if not gram.is_flipped:
         return climb_ordered(gram, tolerance, steps)
-    dual = climb_ordered(gram.reversed, tolerance, steps)
+    dual = climb_ordered(gram.reversal, tolerance, steps)
     return Dual(dual.weights[::-1], dual.root, dual.ratios[::-1])
 
 
@@ -140,7 +140,7 @@ def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual
     def move(last: Dual, power: float) -> Dual:
         return assess_ordered(gram, updated_weights(last, power))
 
-    return Climb(move, assess_ordered(gram, start), RELAXED).to(tolerance, steps)
+    return Climb(move, assess_ordered(gram, start), RELAXED).run(tolerance, steps)
 
 
 def interpolated_weights(weights: Array, n: int) -> Array:
@@ -262,10 +262,10 @@ def row_weights(rows: PrefixRows, groups: Array) -> Array:
 
 
 def prefix_bands(rows: PrefixRows, groups: Array, cells: Array) -> tuple[Array, Array]:
-    return two_sided(row_weights(rows, groups), cells)
+    return symmetric_bands(row_weights(rows, groups), cells)
 
 
-def two_sided(sums: Array, cells: Array) -> tuple[Array, Array]:
+def symmetric_bands(sums: Array, cells: Array) -> tuple[Array, Array]:
     inverse = 1.0 / sums
     diagonal = (inverse + np.concatenate([[0.0], inverse[:-1]])) / cells
     return diagonal, -inverse[:-1] / np.sqrt(cells[:-1] * cells[1:])
@@ -273,8 +273,8 @@ def two_sided(sums: Array, cells: Array) -> tuple[Array, Array]:
 
 def assess_prefix(rows: PrefixRows, groups: Array, cells: Array) -> JointDual:
     sums = row_weights(rows, groups)
-    norms = root_diagonal(*two_sided(sums, cells)) / cells
-    errors = root_diagonal(*two_sided(cells[::-1], sums[::-1]))[::-1] / sums
+    norms = root_diagonal(*symmetric_bands(sums, cells)) / cells
+    errors = root_diagonal(*symmetric_bands(cells[::-1], sums[::-1]))[::-1] / sums
     shares = np.bincount(rows.groups, rows.squares * errors[rows.ends]).astype(np.float64)
     return JointDual(groups, cells, float(cells @ norms), shares, norms)
 
@@ -294,7 +294,7 @@ def climb_prefix(rows: PrefixRows, work: float) -> JointDual:
     else:
         start = tuple(np.full(count, 1.0 / count) for count in (rows.n_groups, rows.n))
     climb = Climb(move, assess_prefix(rows, *start), JOINT_RELAXED)
-    return climb.to(PREFIX_TOLERANCE, min(MOST_STEPS, steps_within(2 * rows.n, work)))
+    return climb.run(PREFIX_TOLERANCE, min(MOST_STEPS, steps_within(2 * rows.n, work)))
 
 
 @cached_per_value

@@ -64,7 +64,7 @@ class PatternRows:
         return tuple(int(pattern.shape[1]) for pattern in self.patterns)
 
     @property
-    def varied(self) -> list[int]:
+    def varying(self) -> list[int]:
         return [i for i, pattern in enumerate(self.patterns) if not pattern.all()]
 
     def masks(self) -> list[Bools]:
@@ -74,7 +74,7 @@ class PatternRows:
 
     def shares(self) -> Array:
         result = np.ones(self.n_paths)
-        for i in self.varied:
+        for i in self.varying:
             result *= self.patterns[i].mean(axis=1)[self.numbers[i]]
         return result
 
@@ -260,7 +260,7 @@ MOST_MASKS = 6_000_000
 """Masks, of all paths and attributes, that equal paths are looked for among: some 1.5 seconds."""
 
 
-def looked_through(rows: MaskRows) -> MaskRows:
+def keep_heaviest(rows: MaskRows) -> MaskRows:
     """Keep the heaviest rows, with `MOST_MASKS` at most behind them."""
     n_paths, room = len(rows.masks[0]), MOST_MASKS // len(rows.masks)
     if n_paths <= room:
@@ -322,7 +322,7 @@ def pattern_gram(paths: PatternRows, i: int, factor: Array) -> Array:
 
 def weighted_gram(paths: PatternRows, weights: ProductWeights) -> Array:
     """Return ``P diag(y) Pᵀ`` (p x p)."""
-    return paths.hadamard({i: pattern_gram(paths, i, weights[i]) for i in paths.varied})
+    return paths.hadamard({i: pattern_gram(paths, i, weights[i]) for i in paths.varying})
 
 
 def even_weights(paths: PatternRows) -> ProductWeights:

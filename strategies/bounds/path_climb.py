@@ -29,7 +29,7 @@ from strategies.bounds.path_bounds import (
     even_weights,
     heaviest_rows,
     is_plain,
-    looked_through,
+    keep_heaviest,
     weighted_gram,
 )
 from strategies.operators import Array, Operator, check_allocation, fits
@@ -75,7 +75,7 @@ class PathColumns:
         kept = values > 64 * len(values) * np.finfo(float).eps * values[-1]
         row_space = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
         masks = paths.masks()
-        tested = tuple(paths.varied)
+        tested = tuple(paths.varying)
         own = tuple(np.ascontiguousarray(masks[i].T, dtype=np.float32) for i in tested)
         return cls(row_space.T @ mix, own, tested)
 
@@ -83,18 +83,20 @@ class PathColumns:
     def sizes(self) -> tuple[int, ...]:
         return tuple(len(mask) for mask in self.masks)
 
-    def met(self, cells: Longs) -> Floats:
+    def paths_over(self, cells: Longs) -> Floats:
         """Return the paths over cells given by codes (N, d), as a 0/1 array (N, p)."""
         result = self.masks[0][cells[:, 0]].copy()
         for i in range(1, len(self.masks)):
             result *= self.masks[i][cells[:, i]]
         return result
 
-    def at(self, cells: Longs) -> Floats:
+    def columns_at(self, cells: Longs) -> Floats:
         """Return the workload's columns at some cells, in the row space's coordinates (N, r)."""
         step = max(1, 2**26 // self.basis.shape[1])
         basis = self.basis.T.astype(np.float32)
-        parts = [self.met(cells[s : s + step]) @ basis for s in range(0, max(len(cells), 1), step)]
+        parts = [
+            self.paths_over(cells[s : s + step]) @ basis for s in range(0, max(len(cells), 1), step)
+        ]
         return np.concatenate(parts)
 
 
@@ -146,7 +148,7 @@ class PathClimb:
         first = round_seconds(q, p, self.paths.sizes)
         return 50.0 * q**3 / SPEED + first
 
-    def to(self, tolerance: float, work: float) -> PathProof:
+    def run(self, tolerance: float, work: float) -> PathProof:
         if self.last is None:
             self.begin()
         while self.best is None or (
@@ -167,20 +169,22 @@ class PathClimb:
         self.spent += 50.0 * paths.mix.shape[0] ** 3 / SPEED
         basis = columns.basis
         self.even = basis @ weighted_gram(paths, even_weights(paths)) @ basis.T
-        cells = self.drawn(FIRST_CELLS)
+        cells = self.draw_cells(FIRST_CELLS)
         even = np.full(len(cells), SHARE / len(cells))
-        self.last = CellWeights(1 - SHARE, cells, columns.at(cells), even)
+        self.last = CellWeights(1 - SHARE, cells, columns.columns_at(cells), even)
 
-    def drawn(self, count: int) -> Longs:
+    def draw_cells(self, count: int) -> Longs:
         """Return distinct cells drawn evenly."""
         sizes = self.columns.sizes
-        return distinct(np.stack([self.generator.integers(n, size=count) for n in sizes], axis=1))
+        return distinct_cells(
+            np.stack([self.generator.integers(n, size=count) for n in sizes], axis=1)
+        )
 
     def round(self) -> None:
         """Update the weights, then look for cells of larger norm and add them."""
         assert self.last is not None
-        state, inverse, root, ratios = self.updated(self.last)
-        fresh, columns, norms = self.generated(state, inverse, ratios)
+        state, inverse, root, ratios = self.update_weights(self.last)
+        fresh, columns, norms = self.generate_cells(state, inverse, ratios)
         proof = PathProof(state, inverse, root, float(max(ratios.max(), norms.max(initial=0.0))))
         if self.best is None or proof.gap < self.best.gap:
             self.best = proof
@@ -196,7 +200,7 @@ class PathClimb:
             weights / total,
         )
 
-    def updated(self, state: CellWeights) -> tuple[CellWeights, Array, float, Array]:
+    def update_weights(self, state: CellWeights) -> tuple[CellWeights, Array, float, Array]:
         """Multiply weights by powers of their ratios a few times.
 
         Returns weights, ``M^(-1/2)`` and ``tr M^(1/2)`` there, and the ratios q of the cells.
@@ -222,42 +226,42 @@ class PathClimb:
         values = np.maximum(values, 1e-13 * values[-1])
         return (vectors / np.sqrt(values)) @ vectors.T, float(np.sqrt(values).sum())
 
-    def generated(
+    def generate_cells(
         self, state: CellWeights, inverse: Array, ratios: Array
     ) -> tuple[Longs, Floats, Array]:
         """Return cells of large norm that carry no weight yet, with their columns and norms."""
         heavy = state.cells[np.argsort(-ratios)[:ADDED]]
         weighty = state.cells[np.argsort(-state.weights)[:ADDED]]
-        near = self.changed(np.concatenate([heavy, weighty, heavy, weighty]))
-        cells = unseen(np.concatenate([near, self.drawn(4 * ADDED)]), state.cells)
-        columns = self.columns.at(cells)
+        near = self.change_codes(np.concatenate([heavy, weighty, heavy, weighty]))
+        cells = unseen_cells(np.concatenate([near, self.draw_cells(4 * ADDED)]), state.cells)
+        columns = self.columns.columns_at(cells)
         norms = squared_norms(columns, inverse)
         order = np.argsort(-norms)
-        tops = self.climbed(cells[order[:CLIMBERS]], inverse)
+        tops = self.climb_codes(cells[order[:CLIMBERS]], inverse)
         cells = np.concatenate([tops, cells[order[:ADDED]]])
-        fresh = unseen(cells, state.cells)
-        columns = self.columns.at(fresh)
+        fresh = unseen_cells(cells, state.cells)
+        columns = self.columns.columns_at(fresh)
         return fresh, columns, squared_norms(columns, inverse)
 
-    def changed(self, cells: Longs) -> Longs:
+    def change_codes(self, cells: Longs) -> Longs:
         """Return cells with one attribute's code drawn again."""
         place = self.generator.integers(len(self.columns.sizes), size=len(cells))
         sizes = np.asarray(self.columns.sizes)[place]
         cells[np.arange(len(cells)), place] = self.generator.integers(sizes)
         return cells
 
-    def climbed(self, cells: Longs, inverse: Array) -> Longs:
+    def climb_codes(self, cells: Longs, inverse: Array) -> Longs:
         """Give every attribute in turn the code of the largest norm."""
         cells = cells.copy()
         for i in self.generator.permutation(len(self.columns.sizes)):
             size = self.columns.sizes[i]
             each = np.repeat(cells, size, axis=0)
             each[:, i] = np.tile(np.arange(size), len(cells))
-            norms = squared_norms(self.columns.at(each), inverse)
+            norms = squared_norms(self.columns.columns_at(each), inverse)
             cells[:, i] = norms.reshape(-1, size).argmax(axis=1)
         return cells
 
-    def certified(self) -> float:
+    def certified_bound(self) -> float:
         """Return the bound at the best weights, rounded down.
 
         The moment is summed anew in double precision. Every eigenvalue is lowered by what the
@@ -269,7 +273,7 @@ class PathClimb:
         moment = state.share * weighted_gram(paths, even_weights(paths))
         step = max(1, 2**24 // paths.n_paths)
         for start in range(0, len(state.cells), step):
-            met = self.columns.met(state.cells[start : start + step]).astype(np.float64)
+            met = self.columns.paths_over(state.cells[start : start + step]).astype(np.float64)
             moment += (met.T * state.weights[start : start + step]) @ met
         gram = paths.mix @ (paths.mix @ moment).T
         values = linalg.eigvalsh((gram + gram.T) / 2)
@@ -285,11 +289,11 @@ def squared_norms(columns: Floats, inverse: Array) -> Array:
     return np.asarray(found, dtype=np.float64)
 
 
-def distinct(cells: Longs) -> Longs:
+def distinct_cells(cells: Longs) -> Longs:
     return cells[unique_rows(np.ascontiguousarray(cells))[0]]
 
 
-def unseen(cells: Longs, known: Longs) -> Longs:
+def unseen_cells(cells: Longs, known: Longs) -> Longs:
     first, _ = unique_rows(np.concatenate([known, cells]))
     return cells[first[first >= len(known)] - len(known)]
 
@@ -310,9 +314,9 @@ def path_climb(problem: Problem) -> PathClimb | None:
     rows = mask_rows(problem.workload) if problem.is_total else None
     if rows is None or len(rows.masks[0]) * len(rows.masks) > 2 * 10**6:
         return None
-    paths = fewer_rows(distinct_paths(looked_through(rows)))
+    paths = fewer_rows(distinct_paths(keep_heaviest(rows)))
     side = max(paths.mix.shape)
-    if not paths.varied or side > MOST_PATHS or not fits((side, side, 6)):
+    if not paths.varying or side > MOST_PATHS or not fits((side, side, 6)):
         return None
     return PathClimb(paths, np.random.default_rng(0))
 
@@ -336,7 +340,7 @@ def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM)
     rows = mask_rows(workload)
     if rows is None:
         return None
-    every = distinct_paths(looked_through(rows))
+    every = distinct_paths(keep_heaviest(rows))
     if every.n_paths > most and is_plain(every):
         return even_bound(every)
     paths = heaviest_rows(every, most)
@@ -345,7 +349,7 @@ def paths_bound(workload: Operator, work: float = 2.0, most: int = LARGEST_GRAM)
     climb = PathClimb(paths, np.random.default_rng(0))
     if not paths.n_paths:
         return 0.0
-    if not paths.varied or climb.least_seconds > work:
+    if not paths.varying or climb.least_seconds > work:
         return certified_bound(paths, even_weights(paths))
-    climb.to(GAP, work)
-    return climb.certified()
+    climb.run(GAP, work)
+    return climb.certified_bound()

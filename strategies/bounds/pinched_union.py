@@ -83,14 +83,14 @@ def union_bound(design: Design, low: int | None = None) -> float:
     several = low is None and max(map(len, union.kinds)) > 1
     most = low_columns(union) if low is None else low
     tries = [(design, count) for count in sorted({most, *(FEW_LOW if several else ())})]
-    tries += [(one, most) for one in flattened(design)]
+    tries += [(one, most) for one in flatten_weights(design)]
     tilts, unit = row_tilts(design), float(union.weights.max())
     squares = (union.weights / unit) ** 2
     roots = [Sectors(union, squares, splits_of(one, tilts, count)).total() for one, count in tries]
     return float((unit * max(roots)) ** 2 * (1.0 - MARGIN))
 
 
-def flattened(design: Design) -> list[Design]:
+def flatten_weights(design: Design) -> list[Design]:
     """Return designs with even weights along attributes, where tables differ over many cells.
 
     What single codes are asked for then has the same spectrum as all else along it, and nothing is
@@ -239,7 +239,7 @@ class Sectors:
         return sum(self.term(chosen, above, known) for chosen, above in pairs)
 
     def term(self, chosen: tuple[int, ...], above: Longs, known: dict[object, float]) -> float:
-        groups = self.grouped(chosen, above)
+        groups = self.group_tables(chosen, above)
         largest = max(weight for group in groups.values() for weight in group.values())
         if largest <= 0.0:
             return 0.0
@@ -250,7 +250,7 @@ class Sectors:
         ]
         key = self.key(chosen if apart else (), groups, largest)
         if key not in known:
-            lows = assembled(
+            lows = assemble(
                 [
                     [(rest, c / largest, [self.splits[i].low[k] for i, k in rest])
                      for rest, c in group.items()]
@@ -262,7 +262,7 @@ class Sectors:
             known[key] = joined_root(grams, lows) if apart else float(root_traces(lows).sum())
         return float(np.prod(same)) * float(np.sqrt(largest)) * known[key]
 
-    def grouped(
+    def group_tables(
         self, chosen: tuple[int, ...], above: Longs
     ) -> dict[tuple[int, ...], dict[Factors, float]]:
         """Group the tables above a set by their kinds on it: the rest of each, and its weight."""
@@ -301,7 +301,7 @@ class Sectors:
         return chosen, tuple(name[i] for i in order), tuple(map(tuple, parts))
 
 
-def assembled(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) -> Array:
+def assemble(groups: Sequence[Sequence[tuple[Factors, float, list[Array]]]]) -> Array:
     """Return the matrices ``Σ c ⊗ H`` of several lists of tables, over the same columns.
 
     A column is a low one of some attributes, and the totals of all others.
@@ -331,9 +331,11 @@ def joined_root(grams: Sequence[Sequence[Array]], lows: Array) -> float:
     sizes = [len(one) for one in grams[0]]
     columns = prod(sizes) * lows.shape[1]
     if columns <= LARGEST_JOINED:
-        return float(root_traces(np.sum(wholes(grams, range(len(sizes)), lows), axis=0)).sum())
+        return float(
+            root_traces(np.sum(full_products(grams, range(len(sizes)), lows), axis=0)).sum()
+        )
     single = single_axes(grams, max(1, isqrt(int(BLOCKS_WORK / columns)) // lows.shape[1]))
-    whole = wholes(grams, [n for n in range(len(sizes)) if n not in single], lows)
+    whole = full_products(grams, [n for n in range(len(sizes)) if n not in single], lows)
     first = np.array([outer([group[n].diagonal() for n in single]) for group in grams])
     second = np.array(
         [outer([(a[n] * b[n]).sum(axis=1) for n in single]) for a in grams for b in grams]
@@ -378,7 +380,7 @@ def blocks_root(first: Array, second: Array) -> float:
     return float((lengths / np.sqrt(np.maximum(means, 0.0) + error + TINY)).sum())
 
 
-def wholes(grams: Sequence[Sequence[Array]], axes: Sequence[int], lows: Array) -> Array:
+def full_products(grams: Sequence[Sequence[Array]], axes: Sequence[int], lows: Array) -> Array:
     """Return ``⊗ G_gi ⊗ M_g`` over some axes, for every g."""
     pairs = zip(grams, lows, strict=True)
     return np.array([reduce(np.kron, [*(group[n] for n in axes), low]) for group, low in pairs])
@@ -401,7 +403,7 @@ def table_design(problem: Problem, work: float) -> Design | None:
     tolerance = TOLERANCE if problem.is_total else LARGEST_TOLERANCE
     fewest = 1 if climb.is_warm else FEWEST_STEPS
     steps = max(fewest, int(work / step_seconds(union, problem.is_total)))
-    return climb.to(tolerance, min(MOST_STEPS, steps))
+    return climb.run(tolerance, min(MOST_STEPS, steps))
 
 
 def rows_fit(problem: Problem, union: TableUnion) -> bool:

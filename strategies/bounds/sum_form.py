@@ -34,7 +34,7 @@ from strategies.bounds.total_design import FAINT, REACHED
 from strategies.operators import Array, TableStack, fits
 from strategies.operators.base.arrays import Longs
 from strategies.operators.base.operator import cached_per_value
-from strategies.operators.base.qr import singular_values, triangular
+from strategies.operators.base.qr import qr_triangle, singular_values
 from strategies.operators.kronecker import kronecker_product
 from strategies.operators.tables.overlapping_tables import Basis, JointSolve, SharedColumns, Table
 from strategies.operators.tables.table_stack import as_tables, few_rows, sum_to_table
@@ -63,7 +63,7 @@ class JointTables:
         self.shared, every = shared, range(len(shared.tables))
         below = zip(shared.tables, blocks_below(asked, shared.tables), strict=True)
         self.cell_rows = [rows_above(asked, table, blocks) for table, blocks in below]
-        self.bases = [self.reached(t) for t in every]
+        self.bases = [self.reached_basis(t) for t in every]
         self.rows = [
             rows @ one.columns / np.sqrt(len(one.columns))
             for rows, one in zip(self.cell_rows, self.bases, strict=True)
@@ -79,7 +79,7 @@ class JointTables:
         self.proved = 0, 0.0  # the step at which the bound was taken, and the bound
 
     @cached_property
-    def apart(self) -> "JointTables | None":
+    def second_climb(self) -> "JointTables | None":
         """A climb from every table at its own optimum, None where this one is below their total.
 
         At even weights of cells the singular values of a table's rows bound its loss from below.
@@ -106,7 +106,7 @@ class JointTables:
         found.start(triangles, [dual.weights for dual in duals])
         return found
 
-    def reached(self, t: int) -> Basis:
+    def reached_basis(self, t: int) -> Basis:
         """Return a table's shared columns, and of its own what its rows reach."""
         whole = self.shared.basis(t)
         own, rest = np.split(whole.columns, [whole.own], axis=1)
@@ -114,14 +114,14 @@ class JointTables:
         kept = right[lengths > REACHED * lengths.max(initial=0.0)].T
         return Basis(np.column_stack([own @ kept, rest]), kept.shape[1], whole.places)
 
-    def to(self, tolerance: float, most: int) -> None:
+    def run(self, tolerance: float, most: int) -> None:
         while not self.is_done and self.step < most:
             self.take_step(tolerance)
             self.step += 1
 
     def take_step(self, tolerance: float) -> None:
         solve = JointSolve(tuple(self.bases), tuple(self.triangles), self.shared.width)
-        white = [solve.whitened(t, rows) for t, rows in enumerate(self.rows)]
+        white = [solve.whiten(t, rows) for t, rows in enumerate(self.rows)]
         error = sum(float((own**2).sum() + (shared**2).sum()) for own, shared in white)
         columns = [self.columns(t, triangle) for t, triangle in enumerate(self.triangles)]
         mean = sum(float(w @ c) for w, c in zip(self.weights, columns, strict=True))
@@ -215,7 +215,7 @@ def rows_above(asked: TableStack, table: Table, below: Sequence[int]) -> Array:
     every = np.eye(prod(sizes[i] for i in table))
     parts = [few_rows(asked.blocks[b], sum_to_table(every, table, sets[b], sizes)) for b in below]
     rows = np.concatenate(parts)
-    return triangular(rows) if len(rows) > len(every) else rows
+    return qr_triangle(rows) if len(rows) > len(every) else rows
 
 
 @cached_per_value
@@ -265,11 +265,11 @@ def joint_climbs(problem: Problem, work: float) -> list[JointTables]:
     if problem not in _CLIMBS:
         _CLIMBS[problem] = JointTables(*known)
     first, steps = _CLIMBS[problem], int(work / step_seconds(*known))
-    first.to(TOLERANCE, min(MOST_STEPS, max(FEWEST_STEPS, steps)))
-    if first.apart is None:
+    first.run(TOLERANCE, min(MOST_STEPS, max(FEWEST_STEPS, steps)))
+    if first.second_climb is None:
         return [first]
-    first.apart.to(TOLERANCE, min(MOST_STEPS, max(FEWEST_STEPS, steps - first.step)))
-    return [first, first.apart]
+    first.second_climb.run(TOLERANCE, min(MOST_STEPS, max(FEWEST_STEPS, steps - first.step)))
+    return [first, first.second_climb]
 
 
 def joint_design(problem: Problem, work: float) -> JointTables | None:

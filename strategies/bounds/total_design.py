@@ -166,7 +166,7 @@ class OrderedTotals:
             return None
         return cls(kind, OrderedGram(known.low / kind.scale, known.high / kind.scale))
 
-    def tilted(self, tilt: float) -> tuple[OrderedGram, float]:
+    def tilt_gram(self, tilt: float) -> tuple[OrderedGram, float]:
         """Return ``G + ω 11ᵀ`` and ω, which is 0 where the sum has no order."""
         for even, other in ((self.gram.low, self.gram.high), (self.gram.high, self.gram.low)):
             if np.ptp(even) <= 1e-12 * even[0]:
@@ -177,7 +177,7 @@ class OrderedTotals:
 
     def optimum(self, tilt: float) -> tuple[Array, Array, float, float]:
         """Return weights, direction, ``q tr(G Y)`` and ``zᵀ G z`` of the optimum with a tilt."""
-        gram, tilt = self.tilted(tilt)
+        gram, tilt = self.tilt_gram(tilt)
         n = gram.n
         dual = climb_ordered(gram, ORDERED_TOLERANCE, steps_within(n, ORDERED_WORK))
         u = np.sqrt(dual.weights)
@@ -265,7 +265,7 @@ class FrameClimb:
         """Return the tables whose total error the weights bound."""
         return self.union
 
-    def to(self, tolerance: float, most: int) -> Design:
+    def run(self, tolerance: float, most: int) -> Design:
         while not self.is_done and self.step < most:
             self.take_step(tolerance)
         weights = tuple(frame.weights for frame in self.frames)
@@ -325,11 +325,11 @@ class TotalClimb(FrameClimb):
                 tilts[i] = float(np.clip(tilt, 0.0, 1e6 * (self.residual[i, 0] + self.total[i, 0])))
             for i in others:
                 if i in self.union.moving:
-                    self.frames[i].move_direction(self.mixed(i, self.total_slopes))
+                    self.frames[i].move_direction(self.mix_grams(i, self.total_slopes))
                     self.frames[i].move_weights(self.power, WARM)
         self.age = WARM
 
-    def mixed(self, i: int, slopes: Array) -> Array:
+    def mix_grams(self, i: int, slopes: Array) -> Array:
         pairs = zip(slopes[i], self.union.kinds[i], strict=False)
         return np.asarray(np.sum([x * kind.gram for x, kind in pairs], axis=0), np.float64)
 
@@ -343,7 +343,7 @@ class TotalClimb(FrameClimb):
         for i in chosen:
             frame, kinds = self.frames[i], self.union.kinds[i]
             if everything or i in self.union.moving:
-                frame.solve(self.mixed(i, self.residual_slopes))
+                frame.solve(self.mix_grams(i, self.residual_slopes))
             self.worst[i] = frame.norms.max()
             for k, kind in enumerate(kinds):
                 self.residual[i, k] = self.worst[i] * (kind.gram * frame.inverse).sum()
@@ -370,7 +370,7 @@ class TotalClimb(FrameClimb):
     def move(self, power: float, step: int) -> None:
         for i in self.own:
             if i in self.union.moving:
-                self.frames[i].move_direction(self.mixed(i, self.total_slopes))
+                self.frames[i].move_direction(self.mix_grams(i, self.total_slopes))
                 self.frames[i].move_weights(power, step)
 
     def take_step(self, tolerance: float) -> None:

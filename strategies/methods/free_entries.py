@@ -38,7 +38,7 @@ from strategies.methods.family import (
     required,
 )
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
-from strategies.operators.base.recovery import factorised
+from strategies.operators.base.recovery import factorise
 from strategies.problem.problem import Problem
 
 LARGEST = 1000
@@ -193,7 +193,7 @@ def without_identity(factor: Array, rows: Array, errors: ErrorNorm = TOTAL) -> A
 def direct_loss(factor: Array, matrix: Array, errors: ErrorNorm = TOTAL) -> float:
     """Return the loss for "l1" by QR, infinite where W is not determined."""
     try:
-        solved = factorised(Dense(matrix)).row_errors(factor)
+        solved = factorise(Dense(matrix)).row_errors(factor)
     except RowSpaceError:
         return float("inf")
     return float(np.abs(matrix).sum(axis=0).max() ** 2 * errors.value(solved))

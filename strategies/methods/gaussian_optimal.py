@@ -243,7 +243,7 @@ def integer_combinations(problem: Problem, search: Search) -> Operator:
 
 def combinations(climb: PathClimb, work: float) -> tuple[Array, float, float]:
     """Return ``M^(-1/4) B`` at the best weights, the largest squared norm and the error."""
-    proof = climb.to(PATH_GAP, work)
+    proof = climb.run(PATH_GAP, work)
     values, vectors = linalg.eigh(proof.inverse, driver="evd")
     kept = values > 0
     rows = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) @ climb.columns.basis
@@ -287,7 +287,7 @@ def searchable_parts(paths: PatternRows) -> list[Longs]:
 def distinct_cells(paths: PatternRows, chosen: Longs) -> float:
     """Return the number of cells, codes that some paths do not tell apart counted once."""
     counts = []
-    for i in paths.varied:
+    for i in paths.varying:
         patterns = paths.patterns[i][np.unique(paths.numbers[i][chosen])]
         counts.append(len(unique_rows(np.ascontiguousarray(patterns.T))[0]))
     return float(prod(counts))

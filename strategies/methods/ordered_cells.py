@@ -51,13 +51,13 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.arrays import Bools, Longs
-from strategies.operators.base.recovery import factorised, row_errors
+from strategies.operators.base.recovery import factorise, row_errors
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram
 from strategies.operators.p_identity import PIdentity
 from strategies.operators.ranges import ranges_error
-from strategies.problem.consecutive import ranges_as_given
+from strategies.problem.consecutive import given_order_ranges
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5
@@ -84,14 +84,14 @@ def ordered_strategy(problem: Problem, search: Search) -> Operator:
         return range_strategy(problem, problem.ranges, search)
     gram = required(problem.ordered, "ordered cells")
     flipped = gram.is_flipped
-    worked = gram.reversed if flipped else gram
+    worked = gram.reversal if flipped else gram
     tree = best_hierarchy(worked, problem.norm)
     if problem.norm == "l2" and fits((gram.n, NODES), 32):
         dual = climb_either_way(gram, TOLERANCE, steps_within(gram.n, search.work))
         if dual.root**2 * (1.0 + dual.gap) < tree.loss:
             return ordered_root(*bands(gram, dual.weights))
     found = best_rows(worked, tree, problem.norm, search)
-    return found.flipped() if flipped and isinstance(found, PIdentity) else found
+    return found.flip() if flipped and isinstance(found, PIdentity) else found
 
 
 def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator:
@@ -102,7 +102,7 @@ def range_strategy(problem: Problem, ranges: Ranges, search: Search) -> Operator
             diagonal, side = bands(dual.gram, dual.weights)
             upper = ordered_root(diagonal[::-1], side[::-1]).to_dense()[::-1, ::-1]
             root = Dense(upper)
-            if ranges_error(factorised(root), ranges) < tree.loss:
+            if ranges_error(factorise(root), ranges) < tree.loss:
                 return root
     return best_rows(ranges, tree, problem.norm, search)
 
@@ -200,7 +200,7 @@ class Axis:
         """Tell which factors are equal, and which are ranges as they stand."""
         first, number = unique_rows(mask)
         rows = Sparse(sparse.csr_array(mask[first].astype(np.int64)))
-        return cls(ranges_as_given(rows) or rows, number)
+        return cls(given_order_ranges(rows) or rows, number)
 
     def strategy(self, weights: Array, norm: Norm, search: Search, work: float) -> Operator:
         """Return a strategy for the factors with a weight on every row's error."""

@@ -75,7 +75,7 @@ from strategies.operators import (
     check_allocation,
 )
 from strategies.operators.kronecker import kronecker_blocks
-from strategies.operators.triangles import convolved
+from strategies.operators.triangles import convolve
 from strategies.problem.objective import PrefixRows
 from strategies.problem.problem import Problem
 
@@ -205,7 +205,7 @@ def importance(problem: Problem) -> Array | None:
     gram = problem.ordered
     if gram is None or np.ptp(gram.low) > 1e-9 * gram.low[0]:
         return None
-    return np.asarray(np.cumsum(gram.reversed.steps)[::-1])
+    return np.asarray(np.cumsum(gram.reversal.steps)[::-1])
 
 
 def filtered(problem: Problem, work: float, bands: int | None) -> Toeplitz:
@@ -236,7 +236,7 @@ def filter_loss(counts: Array, others: Array) -> tuple[float, Array]:
         if not np.isfinite(error):
             return np.inf, np.zeros_like(others)
         moved = matrix.least_squares(sums)
-        lagged = convolved(moved, weighted[::-1, None])[::-1, 0]
+        lagged = convolve(moved, weighted[::-1, None])[::-1, 0]
     return np.log(size * error), 2.0 * (others / size - lagged[1 : len(c)] / error)
 
 

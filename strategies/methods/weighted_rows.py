@@ -35,7 +35,7 @@ from strategies.methods.descents import (
 from strategies.methods.family import Family, Search, explicit_seconds, factory, required
 from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, check_allocation
 from strategies.operators.base.arrays import Longs
-from strategies.operators.base.qr import triangular
+from strategies.operators.base.qr import qr_triangle
 from strategies.problem.merging import merge_columns
 from strategies.problem.problem import Problem
 
@@ -86,7 +86,7 @@ class Candidates:
         kept = values > RANK * values[-1]
         inner = over @ vectors[:, kept]
         levels = [(count[count > 0], inner[count > 0]) for count in counts]
-        parts = [triangular(np.sqrt(count)[:, None] * own) for count, own in levels]
+        parts = [qr_triangle(np.sqrt(count)[:, None] * own) for count, own in levels]
         group = np.repeat(np.arange(groups), [len(part) for part in parts])
         factor = np.diag(np.sqrt(values[kept]))
         return cls(np.concatenate(parts), factor, group, counts @ over, norm)

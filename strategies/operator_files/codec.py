@@ -125,14 +125,14 @@ def write_operator(
 def read_operator(path: "str | os.PathLike[str]") -> tuple[Operator, dict[str, object]]:
     """Return the operator and the plain values of a file, which may come from anyone."""
     try:
-        with _opened(path) as file, zipfile.ZipFile(file) as archive:
+        with _open_file(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             sizes = {one.filename: one.file_size for one in members}
             check_allocation(f"arrays of {path}", (sum(one.file_size for one in members),), 1)
             if len(sizes) < len(members) or sizes.get(f"{VALUES}.npy", MOST_TEXT) >= MOST_TEXT:
                 raise OperatorFileError(f"{path} holds no operator, or one of too many parts.")
             arrays = {one.filename.removesuffix(".npy"): _array(archive, one) for one in members}
-        values = json.loads(arrays.pop(VALUES).tobytes(), object_pairs_hook=_distinct)
+        values = json.loads(arrays.pop(VALUES).tobytes(), object_pairs_hook=_refuse_repeats)
         operator, _ = decode(values.pop("operator"), arrays)
     except (FileNotFoundError, PermissionError, MemoryError, MemoryCapError, OperatorFileError):
         raise
@@ -144,7 +144,7 @@ def read_operator(path: "str | os.PathLike[str]") -> tuple[Operator, dict[str, o
 
 
 @contextmanager
-def _opened(path: "str | os.PathLike[str]") -> Iterator[BinaryIO]:
+def _open_file(path: "str | os.PathLike[str]") -> Iterator[BinaryIO]:
     """Give a regular file to read, no larger than the memory cap: no pipe, which has no end."""
     waits_for_nobody = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if not stat.S_ISREG(os.stat(path).st_mode):
@@ -174,7 +174,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     return flat.reshape(shape, order="F" if in_columns else "C")
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _refuse_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is repeated.")

@@ -198,21 +198,21 @@ def read_numbers(reader: Reader, data: object, where: str) -> list[float]:
     return [reader.number(item, where) for item in reader.items(data, where)]
 
 
-def plain(_: Writer, value: object) -> object:
+def write_plain(_: Writer, value: object) -> object:
     return value
 
 
-def plain_list(_: Writer, values: tuple[object, ...]) -> list[object]:
+def write_list(_: Writer, values: tuple[object, ...]) -> list[object]:
     return [list(one) if isinstance(one, tuple) else one for one in values]
 
 
 SIZES = Field(Writer.sizes, Reader.sizes_or_none)
-ATTRIBUTES = Field(plain_list, Reader.sizes, "domain_sizes")
-SETS = Field(plain_list, read_sets)
-WEIGHTS = Field(plain_list, read_numbers)
-CELLS = Field(plain, read_cells)
-ANY_CELLS = Field(plain, lambda reader, data, where: reader.integer(data, where, 1))
-NUMBER = Field(plain, Reader.number)
+ATTRIBUTES = Field(write_list, Reader.sizes, "domain_sizes")
+SETS = Field(write_list, read_sets)
+WEIGHTS = Field(write_list, read_numbers)
+CELLS = Field(write_plain, read_cells)
+ANY_CELLS = Field(write_plain, lambda reader, data, where: reader.integer(data, where, 1))
+NUMBER = Field(write_plain, Reader.number)
 OPERATOR = Field(Writer.operator, Reader.operator)
 OPERATORS = Field(Writer.operators, Reader.operators)
 TABLES = {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}

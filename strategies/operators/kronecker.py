@@ -16,7 +16,7 @@ from strategies.operators.base.arrays import (
     check_allocation,
 )
 from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
-from strategies.operators.base.qr import has_full_rank, triangular
+from strategies.operators.base.qr import has_full_rank, qr_triangle
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.base.validation import cell_codes, check_range
 from strategies.operators.explicit import Dense
@@ -79,10 +79,10 @@ class Kronecker(Operator):
         return Kronecker([factor.T for factor in self.factors])
 
     def _matmat(self, right: Array) -> Array:
-        return along_axes([factor._matmat for factor in self.factors], self._columns, right)
+        return apply_along_axes([factor._matmat for factor in self.factors], self._columns, right)
 
     def _rmatmat(self, left: Array) -> Array:
-        return along_axes([factor._rmatmat for factor in self.factors], self._rows, left)
+        return apply_along_axes([factor._rmatmat for factor in self.factors], self._rows, left)
 
     @property
     def _rows(self) -> tuple[int, ...]:
@@ -146,7 +146,7 @@ class Kronecker(Operator):
 
     def _solve(self, answers: Array) -> Array:
         check_allocation("the estimate of every cell", (self.shape[1], max(answers.shape[1], 1)))
-        return along_axes([factor._solve for factor in self.factors], self._rows, answers)
+        return apply_along_axes([factor._solve for factor in self.factors], self._rows, answers)
 
     def row_errors(self, workload: Operator) -> Array | None:
         if isinstance(workload, Kronecker) and self._columns == workload._columns:
@@ -257,7 +257,7 @@ def kronecker_product(parts: Sequence[Array]) -> Array:
     return product
 
 
-def along_axes(
+def apply_along_axes(
     actions: Sequence[Callable[[Array], Array]], sizes: Sequence[int], block: Array
 ) -> Array:
     """Apply one action to each axis of a (prod(sizes), j) array laid out in C order."""
@@ -304,7 +304,7 @@ class WeightedKronecker(RowScaled):
         super().__post_init__()
         parts = self.inner.factors if isinstance(self.inner, Kronecker) else ()
         square = all(isinstance(one, Dense) and one.shape[0] == one.shape[1] for one in parts)
-        full = square and all(has_full_rank(triangular(one.to_dense())) for one in parts)
+        full = square and all(has_full_rank(qr_triangle(one.to_dense())) for one in parts)
         if not parts or not full:
             raise ValueError(
                 f"inner is {self.inner!r}: expected a Kronecker product of Dense factors, square "
@@ -354,13 +354,13 @@ class WeightedKronecker(RowScaled):
         sizes = [abs(one).astype(kind) for one in parts]
         weights, *sides = sizes if norm == "l1" else [one * one for one in sizes]
         actions = [side.T.__matmul__ for side in sides]
-        return along_axes(actions, self._sides, weights[:, None])[:, 0]
+        return apply_along_axes(actions, self._sides, weights[:, None])[:, 0]
 
     # Inverses -------------------------------------------------------------------------------
 
     def _solve(self, answers: Array) -> Array:
         actions = [one.__matmul__ for one in self.inverses]
-        return along_axes(actions, self._sides, answers / self.weights[:, None])
+        return apply_along_axes(actions, self._sides, answers / self.weights[:, None])
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return ``||(W A⁺)_r||²`` for stacked Kronecker products over the same attributes."""
@@ -372,7 +372,7 @@ class WeightedKronecker(RowScaled):
         for weight, block in blocks:
             check_allocation("errors of rows", (block.shape[0],))
             sides = [f.matmat(b) ** 2 for f, b in zip(block.factors, self.inverses, strict=True)]
-            errors = along_axes([one.__matmul__ for one in sides], self._sides, variances)
+            errors = apply_along_axes([one.__matmul__ for one in sides], self._sides, variances)
             found.append(weight**2 * errors[:, 0])
         return np.concatenate(found)
 

@@ -58,7 +58,7 @@ class OrderedGram:
         return np.diff(self.low / self.high, prepend=0.0)
 
     @property
-    def reversed(self) -> "OrderedGram":
+    def reversal(self) -> "OrderedGram":
         return OrderedGram(self.high[::-1], self.low[::-1])
 
     def coarse(self, factor: int) -> "OrderedGram":

@@ -15,7 +15,7 @@ from strategies.operators.base.arrays import (
 )
 from strategies.operators.base.operator import Operator, cached_per_value
 from strategies.operators.base.recovery import BAND, row_bands
-from strategies.operators.base.validation import checked_sizes, densified, real_array, real_sparse
+from strategies.operators.base.validation import as_dense, checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered_sums import AllRanges, OrderedGram, ordered_gram
@@ -97,23 +97,23 @@ class PIdentity(Operator):
             return whole
         return PIdentity(diagonal, sparse.csr_array(form[n:]), self.sizes)
 
-    def flipped(self) -> "PIdentity":
+    def flip(self) -> "PIdentity":
         """Return the strategy over the cells in reversed order."""
         return PIdentity(self.diagonal[::-1], sparse.csr_array(self.rows[:, ::-1]), self.sizes)
 
     @cached_property
-    def _bent(self) -> sparse.csr_array:
+    def _scaled_rows(self) -> sparse.csr_array:
         """``B = C diag(1/d)``."""
         return sparse.csr_array(self.rows @ _diagonal(1.0 / self.diagonal))
 
     def _without_rows(self, right: Array) -> Array:
         """Return ``S⁻¹ B @ right``."""
-        return solver_of(self)(self._bent @ right)
+        return solver_of(self)(self._scaled_rows @ right)
 
     def _solve(self, answers: Array) -> Array:
         n = len(self.diagonal)
-        joint = answers[:n] + self._bent.T @ answers[n:]
-        cells = joint - self._bent.T @ self._without_rows(joint)
+        joint = answers[:n] + self._scaled_rows.T @ answers[n:]
+        cells = joint - self._scaled_rows.T @ self._without_rows(joint)
         return np.asarray(cells / self.diagonal[:, None])
 
     def _estimate(self, workload: Operator, answers: Array) -> Array:
@@ -123,7 +123,7 @@ class PIdentity(Operator):
         """Return ``||w A⁺||²`` of explicit rows w, shape (b, n): sums of squares only."""
         scaled = rows / self.diagonal
         beside = self._without_rows(scaled.T).T
-        found = np.concatenate([scaled - beside @ self._bent, beside], axis=1)
+        found = np.concatenate([scaled - beside @ self._scaled_rows, beside], axis=1)
         return np.asarray(np.einsum("ij,ij->i", found, found))
 
     def row_errors(self, workload: Operator) -> Array:
@@ -145,13 +145,13 @@ class PIdentity(Operator):
         Where that cancels, by sums of squares.
         """
         own = sums_to_cuts(1.0 / np.square(self.diagonal.astype(np.float64))[:, None])
-        beside = sums_to_cuts(densified(self._bent @ _diagonal(1.0 / self.diagonal)).T)
+        beside = sums_to_cuts(as_dense(self._scaled_rows @ _diagonal(1.0 / self.diagonal)).T)
         solved = np.ascontiguousarray(solver_of(self)(beside.T).T)
         whole = (own[ranges.stops] - own[ranges.starts])[:, 0] * ranges.squares
         found = np.asarray(whole - ranges.squared_differences(beside, solved))
         lost = np.flatnonzero(found < CANCELLED * whole)
         if len(lost):
-            few = ranges.picked(lost)
+            few = ranges.take(lost)
             found[lost] = np.concatenate([self.errors_of(band) for band in row_bands(few)])
         return found
 
@@ -170,13 +170,13 @@ class PIdentity(Operator):
         p, n = self.rows.shape
         roots = np.sqrt(gram.steps)[:, None]
         scaled = gram.high / self.diagonal
-        onward = densified(self._bent @ _diagonal(scaled))
+        onward = as_dense(self._scaled_rows @ _diagonal(scaled))
         np.cumsum(onward[:, ::-1], axis=1, out=onward[:, ::-1])
         beside = np.ascontiguousarray(solver_of(self)(onward * roots[:, 0]).T)
-        dense = None if self.rows.nnz <= SPARSE * p * n else densified(self._bent)
+        dense = None if self.rows.nnz <= SPARSE * p * n else as_dense(self._scaled_rows)
         total, step = float(np.vdot(beside, beside)), max(1, BAND // (16 * n))
         for rows in (slice(s, min(s + step, n)) for s in range(0, n, step)):
-            band = beside[rows] @ (self._bent if dense is None else dense)
+            band = beside[rows] @ (self._scaled_rows if dense is None else dense)
             cells = np.arange(rows.start, rows.stop)[:, None]
             band -= roots[rows] * np.where(np.arange(n) >= cells, scaled, 0.0)
             total += float(np.vdot(band, band))
@@ -190,7 +190,7 @@ def solver_of(matrix: PIdentity) -> Callable[[Array], Array]:
     S is at least as well conditioned as A. Rows that are nested, or meet few others, have a factor
     with as few entries.
     """
-    bent = matrix._bent
+    bent = matrix._scaled_rows
     return system_solver(sparse.csc_array(sparse.eye_array(bent.shape[0]) + bent @ bent.T))
 
 
@@ -206,7 +206,7 @@ def system_solver(system: sparse.csc_array) -> Callable[[Array], Array]:
         )
         return lambda right: np.asarray(factor.solve(right))
     check_allocation("systems of PIdentity", (p, p))
-    lower = linalg.cho_factor(densified(system), lower=True)
+    lower = linalg.cho_factor(as_dense(system), lower=True)
     return lambda right: np.asarray(linalg.cho_solve(lower, right))
 
 

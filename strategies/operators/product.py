@@ -18,7 +18,7 @@ from strategies.operators.base.arrays import (
 from strategies.operators.base.operator import Norm, Operator, cross_gram, product, rows_product
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.recovery import takes_long
-from strategies.operators.base.validation import check_range, densified, real_array
+from strategies.operators.base.validation import as_dense, check_range, real_array
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
@@ -103,7 +103,7 @@ class Product(Operator):
         if fits(self.shape) and not paths:
             return super().row_gram()
         left = self.left.compact()
-        inner = self.right.row_gram_matmat(densified(left.T))
+        inner = self.right.row_gram_matmat(as_dense(left.T))
         return np.asarray(left @ inner)
 
     def row_gram_matmat(self, right: Array) -> Array:
@@ -185,7 +185,7 @@ class Product(Operator):
         inner = self.right
         if not (isinstance(workload, Product) and isinstance(inner, RowKronecker)):
             return False
-        if not takes_long(self, inner.met_seconds(self.shape[0])):
+        if not takes_long(self, inner.gram_seconds(self.shape[0])):
             return False
         if workload is self:
             return True
@@ -218,7 +218,7 @@ def product_rows_product(outer: Product, other: Operator) -> Array:
 @mask_rows.register
 def product_mask_rows(workload: Product) -> MaskRows | None:
     inner = mask_rows(workload.right)
-    return None if inner is None else inner.mixed(workload.left.to_sparse())
+    return None if inner is None else inner.mix_rows(workload.left.to_sparse())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,12 +256,12 @@ class RowScaled(Weighted):
         return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)
 
     def column_norms(self, norm: Norm) -> Array:
-        sums = self._added(norm)
+        sums = self._added_norms(norm)
         if sums is None:
             return super().column_norms(norm)
         return sums if norm == "l1" else np.sqrt(sums)
 
-    def _added(self, norm: Norm) -> Array | None:
+    def _added_norms(self, norm: Norm) -> Array | None:
         """Return sums over columns from the transpose alone where entries are only added.
 
         Those of a 0/1 structure are, and in the L1 norm those of a product without signs.
@@ -293,7 +293,7 @@ class RowScaled(Weighted):
         2**52 every partial sum was exact in a double.
         """
         whole = not isinstance(self.inner, Product) or self.inner.has_counts
-        sums = self._added(norm) if whole and self.weights.dtype.kind in "iu" else None
+        sums = self._added_norms(norm) if whole and self.weights.dtype.kind in "iu" else None
         if sums is None or sums.max(initial=0.0) > 2.0**52:
             return super().integer_column_sums(norm)
         return np.rint(sums).astype(np.int64)

@@ -137,9 +137,9 @@ class Ranges(Operator):
     @cached_property
     def diagonal(self) -> Array:
         """The squared norms of the columns, shape (n,)."""
-        return self._held(self.squares)
+        return self._sums_of_holders(self.squares)
 
-    def _held(self, values: Array) -> Array:
+    def _sums_of_holders(self, values: Array) -> Array:
         """Return for every cell the sum of a number of each row that holds it."""
         begun = np.bincount(self.starts, weights=values, minlength=self.n + 1)
         ended = np.bincount(self.stops, weights=values, minlength=self.n + 1)
@@ -148,18 +148,18 @@ class Ranges(Operator):
     def column_norms(self, norm: Norm) -> Array:
         if norm == "l2":
             return np.sqrt(np.maximum(self.diagonal, 0.0))
-        return np.maximum(self._held(np.abs(self.weights.astype(np.float64))), 0.0)
+        return np.maximum(self._sums_of_holders(np.abs(self.weights.astype(np.float64))), 0.0)
 
-    def times(self, weights: Real) -> "Ranges":
+    def multiply_rows(self, weights: Real) -> "Ranges":
         """Return the rows times weights."""
         return Ranges(self.n, self.starts, self.stops, self.weights * weights)
 
     def sorted_rows(self) -> "Ranges":
         """Return the rows in an order of their own, the empty ones left out."""
         order = np.lexsort((self.weights, self.stops, self.starts))
-        return self.picked(order[(self.lengths[order] > 0) & (self.weights[order] != 0)])
+        return self.take(order[(self.lengths[order] > 0) & (self.weights[order] != 0)])
 
-    def picked(self, rows: Longs) -> "Ranges":
+    def take(self, rows: Longs) -> "Ranges":
         """Return some of the rows."""
         return Ranges(self.n, self.starts[rows], self.stops[rows], self.weights[rows])
 
@@ -193,7 +193,7 @@ class Ranges(Operator):
 
 def prefix_ends(workload: Operator) -> tuple[Longs, Array] | None:
     """Return the last cells and squared weights (q,) of rows that are prefix sums, else None."""
-    weights, rows = workload.unweighted
+    weights, rows = workload.weights_and_rows
     squares = np.asarray(weights, dtype=np.float64) ** 2
     if isinstance(rows, PrefixSums):
         return np.arange(rows.n), np.broadcast_to(squares, (rows.n,))

@@ -20,7 +20,7 @@ from strategies.operators.base.arrays import (
 )
 from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
-from strategies.operators.base.validation import cell_codes, owned
+from strategies.operators.base.validation import cell_codes, read_only
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import (
     Energies,
@@ -31,7 +31,7 @@ from strategies.operators.masks.energies import (
 from strategies.operators.masks.mask_products import (
     Halves,
     check_disjoint,
-    cover_everything,
+    cover_domain,
     hadamard_gram,
     met_columns,
     numbered_groups,
@@ -96,9 +96,9 @@ class RowKronecker(Operator):
     is_binary = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", owned(np.asarray(self.bits)))
+        object.__setattr__(self, "bits", read_only(np.asarray(self.bits)))
         if self.groups is not None:
-            object.__setattr__(self, "groups", owned(np.asarray(self.groups)))
+            object.__setattr__(self, "groups", read_only(np.asarray(self.groups)))
 
     @classmethod
     def from_masks(cls, masks: Sequence[Numbers], groups: Integers | None = None) -> "RowKronecker":
@@ -215,14 +215,14 @@ class RowKronecker(Operator):
             return self._matmat(self._rmatmat(right))
         check_seconds(
             f"inner products of {self.shape[0]} rows, for {right.shape[1]} queries,",
-            self.met_seconds(right.shape[1]),
+            self.gram_seconds(right.shape[1]),
             "fewer queries at a time, or fewer or shallower trees",
         )
         rows = max(1, 2**24 // max(self.shape[0], 1))
         blocks = (self.take_rows(slice(s, s + rows)) for s in range(0, self.shape[0], rows))
         return np.concatenate([block.row_gram(self) @ right for block in blocks])
 
-    def met_seconds(self, met: int) -> float:
+    def gram_seconds(self, met: int) -> float:
         """Return the seconds of all rows' inner products, times a matrix of some columns."""
         each = (met + sum(self.sizes)) / PRODUCTS + ATTRIBUTE_SECONDS * len(self.sizes)
         return float(self.shape[0]) ** 2 * each
@@ -248,7 +248,7 @@ class RowKronecker(Operator):
     def is_partition(self) -> bool:
         """Whether every group's rows are disjoint and cover the whole domain."""
         groups = self.groups
-        return groups is not None and cover_everything(groups, self.widths, self.shape[1])
+        return groups is not None and cover_domain(groups, self.widths, self.shape[1])
 
     @property
     def n_groups(self) -> int:

@@ -82,11 +82,11 @@ class Semiseparable(Operator):
 
     def _matmat(self, right: Array) -> Array:
         terms = zip(self.outputs.T, self.factors.T, strict=True)
-        return np.asarray(sum(g[:, None] * decayed(t, right) for g, t in terms))
+        return np.asarray(sum(g[:, None] * decay(t, right) for g, t in terms))
 
     def _rmatmat(self, left: Array) -> Array:
         terms = zip(self.outputs.T, self.factors.T, strict=True)
-        return np.asarray(sum(decayed(t, g[:, None] * left, back=True) for g, t in terms))
+        return np.asarray(sum(decay(t, g[:, None] * left, back=True) for g, t in terms))
 
     def to_dense(self) -> Array:
         n, terms = self.outputs.shape
@@ -120,7 +120,7 @@ class Semiseparable(Operator):
         squares = np.zeros((self.shape[0], 1))
         for a, b in combinations_with_replacement(range(self.outputs.shape[1]), 2):
             both = self.outputs[:, [a]] * self.outputs[:, [b]] * (1.0 if a == b else 2.0)
-            squares += decayed(self.factors[:, a] * self.factors[:, b], both, back=True)
+            squares += decay(self.factors[:, a] * self.factors[:, b], both, back=True)
         return np.sqrt(squares[:, 0])
 
     def solutions(self, answers: Iterable[Array]) -> Iterator[Array]:
@@ -152,7 +152,7 @@ class Semiseparable(Operator):
 
     def ordered_trace(self, gram: OrderedGram) -> float:
         """Return ``tr(G (AᵀA)⁻¹)`` with ``G = diag(u) Pᵀ diag(d) P diag(u)``, P the prefix sums."""
-        return float(gram.reversed.steps[::-1] @ self.prefix_errors(gram.low))
+        return float(gram.reversal.steps[::-1] @ self.prefix_errors(gram.low))
 
     def prefix_errors(self, weights: Array) -> Array:
         """Return ``||w_i A⁻¹||²`` of prefix sums w_i of weighted cells, (n,), in O(n b²).
@@ -178,7 +178,7 @@ class Semiseparable(Operator):
         return errors
 
 
-def decayed(factors: Array, right: Array, *, back: bool = False) -> Array:
+def decay(factors: Array, right: Array, *, back: bool = False) -> Array:
     """Return x with ``x_k = right_k + t_(k-1) x_(k-1)``, or from the last on, (n, j)."""
     bands = np.ones((2, len(right)))
     bands[1, :-1] = -factors
@@ -234,10 +234,10 @@ class Toeplitz(Operator):
         return self.n * (len(self.coefficients) if self.prefers_sparse else self.n)
 
     def _matmat(self, right: Array) -> Array:
-        return convolved(self.coefficients, right)
+        return convolve(self.coefficients, right)
 
     def _rmatmat(self, left: Array) -> Array:
-        return convolved(self.coefficients, left[::-1])[::-1]
+        return convolve(self.coefficients, left[::-1])[::-1]
 
     def to_dense(self) -> Array:
         check_allocation("dense Toeplitz", self.shape)
@@ -252,15 +252,15 @@ class Toeplitz(Operator):
         return sparse.csr_array(sparse.dia_array((values, -np.arange(bands[0])), shape=self.shape))
 
     @property
-    def _last_held(self) -> Longs:
+    def _last_bands(self) -> Longs:
         """The last band that each column holds, shape (n,)."""
         return np.minimum(np.arange(self.n, 0, -1), len(self.coefficients)) - 1
 
     def column_norms(self, norm: Norm) -> Array:
         sizes = np.abs(self.coefficients.astype(np.float64))
         if norm == "l1":
-            return np.asarray(np.cumsum(sizes)[self._last_held])
-        return np.asarray(np.sqrt(np.cumsum(sizes**2)[self._last_held]))
+            return np.asarray(np.cumsum(sizes)[self._last_bands])
+        return np.asarray(np.sqrt(np.cumsum(sizes**2)[self._last_bands]))
 
     def row_squares(self) -> Array:
         return np.asarray(self.column_norms("l2")[::-1] ** 2)
@@ -273,24 +273,24 @@ class Toeplitz(Operator):
     def integer_column_sums(self, norm: Norm) -> Longs:
         check_range(float(self.column_norms(norm)[0]) ** (2 if norm == "l2" else 1))
         sizes = np.abs(self.coefficients).astype(np.int64)
-        return np.cumsum(sizes * sizes if norm == "l2" else sizes)[self._last_held]
+        return np.cumsum(sizes * sizes if norm == "l2" else sizes)[self._last_bands]
 
     @cached_property
     def inverse(self) -> Array:
         """First column of ``A⁻¹``, of the same form: the inverse of the power series of c."""
         if len(self.coefficients) <= FEW:
-            return self._solved(np.eye(self.n, 1))[:, 0]
+            return self._substitute(np.eye(self.n, 1))[:, 0]
         found = np.array([1.0 / self.coefficients[0]])
         while len(found) < self.n:
             length = min(2 * len(found), self.n)
             padded = np.zeros((length, 1))
             padded[: len(found), 0] = found
-            residual = -convolved(self.coefficients[:length], padded)
+            residual = -convolve(self.coefficients[:length], padded)
             residual[0] += 2.0  # g <- g (2 - c g)
-            found = convolved(found, residual)[:, 0]
+            found = convolve(found, residual)[:, 0]
         return found
 
-    def _solved(self, right: Array) -> Array:
+    def _substitute(self, right: Array) -> Array:
         """Return ``A⁻¹ @ right`` of few bands, by substitution."""
         check_allocation("bands of Toeplitz", (len(self.coefficients), self.n))
         bands = np.repeat(self.coefficients.astype(np.float64)[:, None], self.n, axis=1)
@@ -298,7 +298,7 @@ class Toeplitz(Operator):
 
     def _solve(self, answers: Array) -> Array:
         few = len(self.coefficients) <= FEW
-        return self._solved(answers) if few else convolved(self.inverse, answers)
+        return self._substitute(answers) if few else convolve(self.inverse, answers)
 
     def solutions(self, answers: Iterable[Array]) -> Iterator[Array]:
         """Yield the cells that answers, one a row, stand for: the b - 1 last are kept."""
@@ -318,7 +318,7 @@ class Toeplitz(Operator):
         return np.asarray(squares * np.cumsum(np.cumsum(self.inverse) ** 2)[ends])
 
 
-def convolved(series: Real, right: Array) -> Array:
+def convolve(series: Real, right: Array) -> Array:
     """Return the lower triangular Toeplitz matrix of a series times ``right`` (n, j)."""
     n = len(right)
     if len(series) <= FEW:

@@ -62,8 +62,8 @@ class Weighted(Wrapper):
         return self.inner.shape
 
     @property
-    def unweighted(self) -> tuple[Real, Operator]:
-        weights, rows = self.inner.unweighted
+    def weights_and_rows(self) -> tuple[Real, Operator]:
+        weights, rows = self.inner.weights_and_rows
         return self.row_weights * weights, rows
 
     def _matmat(self, right: Array) -> Array:
@@ -105,7 +105,7 @@ def weighted_rows_product(outer: Weighted, other: Operator) -> Array:
 def weighted_mask_rows(workload: Weighted) -> MaskRows | None:
     inner = mask_rows(workload.inner)
     weights = workload.row_weights
-    return None if inner is None else inner.scaled(np.broadcast_to(weights, workload.shape[:1]))
+    return None if inner is None else inner.scale(np.broadcast_to(weights, workload.shape[:1]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,7 +209,7 @@ class Scaled(Weighted):
 
 
 @multiple.register
-def scaled(matrix: Operator, number: SupportsFloat) -> Scaled:
+def scale_matrix(matrix: Operator, number: SupportsFloat) -> Scaled:
     """Return a matrix with a weight."""
     return Scaled(number, matrix)  # type: ignore[arg-type]
 
@@ -217,7 +217,7 @@ def scaled(matrix: Operator, number: SupportsFloat) -> Scaled:
 @structure_energies.register
 def scaled_energies(workload: Scaled) -> Energies | None:
     inner = structure_energies(workload.inner)
-    return None if inner is None else inner.scaled(float(workload.weight) ** 2)
+    return None if inner is None else inner.scale(float(workload.weight) ** 2)
 
 
 @answers_from.register

@@ -32,12 +32,12 @@ VISITS = (20_000, 20)
 """Rows that are looked at, in all and for every row, before an order is given up."""
 
 
-def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
+def merge_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
     """Merge equal columns that can be compared, numbered where rows are then ranges in order."""
     if workload.shape[1] >= FEWEST and fits((workload.shape[1], 16)):
-        found = ranges_as_given(workload)
+        found = given_order_ranges(workload)
         if found is not None:
-            return merged_at_cuts(found, workload.sizes)
+            return merge_at_cuts(found, workload.sizes)
     if not can_merge(workload):
         return None, None
     merging = merge_columns(workload)
@@ -53,12 +53,12 @@ def merged_in_order(workload: Operator) -> tuple[Merging | None, Ranges | None]:
     return Merging(labels), given_ranges(replace(rows, cells=place[rows.cells]))
 
 
-def ranges_as_given(workload: Operator) -> Ranges | None:
+def given_order_ranges(workload: Operator) -> Ranges | None:
     """Return a workload's rows where they are ranges of cells in the order given."""
     if isinstance(workload, Ranges):
         return workload
     if isinstance(workload, RowScaled) and isinstance(workload.inner, Ranges):
-        return workload.inner.times(workload.weights)
+        return workload.inner.multiply_rows(workload.weights)
     if not is_plain(workload) or not fits((workload.entries,), ENTRY_BYTES):
         return None
     rows = equal_valued_rows(workload.compact())
@@ -74,19 +74,19 @@ def is_plain(workload: Operator) -> bool:
     return isinstance(workload, Dense | Sparse)
 
 
-def merged_at_cuts(ranges: Ranges, sizes: tuple[int, ...] | None) -> tuple[Merging, Ranges]:
+def merge_at_cuts(ranges: Ranges, sizes: tuple[int, ...] | None) -> tuple[Merging, Ranges]:
     """Merge the cells between two neighbouring ends of ranges, and equal ones that lie apart."""
     ends = np.concatenate([ranges.starts, ranges.stops])[np.tile(ranges.lengths > 0, 2)]
     cuts = np.unique(np.concatenate([[0], ends, [ranges.n]]))
-    cells = over_columns(ranges, cuts[:-1])
+    cells = restrict_columns(ranges, cuts[:-1])
     first = equal_columns(cells)
     kept = np.unique(first)
     groups = np.searchsorted(kept, first)
     labels = np.repeat(groups, np.diff(cuts))
-    return Merging(Grouping(labels, sizes)), over_columns(cells, kept)
+    return Merging(Grouping(labels, sizes)), restrict_columns(cells, kept)
 
 
-def over_columns(ranges: Ranges, columns: Longs) -> Ranges:
+def restrict_columns(ranges: Ranges, columns: Longs) -> Ranges:
     starts, stops = (np.searchsorted(columns, ends) for ends in (ranges.starts, ranges.stops))
     return Ranges(len(columns), starts, np.maximum(starts, stops), ranges.weights)
 
@@ -133,7 +133,7 @@ class EqualValuedRows:
     def lengths(self) -> Longs:
         return np.diff(self.starts)
 
-    def picked(self, rows: Longs) -> "EqualValuedRows":
+    def take(self, rows: Longs) -> "EqualValuedRows":
         lengths = self.lengths[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         moved = np.repeat(self.starts[rows] - starts[:-1], lengths)

@@ -38,7 +38,7 @@ from strategies.operators.base.recovery import WELL_CONDITIONED
 from strategies.operators.base.validation import plain_array, real_array
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ranges import Ranges, prefix_ends
-from strategies.problem.consecutive import FEWEST, ranges_as_given
+from strategies.problem.consecutive import FEWEST, given_order_ranges
 from strategies.problem.merging import agrees, dense_keys, sparse_keys
 
 Objective = Literal["total", "max"]
@@ -122,7 +122,7 @@ def checked_weights(weights: object, rows: int) -> Array:
     return values
 
 
-def weighted(workload: Operator, weights: object) -> Operator:
+def weight_rows(workload: Operator, weights: object) -> Operator:
     """Return ``diag(√ω) W`` with the workload's structure kept, weights checked."""
     if isinstance(workload, Gram):
         raise ValueError("workload is a Gram, which has no rows to weigh: expected the rows.")
@@ -304,7 +304,7 @@ def prefix_rows(merged: Operator, aim: Aim) -> PrefixRows | None:
     if rows is None and not isinstance(merged, Ranges) and n >= FEWEST:
         return None  # many cells in order are known as ranges
     if rows is None:
-        ranges = ranges_as_given(merged)
+        ranges = given_order_ranges(merged)
         if ranges is None or not ranges.lengths.all():
             return None
         flipped = bool(ranges.starts.any())

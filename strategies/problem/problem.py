@@ -21,7 +21,7 @@ from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.ordered_sums import OrderedGram, ordered_gram
 from strategies.operators.ranges import Ranges
-from strategies.problem.consecutive import merged_in_order
+from strategies.problem.consecutive import merge_in_order
 from strategies.problem.merging import Merging
 from strategies.problem.objective import (
     Aim,
@@ -35,10 +35,10 @@ from strategies.problem.objective import (
     is_explicit,
     prefix_rows,
     rows_in_order,
-    weighted,
+    weight_rows,
 )
 from strategies.problem.product_form import with_attributes
-from strategies.problem.strategy import in_unit, is_float, times
+from strategies.problem.strategy import is_float, multiply, to_unit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 MOST_JOINT = 256  # cells up to which weights of prefix sums and cells are climbed as any others
@@ -76,9 +76,9 @@ class Problem:
         operator = as_operator(workload, "workload")
         aim = Aim.of(operator, objective, groups)
         if weights is not None:
-            operator = weighted(operator, weights)
-        operator, power = in_unit(operator)
-        merging, ranges = merged_in_order(operator)
+            operator = weight_rows(operator, weights)
+        operator, power = to_unit(operator)
+        merging, ranges = merge_in_order(operator)
         problem = cls(operator, norm, merging, aim, power, ranges)
         try:
             with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ class Problem:
             total = inf
         if not total > 0:
             raise ValueError("workload is all zeros: expected at least one query to answer.")
-        if not is_float(times(total, 2 * power)):
+        if not is_float(multiply(total, 2 * power)):
             raise ValueError(
                 f"workload has entries or sums whose squares are no floats. {SCALE_IT}"
             )
@@ -101,14 +101,14 @@ class Problem:
     def as_total(self, weights: object = None) -> "Problem":
         """Return the problem of the rows' total error, with weights on top of its own."""
         if weights is None:
-            return self._summed
-        workload, ranges = weighted(self.workload, weights), self.row_ranges
+            return self._total_problem
+        workload, ranges = weight_rows(self.workload, weights), self.row_ranges
         if ranges is not None:
-            ranges = ranges.times(np.sqrt(checked_weights(weights, ranges.shape[0])))
+            ranges = ranges.multiply_rows(np.sqrt(checked_weights(weights, ranges.shape[0])))
         return replace(self, workload=workload, aim=Aim(), row_ranges=ranges)
 
     @cached_property
-    def _summed(self) -> "Problem":
+    def _total_problem(self) -> "Problem":
         """The problem of the total, one value: what is found of it is found once."""
         return replace(self, aim=Aim())
 

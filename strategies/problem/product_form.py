@@ -67,7 +67,7 @@ def with_attributes(workload: Operator) -> Operator:
     held = equal_valued_rows(workload.compact()) if fits((workload.entries,), ENTRY_BYTES) else None
     rows = np.empty((0, 0))
     if held is not None:
-        held = held.picked(np.flatnonzero(held.lengths))
+        held = held.take(np.flatnonzero(held.lengths))
         sizes = box_sizes(held)
         if len(sizes) > 1:
             masks, values = held.masks(sizes), np.abs(held.values)
@@ -123,7 +123,7 @@ def box_sizes(rows: EqualValuedRows) -> tuple[int, ...]:
     """
     n, sample = rows.n, np.argsort(rows.lengths, kind="stable")[:: 1 + len(rows.lengths) // PROBES]
     while fits((len(sample), n), 1):
-        probe, cuts = rows.picked(sample), [1]
+        probe, cuts = rows.take(sample), [1]
         for divisor in divisors(n):
             if divisor % cuts[-1] == 0 and probe.are_boxes((divisor, n // divisor)).all():
                 cuts.append(divisor)
@@ -132,7 +132,7 @@ def box_sizes(rows: EqualValuedRows) -> tuple[int, ...]:
             break
         bad = np.flatnonzero(~rows.are_boxes(sizes))
         if not len(bad):
-            return joined(sizes, states_of(rows.masks(sizes)))
+            return join_sizes(sizes, states_of(rows.masks(sizes)))
         sample = np.concatenate([sample, bad[:PROBES]])
     return (n,)
 
@@ -151,7 +151,7 @@ def product_sizes(rows: Array) -> tuple[int, ...]:
         if divisor % cuts[-1] == 0 and has_rank_one(nonzero, divisor):
             cuts.append(divisor)
     sizes = tuple(high // low for low, high in pairwise([*cuts, n]))
-    return joined(sizes, states_of(factors_of(nonzero, sizes)))
+    return join_sizes(sizes, states_of(factors_of(nonzero, sizes)))
 
 
 def divisors(n: int) -> list[int]:
@@ -204,7 +204,7 @@ def states_of(factors: Sequence[Array | Bools]) -> Longs:
     return np.stack(states, axis=1)
 
 
-def joined(sizes: tuple[int, ...], states: Longs) -> tuple[int, ...]:
+def join_sizes(sizes: tuple[int, ...], states: Longs) -> tuple[int, ...]:
     """Return sizes with neighbours joined of which every row picks one code each, or leaves both.
 
     Single cells are products over any sizes: they tell nothing of attributes.

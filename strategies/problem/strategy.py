@@ -318,7 +318,7 @@ NUMBERS: dict[type, tuple[str, ...]] = {
 """The fields that multiply all rows of a structure, those of a Gram twice."""
 
 
-def in_unit(matrix: Operator) -> tuple[Operator, int]:
+def to_unit(matrix: Operator) -> tuple[Operator, int]:
     """Return a matrix over 2**k whose largest entry is near 1, and k; k is 0 for usual ones.
 
     Structures without numbers of their own are as they are.
@@ -328,35 +328,35 @@ def in_unit(matrix: Operator) -> tuple[Operator, int]:
     (array([[0.5, 0. ]]), -599)
     """
     if isinstance(matrix, Weighted):
-        inner, power = in_unit(matrix.inner)
+        inner, power = to_unit(matrix.inner)
         own = exponent(matrix.row_weights)
         if not (own or power):
             return matrix, 0
-        weights = over(matrix.row_weights, own)
+        weights = divide(matrix.row_weights, own)
         if isinstance(matrix, RowScaled):  # a structure made of one keeps its rules
             return replace(matrix, weights=weights, inner=inner), own + power
         return Scaled(weights.item(), inner), own + power
     if isinstance(matrix, Kronecker | Product | Stack):
-        return _parts_in_unit(matrix)
+        return _parts_to_unit(matrix)
     if isinstance(matrix, WeightedTables):
         power = exponent(matrix.weights)
-        weights = over(matrix.weights, power)
+        weights = divide(matrix.weights, power)
         return (matrix.with_weights(weights.tolist()), power) if power else (matrix, 0)
     numbers = {name: getattr(matrix, name) for name in NUMBERS.get(type(matrix), ())}
     degree = 2 if isinstance(matrix, Gram) else 1
     power = exponent(*numbers.values()) // degree
     if not power:
         return matrix, 0
-    changed = {name: over(one, degree * power) for name, one in numbers.items()}
+    changed = {name: divide(one, degree * power) for name, one in numbers.items()}
     return replace(matrix, **changed), power  # type: ignore[type-var]
 
 
-def _parts_in_unit(matrix: Kronecker | Product | Stack) -> tuple[Operator, int]:
+def _parts_to_unit(matrix: Kronecker | Product | Stack) -> tuple[Operator, int]:
     if isinstance(matrix, Product):
         inner: Sequence[Operator] = (matrix.left, matrix.right)
     else:
         inner = matrix.factors if isinstance(matrix, Kronecker) else matrix.blocks
-    parts, powers = zip(*map(in_unit, inner), strict=True)
+    parts, powers = zip(*map(to_unit, inner), strict=True)
     if not any(powers):
         return matrix, 0
     if isinstance(matrix, Stack):
@@ -376,31 +376,31 @@ def exponent(*numbers: Any) -> int:
     return power if largest and abs(power) > USUAL else 0
 
 
-def over(numbers: Any, power: int) -> Any:
+def divide(numbers: Any, power: int) -> Any:
     """Return numbers over 2**power, as floats."""
     if isinstance(numbers, sparse.csr_array):
         form = numbers.astype(np.float64)
-        form.data = over(form.data, power)
+        form.data = divide(form.data, power)
         return form
     return np.ldexp(np.asarray(numbers, dtype=np.float64), -power)
 
 
-def times(number: float, power: int) -> float:
+def multiply(number: float, power: int) -> float:
     """Return a number times 2**power: 0 or infinite where no float holds it."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(number, power))
 
 
-def out_of_unit(strategy: Strategy, power: int) -> Strategy:
+def from_unit(strategy: Strategy, power: int) -> Strategy:
     """Return a strategy for a workload over 2**power as one for the workload."""
     if not power:
         return strategy
     return replace(
         strategy,
-        loss=times(strategy.loss, 2 * power),
-        certificate=lambda: times(strategy.lower_bound, 2 * power),
+        loss=multiply(strategy.loss, 2 * power),
+        certificate=lambda: multiply(strategy.lower_bound, 2 * power),
         candidates=tuple(
-            replace(one, loss=times(one.loss, 2 * power)) for one in strategy.candidates
+            replace(one, loss=multiply(one.loss, 2 * power)) for one in strategy.candidates
         ),
     )
 

@@ -64,7 +64,7 @@ class TableUnion:
         return tuple(self.domain_sizes[i] for i in self.attributes)
 
     @cached_property
-    def below(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    def sets_below(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
         """The sets of attributes below every table."""
         return tuple(
             tuple(s for k in range(len(t) + 1) for s in combinations(t, k)) for t in self.tables
@@ -72,7 +72,7 @@ class TableUnion:
 
     @cached_property
     def index(self) -> dict[tuple[int, ...], int]:
-        return {s: n for n, s in enumerate(dict.fromkeys(s for b in self.below for s in b))}
+        return {s: n for n, s in enumerate(dict.fromkeys(s for b in self.sets_below for s in b))}
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
@@ -81,7 +81,7 @@ class TableUnion:
     @cached_property
     def pairs(self) -> tuple[Longs, Longs]:
         """Sets and tables above them: two arrays of numbers."""
-        found = [(self.index[s], t) for t, below in enumerate(self.below) for s in below]
+        found = [(self.index[s], t) for t, below in enumerate(self.sets_below) for s in below]
         of_set, of_table = np.array(found, dtype=np.int64).T
         return of_set, of_table
 
@@ -104,17 +104,17 @@ class TableUnion:
         """The first attribute that may change places with each: the tables stay the same."""
         label = [[kind.number for kind in kinds] for kinds in self.kinds]
 
-        def listed(swap: dict[int, int]) -> list[tuple[float, tuple[tuple[int, int], ...]]]:
+        def swapped_tables(swap: dict[int, int]) -> list[tuple[float, tuple[tuple[int, int], ...]]]:
             every = zip(self.weights.tolist(), self.tables, self.kind, strict=True)
             return sorted(
                 (w, tuple(sorted((swap.get(i, i), label[i][k[i]]) for i in t))) for w, t, k in every
             )
 
-        twin, whole = list(range(self.count)), listed({})
+        twin, whole = list(range(self.count)), swapped_tables({})
         for i in range(self.count):
             for j in range(i):
                 alike = twin[j] == j and label[i] == label[j] and self.sizes[i] == self.sizes[j]
-                if alike and listed({i: j, j: i}) == whole:
+                if alike and swapped_tables({i: j, j: i}) == whole:
                     twin[i] = j
                     break
         return tuple(twin)
@@ -147,10 +147,10 @@ def table_union(workload: Operator, is_total: bool = True) -> TableUnion | None:
         chosen.append(parts)
     if sum(2.0 ** len(table) for table in tables) > MOST_SETS or not any(tables):
         return None
-    return _numbered(sizes, tables, chosen, np.asarray(weights))
+    return number_kinds(sizes, tables, chosen, np.asarray(weights))
 
 
-def _numbered(
+def number_kinds(
     sizes: tuple[int, ...], tables: list[list[int]], chosen: list[list[Kind]], weights: Array
 ) -> TableUnion:
     """Return the union with restricted attributes, and the kinds of each, in their own order."""

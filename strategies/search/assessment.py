@@ -44,7 +44,7 @@ from strategies.operators import (
     error_trace,
     row_errors,
 )
-from strategies.operators.base.recovery import STRATEGY_MATRIX, factored_trace, factorised
+from strategies.operators.base.recovery import STRATEGY_MATRIX, factored_trace, factorise
 from strategies.operators.explicit import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.masks.components import mask_rows, table_components
@@ -53,7 +53,7 @@ from strategies.operators.ranges import Ranges, ranges_error
 from strategies.operators.tables.weighted_tables import ProductTables, WeightedTables
 from strategies.problem.objective import Aim, Objective
 from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy, in_unit, is_float, out_of_unit, times
+from strategies.problem.strategy import Strategy, from_unit, is_float, multiply, to_unit
 
 EVEN = 0.1  # part of the weight that all groups share evenly
 LEAST_STEPS = 3  # updates of the weights below which they stay even
@@ -195,7 +195,7 @@ def evaluate(
     """
     problem = Problem.of(workload, norm, objective, weights, groups)
     operator = as_operator(workload if matrix is None else matrix, STRATEGY_MATRIX)
-    return out_of_unit(assess(problem, operator, "given"), problem.power)
+    return from_unit(assess(problem, operator, "given"), problem.power)
 
 
 def assess(
@@ -208,7 +208,7 @@ def assess(
     Raises RowSpaceError if the matrix does not determine the workload, or so faintly that its loss
     is no float.
     """
-    unit, power = in_unit(matrix)
+    unit, power = to_unit(matrix)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sensitivity = unit.sensitivity(problem.norm)
         if not sensitivity > 0:
@@ -224,7 +224,7 @@ def assess(
     return Strategy(
         matrix=matrix,
         norm=problem.norm,
-        sensitivity=times(sensitivity, power),
+        sensitivity=multiply(sensitivity, power),
         loss=loss,
         method=method,
         certificate=certificate or Certificate(problem),
@@ -261,8 +261,8 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
     if not isinstance(matrix, Dense):
         return error_trace(merged, matrix)
     if merged.shape[1] >= BY_TRIANGLE and isinstance(merged, Ranges):
-        return ranges_error(factorised(matrix), merged)
+        return ranges_error(factorise(matrix), merged)
     gram = problem.gram if merged.shape[0] > merged.shape[1] else None
     if gram is not None:
-        return factored_trace(merged, factorised(matrix), gram)
+        return factored_trace(merged, factorise(matrix), gram)
     return error_trace(merged, matrix)

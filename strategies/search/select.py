@@ -28,7 +28,7 @@ from strategies.operators.base.arrays import one_thread
 from strategies.operators.base.validation import plain_array, real_array
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
-from strategies.problem.strategy import Strategy, out_of_unit
+from strategies.problem.strategy import Strategy, from_unit
 from strategies.search.portfolio import Portfolio, Report, reporting
 
 DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated
@@ -117,7 +117,7 @@ def select(
         limit = default_limit(problem, named) if given is None else given
         with reporting(progress) as report, one_thread():
             found = Portfolio(problem, able, generator, limit, report, method == "auto").run()
-    return out_of_unit(found, problem.power)
+    return from_unit(found, problem.power)
 
 
 def default_limit(problem: Problem, able: Sequence[Family] | None = None) -> float:

@@ -29,9 +29,9 @@ from strategies.operators import (
 from strategies.operators.base.recovery import (
     Factors,
     explicit_row_errors,
-    factorised,
+    factorise,
+    format_rows,
     is_explicit,
-    numbered,
     row_errors,
 )
 
@@ -96,7 +96,7 @@ def factors_of(matrix: Operator) -> Factors:
     """Return a matrix's factors, computed once for as long as it lives."""
     factors = _FACTORS.get(matrix)
     if factors is None:
-        factors = _FACTORS.setdefault(matrix, factorised(matrix))
+        factors = _FACTORS.setdefault(matrix, factorise(matrix))
     return factors
 
 
@@ -197,7 +197,7 @@ def _check_rows(workload: Operator, differences: Array, tolerance: float) -> Non
     if len(outside):
         raise RowSpaceError(
             f"the strategy does not determine {len(outside)} of the workload's {workload.shape[0]} "
-            f"rows ({numbered(outside)}): expected combinations of the strategy's rows only. "
+            f"rows ({format_rows(outside)}): expected combinations of the strategy's rows only. "
             f"Measure a strategy selected for this workload, or drop those rows."
         )
 

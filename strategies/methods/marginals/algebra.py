@@ -35,7 +35,7 @@ from strategies.operators.masks.energies import (
     positive_energies,
     products_over,
 )
-from strategies.operators.masks.packed_masks import contained, unique_rows
+from strategies.operators.masks.packed_masks import containment, unique_rows
 
 Ints = NDArray[np.int64]
 
@@ -157,7 +157,7 @@ def make_cover(energies: Energies, candidates: Bools) -> Cover:
         numbers = 1 << np.arange(d)
         lattice = LatticeCover(d, candidates @ numbers, energies.sets @ numbers, inverse)
         return lattice.columns_of(np.arange(len(candidates)))
-    return _explicit(contained(energies.sets, candidates), inverse)
+    return _explicit(containment(energies.sets, candidates), inverse)
 
 
 def _explicit(inside: sparse.csc_array, inverse: Array) -> SparseCover:
@@ -243,7 +243,7 @@ def worth(sets: Bools, base: Bools, energies: Energies) -> Array:
     result = np.empty(len(sets))
     for start in range(0, len(sets), 4096):
         part = sets[start : start + 4096]
-        inside = contained(base, part).T
+        inside = containment(base, part).T
         separate = inside @ np.cbrt(rows * cells)
         joint = np.cbrt(set_cells(part, energies.sizes) * (inside @ rows))
         result[start : start + 4096] = np.divide(
@@ -295,7 +295,7 @@ def equal_loss(energies: Energies, sets: Bools) -> float:
     cells = set_cells(sets, energies.sizes)
     if cells.max() > largest_table():
         return float("inf")
-    eigenvalues = contained(energies.sets, sets) @ (1 / cells)
+    eigenvalues = containment(energies.sets, sets) @ (1 / cells)
     if not (eigenvalues > 0).all():
         return float("inf")
     return float(len(sets) ** 2 * np.sum(energies.values / eigenvalues))

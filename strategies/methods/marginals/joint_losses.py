@@ -19,7 +19,7 @@ from scipy import linalg, sparse
 
 from strategies.methods.marginals.product_losses import Point, ProductLosses, Slopes
 from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.masks.packed_masks import contained
+from strategies.operators.masks.packed_masks import containment
 from strategies.operators.tables.product_marginals import coarser_classes
 
 ChainSlopes = tuple[Array, Array, list[Array], Array]
@@ -97,7 +97,7 @@ class Group:
         every = np.arange(2 ** len(self.shared))[:, None] >> np.arange(len(self.shared))[::-1] & 1
         self.below = np.zeros((len(every), form.count), dtype=bool)
         self.below[:, self.shared] = every.astype(bool)
-        self.above = sparse.csr_array(contained(self.below, form.sets))
+        self.above = sparse.csr_array(containment(self.below, form.sets))
         kinds = form.kind[answered]
         self.tables = Chain(kinds[:, self.shared])
         self.one = Chain(np.zeros((1, len(self.shared)), dtype=np.int64))

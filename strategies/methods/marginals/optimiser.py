@@ -28,7 +28,7 @@ from strategies.operators import Array, Marginals, Norm, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import components, mask_rows, table_components
 from strategies.operators.masks.energies import Energies
-from strategies.operators.masks.packed_masks import contained
+from strategies.operators.masks.packed_masks import containment
 from strategies.problem.problem import Problem
 
 FIRST_ROUND = 0.8
@@ -243,7 +243,7 @@ def _smallest(energies: Energies, candidates: Bools) -> Array:
     """
     cells = set_cells(candidates, energies.sizes)
     value = dict(zip(map(bytes, energies.sets), energies.values, strict=True))
-    row, around = contained(energies.maximal, candidates).tocoo().coords
+    row, around = containment(energies.maximal, candidates).tocoo().coords
     order = np.lexsort((around, cells[around], row))
     chosen = around[order][np.unique(row[order], return_index=True)[1]]
     values = np.array([value[bytes(needed)] for needed in energies.maximal])

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Longs
-from strategies.operators.masks.packed_masks import contained
+from strategies.operators.masks.packed_masks import containment
 from strategies.problem.table_union import Kind, TableUnion
 
 TINY = 1e-300  # stands for zero under a logarithm
@@ -177,7 +177,7 @@ class ProductLosses:
         for i, o in enumerate(self.owner):
             counts[:, o] += sets[:, i]
         self.powers = counts  # attributes of a set that share a side
-        self.above = sparse.csr_array(contained(self.below, sets))
+        self.above = sparse.csr_array(containment(self.below, sets))
         self.above_each = sparse.csr_array(self.above.T)
 
     @property

@@ -161,7 +161,7 @@ def cut(rows: Entries, counts: Iterable[int]) -> list[Entries]:
     return [rows[start:stop] for start, stop in pairwise(accumulate(counts, initial=0))]
 
 
-def over_cells(
+def sum_over_cells(
     sizes: Sequence[int], tables: Iterable[tuple[Sequence[int], Array]], k: int
 ) -> Array:
     """Return the sum of tables' values (cells, k) at every cell of the domain, (n, k)."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, check_allocation
-from strategies.operators.base.validation import densified, plain_array
+from strategies.operators.base.validation import as_dense, plain_array
 
 Places: TypeAlias = "int | slice | Sequence[int] | Integers"
 Matrix = TypeVar("Matrix", bound="MatrixFace[Any]")
@@ -137,7 +137,7 @@ class MatrixFace(ABC, Generic[Matrix]):
         if all(single):
             return float(part.toarray()[0, 0])
         if any(single):
-            return np.asarray(densified(part), dtype=np.float64).ravel()
+            return np.asarray(as_dense(part), dtype=np.float64).ravel()
         return self._explicit(part)
 
     def __iter__(self) -> Iterator[Array]:
@@ -197,7 +197,7 @@ class MatrixFace(ABC, Generic[Matrix]):
         both = sparse.issparse(theirs) and self.prefers_sparse
         check_allocation("a sum of matrices", (1,) if both else self.shape)
         mine = self.compact() if both else self.to_dense()
-        return self._explicit(weight * mine + sign * (theirs if both else densified(theirs)))
+        return self._explicit(weight * mine + sign * (theirs if both else as_dense(theirs)))
 
     # Print ----------------------------------------------------------------------------------
 
@@ -226,7 +226,10 @@ class MatrixFace(ABC, Generic[Matrix]):
         Nothing where entries cannot be looked up one by one.
         """
         m, n = self.shape
-        rows, cells = _shown(m, WHOLE_ROWS, CORNER_ROWS), _shown(n, WHOLE_COLUMNS, CORNER_COLUMNS)
+        rows, cells = (
+            _printed_places(m, WHOLE_ROWS, CORNER_ROWS),
+            _printed_places(n, WHOLE_COLUMNS, CORNER_COLUMNS),
+        )
         kept = [row for row in rows if row is not None]
         entries = self._corner(kept, [cell for cell in cells if cell is not None])
         if entries is None:
@@ -253,7 +256,7 @@ class MatrixFace(ABC, Generic[Matrix]):
         if m > MOST_HELD or n > MOST_CELLS or not self.prefers_sparse:
             return None
         part = self.take_rows(np.array(rows)).columns(np.array(cells))
-        return np.asarray(densified(part), dtype=np.float64)
+        return np.asarray(as_dense(part), dtype=np.float64)
 
     def row_words(self) -> list[str]:
         """Return what every row asks in words, "" where nobody said."""
@@ -291,7 +294,7 @@ def _places(key: Places, length: int, what: str) -> Longs:
     return np.where(places < 0, places + length, places).astype(np.int64)
 
 
-def _shown(length: int, whole: int, corner: int) -> list[int | None]:
+def _printed_places(length: int, whole: int, corner: int) -> list[int | None]:
     """Return the places that are printed, None for those left out."""
     if length <= whole:
         return list(range(length))

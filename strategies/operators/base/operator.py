@@ -29,10 +29,10 @@ from strategies.operators.base.arrays import (
 from strategies.operators.base.face import MatrixFace
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.validation import (
-    densified,
+    as_dense,
+    check_length,
     exact_column_sums,
     integer_form,
-    of_length,
     plain_array,
 )
 
@@ -138,7 +138,7 @@ class Operator(MatrixFace["Operator"]):
     def _apply(
         self, action: Callable[[Array], Array], operand: Numbers, length: int, name: str
     ) -> Array:
-        checked = of_length(length, name, operand, self.shape)
+        checked = check_length(length, name, operand, self.shape)
         result: Array = action(as_columns(checked))
         return result[:, 0] if checked.ndim == 1 else result
 
@@ -153,10 +153,10 @@ class Operator(MatrixFace["Operator"]):
             return product(self, other)
         if getattr(other, "__array_ufunc__", True) is None:  # it says itself what a product is
             return NotImplemented
-        return self.matmat(densified(other))
+        return self.matmat(as_dense(other))
 
     def __rmatmul__(self, other: ArrayLike | sparse.sparray) -> Array:
-        return self.rmatmat(densified(other).T).T
+        return self.rmatmat(as_dense(other).T).T
 
     # Explicit forms -------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Operator(MatrixFace["Operator"]):
         m, n = self.shape
         check_allocation(f"dense {type(self).__name__}", (m, n))
         if self.prefers_sparse:
-            return densified(self.to_sparse())
+            return as_dense(self.to_sparse())
         side = min(m, n)
         check_allocation("identity to densify with", (side, side))
         return self._rmatmat(np.eye(m)).T if m < n else self._matmat(np.eye(n))
@@ -197,14 +197,14 @@ class Operator(MatrixFace["Operator"]):
         n = self.shape[1]
         check_allocation(f"gram of {type(self).__name__}", (n, n))
         form = self.compact().astype(np.float64)
-        return densified(form.T @ form)
+        return as_dense(form.T @ form)
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T`` (m x m), refused above the memory cap."""
         m = self.shape[0]
         check_allocation(f"row gram of {type(self).__name__}", (m, m))
         form = self.compact().astype(np.float64)
-        return densified(form @ form.T)
+        return as_dense(form @ form.T)
 
     def row_gram_matmat(self, right: Array) -> Array:
         """Return ``A @ A.T @ right`` for an (m, j) array."""
@@ -267,7 +267,7 @@ class Operator(MatrixFace["Operator"]):
 
     def checked_answers(self, answers: Numbers) -> Array:
         """Return answers as floats, or refuse what does not match the rows."""
-        return of_length(self.shape[0], "answers", answers, self.shape)
+        return check_length(self.shape[0], "answers", answers, self.shape)
 
     def error_trace(self, workload: "Operator") -> float | None:
         """Return ``||W A⁺||_F²`` by a rule of the structure, None where it has none.
@@ -309,13 +309,13 @@ class Operator(MatrixFace["Operator"]):
         Row r is then served by c_r times its own answer: unbiased, with an error of at most c_r²,
         which least squares over all rows only lowers by as much as some depend on others.
         """
-        (ours, rows), (theirs, wanted) = self.unweighted, workload.unweighted
+        (ours, rows), (theirs, wanted) = self.weights_and_rows, workload.weights_and_rows
         if not (ours.all() and rows.stands_alone(wanted)):
             return None
         return np.broadcast_to(theirs / ours, self.shape[:1])
 
     @property
-    def unweighted(self) -> "tuple[Real, Operator]":
+    def weights_and_rows(self) -> "tuple[Real, Operator]":
         """Weights w, shape (m,) or (1,), and rows U with ``A = diag(w) U``."""
         return np.ones(1), self
 
@@ -363,7 +363,7 @@ def cross_gram(left: Operator, right: Operator) -> Array:
     rule = rows_product(right, left)
     if rule is not None:
         return rule.T
-    return densified(left.compact() @ right.compact().T)
+    return as_dense(left.compact() @ right.compact().T)
 
 
 @singledispatch

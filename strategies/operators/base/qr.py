@@ -14,19 +14,19 @@ RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are ro
 BAND = 64  # columns that are looked at together
 
 
-def orthogonal(matrix: Array) -> tuple[Array, Array]:
+def thin_qr(matrix: Array) -> tuple[Array, Array]:
     """Return Q (m, n) and R (n, n) of a tall matrix."""
     basis, triangle = linalg.qr(matrix, mode="economic")
     return np.asarray(basis, dtype=np.float64), np.asarray(triangle, dtype=np.float64)
 
 
-def triangular(matrix: Array) -> Array:
+def qr_triangle(matrix: Array) -> Array:
     """Return R (n, n) of the QR factorisation of a tall matrix."""
     triangle = linalg.qr(matrix, mode="r")[0][: matrix.shape[1]]
     return np.asarray(triangle, dtype=np.float64)
 
 
-def graded(matrix: Array) -> tuple[Array, Array]:
+def graded_qr(matrix: Array) -> tuple[Array, Array]:
     """Return V (n, r), orthonormal, and R (r, r) with ``AᵀA = V RᵀR Vᵀ``, for rows of any scales.
 
     The space is that of the rows at one length. R keeps the digits of faint rows, for rows are
@@ -35,7 +35,7 @@ def graded(matrix: Array) -> tuple[Array, Array]:
     lengths = np.abs(matrix).max(axis=1)
     order = np.argsort(-lengths)[: np.count_nonzero(lengths)]
     lengths, unit = lengths[order, None], matrix[order] / lengths[order, None]
-    if len(unit) >= unit.shape[1] and has_full_rank(triangular(unit)):
+    if len(unit) >= unit.shape[1] and has_full_rank(qr_triangle(unit)):
         basis, inner = np.eye(unit.shape[1]), unit
     else:
         values, right = singular_values(unit)
@@ -82,7 +82,7 @@ def least_squares(matrix: Array, answers: Array) -> Array:
         if m == n and is_triangle(matrix.T if lower else matrix):
             return np.asarray(linalg.solve_triangular(matrix, answers, lower=lower))
     if m >= n:
-        basis, triangle = orthogonal(matrix)
+        basis, triangle = thin_qr(matrix)
         if has_full_rank(triangle):
             return np.asarray(linalg.solve_triangular(triangle, basis.T @ answers))
     return minimum_norm(matrix, answers, RANK_TOLERANCE)

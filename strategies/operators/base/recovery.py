@@ -22,16 +22,16 @@ from strategies.operators.base.arrays import (
 from strategies.operators.base.operator import Operator, cached_per_value, cross_gram
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,
-    graded,
+    graded_qr,
     has_full_rank,
     is_triangle,
     last_digits,
     least_squares,
-    orthogonal,
+    qr_triangle,
     singular_values,
-    triangular,
+    thin_qr,
 )
-from strategies.operators.base.validation import densified
+from strategies.operators.base.validation import as_dense
 
 CONTAINED = 1e-7
 """Share of a row's norm that may lie outside of the row space: rounding to 23 bits moves it so."""
@@ -53,7 +53,7 @@ class RowSpaceError(ValueError):
     """A row of the workload is no combination of the strategy's rows: it has no answer."""
 
 
-def numbered(rows: Integers, most: int = 8) -> str:
+def format_rows(rows: Integers, most: int = 8) -> str:
     """Write row numbers for people: ``rows 3, 5, ...``, the first few of them."""
     shown = ", ".join(map(str, rows[:most])) + (", ..." if len(rows) > most else "")
     return f"rows {shown}"
@@ -76,7 +76,7 @@ def check_rows_contained(outside: Array, total: Array, tolerance: float = CONTAI
     which = np.flatnonzero(outside > tolerance**2 * total)
     if len(which):
         lost, whole = float(outside[which].sum()), float(total[which].sum())
-        check_contained(lost, whole, tolerance, f" ({numbered(which)})")
+        check_contained(lost, whole, tolerance, f" ({format_rows(which)})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +119,11 @@ class Factors:
         rows = np.flatnonzero(moved > np.sqrt(CONTAINED) * np.linalg.norm(solved))
         if len(rows):
             raise RowSpaceError(
-                f"matrix measures parts of the workload ({numbered(rows)}) too faintly for 64-bit "
-                f"numbers: expected rows of about one scale in one of the two."
+                f"matrix measures parts of the workload ({format_rows(rows)}) too faintly for "
+                f"64-bit numbers: expected rows of about one scale in one of the two."
             )
 
-    def determined(self, rows: Array) -> Bools:
+    def is_determined(self, rows: Array) -> Bools:
         """Tell which explicit rows (q, n) lie in the row space, shape (q,)."""
         if self.basis is None:
             return np.ones(len(rows), dtype=bool)
@@ -164,20 +164,20 @@ class Factors:
         return np.asarray(solved)
 
 
-def factorised(matrix: Operator) -> Factors:
+def factorise(matrix: Operator) -> Factors:
     """Factorise a matrix by the cheapest route that is accurate for it.
 
     A triangle is its own factor; a tall matrix by the Cholesky factor or the spectrum of its Gram
     where they are well conditioned, else by QR; a wide one by QR of its transpose; a deficient one
     by its singular values, which tell a faint row from the rounding of a Gram: of many entries only
-    where the spectrum of the Gram leaves that open; one with faint rows as `graded` does. The
+    where the spectrum of the Gram leaves that open; one with faint rows as `graded_qr` does. The
     largest arrays are A itself and min(m, n) x n.
     """
     m, n = matrix.shape
     squares = matrix.row_squares()
     measured = squares[squares > 0]  # a row rounded to nothing is not faint
     if len(measured) and measured.min() < FAINT * measured.max():
-        basis, triangle = graded(matrix.to_dense())
+        basis, triangle = graded_qr(matrix.to_dense())
         return Factors(triangle, basis, is_graded=True)
     if m == n and not matrix.prefers_sparse:
         whole = matrix.to_dense()
@@ -188,14 +188,14 @@ def factorised(matrix: Operator) -> Factors:
         factors = from_gram(matrix.gram_dense())
         if factors is not None and (factors.basis is None or m * n > FEW_ENTRIES):
             return factors
-        triangle = triangular(matrix.to_dense())
+        triangle = qr_triangle(matrix.to_dense())
         if has_full_rank(triangle):
             return Factors(triangle)
         values, right = _spectrum(triangle)
     else:
-        basis, triangle = orthogonal(matrix.to_dense().T)
+        basis, triangle = thin_qr(matrix.to_dense().T)
         if has_full_rank(triangle):
-            return Factors(triangular(triangle.T), basis)
+            return Factors(qr_triangle(triangle.T), basis)
         values, right = _spectrum(triangle.T)
         right = basis @ right
     return Factors(values, right)
@@ -266,7 +266,7 @@ def error_trace(workload: Operator, matrix: Operator) -> float:
     try:
         q, n = workload.shape
         if q > n and fits((n, n), 16) and is_explicit(matrix):
-            return factored_trace(workload, factorised(matrix), workload.gram_dense())
+            return factored_trace(workload, factorise(matrix), workload.gram_dense())
         return float(row_errors(workload, matrix).sum())
     except MemoryCapError:
         if workload is matrix:  # then W A⁺ is a projection, and its trace the rank
@@ -288,9 +288,9 @@ def row_errors(workload: Operator, matrix: Operator) -> Array:
     if values is not None:
         return values
     if is_explicit(matrix) and (workload.prefers_sparse or fits(workload.shape)):
-        return explicit_row_errors(workload, factorised(matrix))
+        return explicit_row_errors(workload, factorise(matrix))
     rows, measured = coordinates(workload, matrix)
-    return Factors(triangular(measured)).row_errors(rows)
+    return Factors(qr_triangle(measured)).row_errors(rows)
 
 
 def errors_of_determined_rows(workload: Operator, matrix: Operator) -> Array:
@@ -306,8 +306,8 @@ def errors_of_determined_rows(workload: Operator, matrix: Operator) -> Array:
     except RowSpaceError:
         if not (is_explicit(matrix) and fits(workload.shape)):
             raise
-    factors, rows = factorised(matrix), workload.to_dense()
-    known, errors = factors.determined(rows), np.full(len(rows), np.inf)
+    factors, rows = factorise(matrix), workload.to_dense()
+    known, errors = factors.is_determined(rows), np.full(len(rows), np.inf)
     errors[known] = factors.row_errors(rows[known])
     return errors
 
@@ -348,7 +348,7 @@ def row_bands(workload: Operator) -> Iterator[Array]:
     step = max(1, BAND // workload.shape[1])
     form = workload.compact()
     for start in range(0, workload.shape[0], step):
-        yield densified(form[start : start + step])
+        yield as_dense(form[start : start + step])
 
 
 def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:

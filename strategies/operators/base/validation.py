@@ -67,7 +67,7 @@ def checked_form(name: str, matrix: object) -> sparse.csr_array:
     if form.ndim != 2:
         raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
     try:
-        form = _rebuilt(name, form)
+        form = _rebuild_form(name, form)
     except ValueError as error:
         raise ValueError(
             f"{name} has arrays that point outside of its shape or do not fit together ({error}). "
@@ -81,7 +81,7 @@ def checked_form(name: str, matrix: object) -> sparse.csr_array:
     return sparse.csr_array(form, copy=True)
 
 
-def _rebuilt(name: str, form: Any) -> Any:
+def _rebuild_form(name: str, form: Any) -> Any:
     """Return a form of the same arrays, which SciPy checks against its shape."""
     if form.format in COMPRESSED:
         arrays = [plain_array(name, part) for part in (form.data, form.indices, form.indptr)]
@@ -137,10 +137,10 @@ def real_array(name: str, values: object, ndim: int) -> Real:
             array = array.astype(np.float64, copy=False)
         if not np.isfinite(array).all():
             raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
-    return owned(array if array.dtype.kind == "f" else array.astype(np.int64, copy=False))
+    return read_only(array if array.dtype.kind == "f" else array.astype(np.int64, copy=False))
 
 
-def owned(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array whose memory nobody can write to: as it is where that is so, else a copy.
 
     What was calibrated stays as it was, whatever a caller does with his own array later. The memory
@@ -176,7 +176,9 @@ def real_sparse(name: str, matrix: object) -> sparse.csr_array:
         form = form.copy()
         form.sum_duplicates()
         data = real_array(f"{name}.data", form.data, 1)  # sums may be infinite
-    whole = sparse.csr_array((data, owned(form.indices), owned(form.indptr)), shape=form.shape)
+    whole = sparse.csr_array(
+        (data, read_only(form.indices), read_only(form.indptr)), shape=form.shape
+    )
     whole.has_canonical_format = True
     return whole
 
@@ -233,7 +235,7 @@ def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     return exact
 
 
-def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -> Array:
+def check_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -> Array:
     """Return values as floats, (length,) or (length, j), or refuse beside an operator's shape."""
     array = plain_array(name, values)
     _check_real(name, array.dtype)
@@ -245,7 +247,7 @@ def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -
     return array.astype(np.float64, copy=False)
 
 
-def densified(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:
+def as_dense(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:
     """Return an ndarray of floats from either explicit form."""
     if sparse.issparse(form):
         return np.asarray(form.toarray(), dtype=np.float64)

@@ -57,13 +57,13 @@ class MaskRows:
             return np.ones(len(self.masks[0]))
         return np.asarray(self.mix.multiply(self.mix).sum(axis=0), dtype=np.float64).ravel()
 
-    def mixed(self, left: Array | sparse.csr_array) -> "MaskRows":
+    def mix_rows(self, left: Array | sparse.csr_array) -> "MaskRows":
         mix = sparse.csr_array(left.astype(np.float64))
         mix = mix if self.mix is None else sparse.csr_array(mix @ self.mix)
         return MaskRows(self.masks, mix, self.groups)
 
-    def scaled(self, weights: Numbers) -> "MaskRows":
-        return self.mixed(sparse.csr_array(sparse.diags_array(weights.astype(np.float64))))
+    def scale(self, weights: Numbers) -> "MaskRows":
+        return self.mix_rows(sparse.csr_array(sparse.diags_array(weights.astype(np.float64))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +119,12 @@ def components(rows: MaskRows) -> Components:
     Rows that fix more than `MAX_FIXED` attributes are refused.
     """
     if rows.mix is None:
-        return _plain(rows)
+        return _unmixed_components(rows)
     if np.diff(rows.mix.indptr).max(initial=0) <= 1:  # rows scaled and picked, never added
-        plain = _plain(MaskRows(rows.masks))
+        plain = _unmixed_components(MaskRows(rows.masks))
         squares = rows.mix.multiply(rows.mix)
         return Components(plain.sets, sparse.csr_array(squares @ plain.energies))
-    return _mixed(rows)
+    return _mix_components(rows)
 
 
 @cached_per_value
@@ -159,21 +159,21 @@ def subset_blocks(sets: Bools) -> list[tuple[Longs, Longs, Bools]]:
     return blocks
 
 
-def _plain(rows: MaskRows) -> Components:
+def _unmixed_components(rows: MaskRows) -> Components:
     """Return the energies of rows that are not mixed; they depend on the masks' means alone.
 
     A forest has far fewer combinations of widths than leaves, so each is expanded once.
     """
     first, number = unique_rows(rows.means)
     if len(first) == len(number):
-        return _expanded(rows)
-    few = _expanded(MaskRows(tuple(mask[first] for mask in rows.masks)))
+        return _expand_components(rows)
+    few = _expand_components(MaskRows(tuple(mask[first] for mask in rows.masks)))
     longest = int(np.diff(few.energies.indptr).max(initial=0))
     check_allocation("components of every row", (len(number), longest), 12)
     return Components(few.sets, sparse.csr_array(few.energies[number]))
 
 
-def _expanded(rows: MaskRows) -> Components:
+def _expand_components(rows: MaskRows) -> Components:
     means = rows.means
     row, sets, values = subset_products(rows, means * (1 - means), means * means)
     first, number = unique_rows(sets)
@@ -205,7 +205,7 @@ def as_sets(attributes: Longs, subsets: Bools, d: int) -> Bools:
     return sets.reshape(-1, d)
 
 
-def _mixed(rows: MaskRows) -> Components:
+def _mix_components(rows: MaskRows) -> Components:
     assert rows.mix is not None
     atoms, coefficients = expand(rows)
     shares = sparse.csc_array(rows.mix @ coefficients)

@@ -48,7 +48,7 @@ class Energies:
     def total(self) -> float:
         return float(prod(self.sizes)) * float(self.values.sum())
 
-    def scaled(self, square: float) -> "Energies":
+    def scale(self, square: float) -> "Energies":
         return positive_energies(self.sizes, self.sets, square * self.values, self.is_invariant)
 
 

@@ -62,28 +62,28 @@ def heaviest_cell(left: Array | Longs, masks: Sequence[Masks], groups: Longs | N
     if prod(float(mask.shape[1]) for mask in varied) > MOST_TOGETHER:
         apart = separate_parts(gram, groups)
         if len(apart) > 1:
-            return side_by_side(left, [mask[used] for mask in masks], groups, apart)
+            return sum_of_largest(left, [mask[used] for mask in masks], groups, apart)
     above = disjoint_bound(gram, groups)
     terms = len(used) if groups is None else len(np.unique(groups))
     slack = 8 * np.finfo(float).eps * (terms**2 + len(left)) * disjoint_bound(abs(gram), groups)
     computed, held = table_entries(varied)
     if computed > MOST_ENTRIES or not fits((held,), 8):
-        return rounded_up(above + slack, left)
+        return upper_bound(above + slack, left)
     search = Search(slack)
     bound = search.visit(pair_tables(gram, varied), [mask.shape[1] for mask in varied], ())
     if search.is_cut or search.largest + 2 * slack < bound:
-        return rounded_up(min(bound, above) + slack, left)
+        return upper_bound(min(bound, above) + slack, left)
     whole = left.astype(np.int64, copy=False)
     if left.dtype.kind != "i":
         return Heaviest(search.largest, True)
     cells = search.ties()
     if cells is None:
-        return rounded_up(search.largest + slack, left)
+        return upper_bound(search.largest + slack, left)
     columns = reduce(np.multiply, (m[:, c] for m, c in zip(varied, cells.T, strict=True)))
     return Heaviest(max(exact_squares(whole, columns.astype(np.int64))), True)
 
 
-def side_by_side(
+def sum_of_largest(
     left: Array | Longs, masks: Sequence[Masks], groups: Longs | None, parts: Sequence[Longs]
 ) -> Heaviest:
     """Return the sum of the largest norms of parts, which no cell's norm is above.
@@ -116,7 +116,7 @@ def search_seconds(masks: Sequence[Masks]) -> float:
     return float(ENTRY_SECONDS * computed + SUM_SECONDS * cells)
 
 
-def rounded_up(square: float, left: Array | Longs) -> Heaviest:
+def upper_bound(square: float, left: Array | Longs) -> Heaviest:
     """Return a bound, as an integer for a matrix of integers."""
     return Heaviest(int(np.ceil(square)) if left.dtype.kind == "i" else square, False)
 
@@ -180,7 +180,7 @@ def table_entries(masks: Sequence[Masks]) -> tuple[int, int]:
 def pair_tables(gram: Array, masks: Sequence[Masks]) -> list[Table]:
     """Return the tables whose sum at a cell is its ``v_cᵀ H v_c``, one for each union of sets."""
     joint = [(own, rows, joint_codes(masks, own, rows)) for own, rows in tested_sets(masks)]
-    return joined(
+    return add_tables(
         pair_table(gram[np.ix_(rows, others)] * (1.0 + (one != other)), one, left, other, right)
         for (one, rows, left), (other, others, right) in combinations_with_replacement(joint, 2)
     )
@@ -245,7 +245,7 @@ class Search:
         for code in range(sizes[i]):
             taken = [(own[1:], table[code]) for own, table in tables if own[:1] == (i,)]
             self.summed += sum(table.size for _, table in taken) // 4  # few need adding
-            bound = max(bound, self.visit(joined(free + taken), sizes, (*fixed, code)))
+            bound = max(bound, self.visit(add_tables(free + taken), sizes, (*fixed, code)))
         return bound
 
     def write_out(self, tables: list[Table], rest: list[int], fixed: tuple[int, ...]) -> float:
@@ -274,7 +274,7 @@ class Search:
         return cells[tied] if np.count_nonzero(tied) <= MOST_TIES else None
 
 
-def joined(tables: Iterable[Table]) -> list[Table]:
+def add_tables(tables: Iterable[Table]) -> list[Table]:
     sums: dict[tuple[int, ...], Array] = {}
     for own, table in tables:
         sums[own] = sums[own] + table if own in sums else table

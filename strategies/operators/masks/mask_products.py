@@ -157,7 +157,7 @@ def check_disjoint(
     and again, and only what is left is compared pair by pair.
     """
     rows = np.flatnonzero(alive)
-    pending = split(rows, groups[rows])
+    pending = labelled_rows(rows, groups[rows])
     while pending:
         rows = pending.pop()
         parts = masks_of(rows)
@@ -167,7 +167,7 @@ def check_disjoint(
             spend(len(rows) * width)
             labels = separation(parts)
             if labels is not None:
-                pending.extend(split(rows, labels))
+                pending.extend(labelled_rows(rows, labels))
                 continue
         spend(pairs)
         found = overlapping_pair(parts)
@@ -178,7 +178,7 @@ def check_disjoint(
             )
 
 
-def split(rows: Longs, labels: Longs) -> list[Longs]:
+def labelled_rows(rows: Longs, labels: Longs) -> list[Longs]:
     """Return the rows of each label that are not alone."""
     if not len(rows):
         return []
@@ -202,7 +202,7 @@ def separation(parts: Sequence[Masks]) -> Longs | None:
     return None
 
 
-def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
+def cover_domain(groups: Longs, widths: Longs, n_cells: int) -> bool:
     """Tell whether the disjoint rows of every group cover the whole domain, by exact counts."""
     if not len(groups):
         return False

@@ -45,7 +45,7 @@ def members(number: Longs) -> list[Longs]:
     return np.split(order, np.cumsum(np.bincount(number))[:-1])
 
 
-def contained(inner: Bools, outer: Bools) -> sparse.csc_array:
+def containment(inner: Bools, outer: Bools) -> sparse.csc_array:
     """Return which sets of one table (u, d) lie in which of another (K, d), as ones (u, K).
 
     By the attributes that two sets have in common where most pairs have none; else by a product of

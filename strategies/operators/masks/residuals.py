@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Longs, current_cap, over_cells
+from strategies.operators.base.arrays import Array, Bools, Longs, current_cap, sum_over_cells
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
@@ -39,7 +39,7 @@ class DistinctMasks:
         return self.matrix.shape[0] / max(1, self.matrix.shape[1])
 
 
-def contracted(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> Array:
+def contract(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> Array:
     """Return ``<⊗_i mask_i / n_i, table>`` for rows given by the number of their mask.
 
     Attributes of few masks a code come first. Rows are taken in parts, such that what is left
@@ -59,11 +59,11 @@ def contracted(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> A
     step = _rows_at_once([masks for masks, _ in parts], n_rows, k)
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
-        result[rows] = _swept([(masks, number[rows]) for masks, number in parts], turned)
+        result[rows] = _sweep([(masks, number[rows]) for masks, number in parts], turned)
     return result
 
 
-def _swept(parts: Sequence[tuple[DistinctMasks, Longs]], turned: Array) -> Array:
+def _sweep(parts: Sequence[tuple[DistinctMasks, Longs]], turned: Array) -> Array:
     """Contract the first attribute of a table for every prefix, then the next."""
     k = turned.shape[-1]
     prefix = np.zeros(len(parts[0][1]), dtype=np.int64)
@@ -169,7 +169,7 @@ def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
         chosen = np.flatnonzero(fixed[:, used].all(axis=1))
         rest = means[np.ix_(chosen, np.flatnonzero(~np.asarray(key)))].prod(axis=1)
         picked = [(masks[i], masks[i].number[chosen]) for i in used]
-        answers[chosen] += rest[:, None] * contracted(picked, table)
+        answers[chosen] += rest[:, None] * contract(picked, table)
     return answers if rows.mix is None else np.asarray(rows.mix @ answers)
 
 
@@ -182,7 +182,7 @@ def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) 
         table = residuals.get(tuple(i in own for i in range(len(sizes))))
         if table is not None:
             tables.append((np.flatnonzero(flags).tolist(), table))
-    return over_cells([sizes[i] for i in chosen], tables, k)
+    return sum_over_cells([sizes[i] for i in chosen], tables, k)
 
 
 @singledispatch

@@ -23,14 +23,14 @@ from strategies.operators.base.arrays import (
     Real,
     as_columns,
     check_allocation,
-    over_cells,
+    sum_over_cells,
 )
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import (
     SQUARED,
     RowSpaceError,
     check_rows_contained,
-    numbered,
+    format_rows,
 )
 from strategies.operators.base.validation import exact_entries
 from strategies.operators.explicit import Dense
@@ -38,7 +38,7 @@ from strategies.operators.kronecker import Kronecker, blocks_over, column_square
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from
-from strategies.operators.tables.weighted_tables import WeightedTables, along, few
+from strategies.operators.tables.weighted_tables import WeightedTables, apply_along, format_sets
 
 PARALLEL = 1e-13  # squared length, beside 1, of what is left of a row of one value
 
@@ -68,7 +68,7 @@ class Side:
     def rank(self) -> int:
         return int(self.inverse.shape[1])
 
-    def received(self, table: Array, axis: int) -> Array:
+    def project_answers(self, table: Array, axis: int) -> Array:
         """Return ``(B [z, Z])ᵀ`` times answers along an axis, the coordinates measured."""
         return self.scale * table
 
@@ -123,7 +123,7 @@ class FramedTables(WeightedTables):
             sides = [self._code_norms[norm][i] for i in chosen]
             own = reduce(np.multiply.outer, sides, np.ones(())).astype(np.float64)
             tables.append((chosen, float(weight) ** power * own))
-        sums = over_cells(self.domain_sizes, tables, 1)[:, 0]
+        sums = sum_over_cells(self.domain_sizes, tables, 1)[:, 0]
         return sums if norm == "l1" else np.sqrt(sums)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
@@ -188,7 +188,7 @@ class FramedTables(WeightedTables):
                 continue
             table = weight * part.reshape(*(len(self.factors[i]) for i in chosen), columns.shape[1])
             for axis, i in enumerate(chosen):
-                table = self.side(i).received(table, axis)
+                table = self.side(i).project_answers(table, axis)
             parts[chosen] = table
         return parts
 
@@ -222,7 +222,7 @@ class FramedTables(WeightedTables):
         """Return an estimated table with a matrix (·, 1 + r_i) along each axis."""
         table = self._coefficients(chosen, parts)
         for axis, side in enumerate(sides):
-            table = along(side, table, axis)
+            table = apply_along(side, table, axis)
         return table
 
     # Errors ---------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ class FramedTables(WeightedTables):
         if not weight:
             return np.zeros(block.shape[0])
         pairs = [self._squares(i, factor) for i, factor in enumerate(block.factors)]
-        return weight**2 * self._summed(pairs, np.multiply.outer, np.ones(())).ravel()
+        return weight**2 * self._sum_components(pairs, np.multiply.outer, np.ones(())).ravel()
 
     def _mask_errors(self, rows: MaskRows) -> Array:
         pairs = []
@@ -321,9 +321,9 @@ class FramedTables(WeightedTables):
             first, number = unique_rows(mask)
             totals, residuals = self._squares(i, Dense(mask[first].astype(np.int64)))
             pairs.append((totals[number], residuals[number]))
-        return self._summed(pairs, np.multiply, np.ones(len(rows.masks[0])))
+        return self._sum_components(pairs, np.multiply, np.ones(len(rows.masks[0])))
 
-    def _summed(
+    def _sum_components(
         self, pairs: list[tuple[Array, Array]], times: Callable[..., Array], one: Array
     ) -> Array:
         """Return ``Σ_U 1/λ_U Π_U residual Π_{not U} total``, refusing rows that lie outside."""
@@ -337,9 +337,9 @@ class FramedTables(WeightedTables):
         lost = np.flatnonzero(whole - inside > SQUARED**2 * whole)
         if len(lost):
             raise RowSpaceError(
-                f"{len(lost)} of the workload's rows ({numbered(lost)}) lie outside the row space "
-                f"of the {self.plural} on {few(self.attribute_sets)}. Add every set of attributes "
-                f"below those that such rows restrict."
+                f"{len(lost)} of the workload's rows ({format_rows(lost)}) lie outside the row "
+                f"space of the {self.plural} on {format_sets(self.attribute_sets)}. Add every set "
+                f"of attributes below those that such rows restrict."
             )
         return errors
 

@@ -21,7 +21,7 @@ from strategies.operators.identity import Grouping, Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
-from strategies.operators.masks.packed_masks import contained, unique_rows
+from strategies.operators.masks.packed_masks import containment, unique_rows
 from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
 from strategies.operators.product import RowScaled
 from strategies.operators.row_kronecker import RowKronecker
@@ -113,7 +113,7 @@ class Marginals(ProductTables):
     def eigenvalues(self, sets: Bools) -> Array:
         """Return ``λ_U / n = Σ_{S ⊇ U} θ_S² / Π_{i ∈ S} n_i`` for attribute sets (u, d)."""
         shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.rows, strict=True)]
-        return np.asarray(contained(sets, self.set_table) @ np.asarray(shares), dtype=np.float64)
+        return np.asarray(containment(sets, self.set_table) @ np.asarray(shares), dtype=np.float64)
 
     def residuals(self, answers: Numbers) -> Residuals:
         checked = self.checked_answers(answers)

@@ -25,7 +25,7 @@ from strategies.operators.base.arrays import (
     as_columns,
     check_allocation,
 )
-from strategies.operators.base.qr import has_full_rank, least_squares, triangular
+from strategies.operators.base.qr import has_full_rank, least_squares, qr_triangle
 from strategies.operators.explicit import Dense
 from strategies.operators.masks.energies import (
     Energies,
@@ -126,7 +126,7 @@ class ObliqueResiduals(ProductTables, FramedTables):
             ones[0] -= 1.0
             if ones @ ones > FREE:
                 return None
-            spans = len(frame) >= frame.shape[1] and has_full_rank(triangular(frame))
+            spans = len(frame) >= frame.shape[1] and has_full_rank(qr_triangle(frame))
             sides.append(Side(inverse, None if spans else (inverse, frame), scale))
         return tuple(sides)
 
@@ -186,7 +186,7 @@ class ObliqueResiduals(ProductTables, FramedTables):
 
     def residuals(self, answers: Numbers) -> Residuals:
         tables = self.split(as_columns(self.checked_answers(answers)))
-        parts = zip(self.over_tables(), self.set_table, tables, strict=True)
+        parts = zip(self.table_blocks(), self.set_table, tables, strict=True)
         known = zip(parts, self.eigenvalues(self.set_table), strict=True)
         return {
             tuple(map(bool, key)): rows.rmatmat(table) / value

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.operators.base.arrays import Array, Longs, Real, check_allocation, fits
-from strategies.operators.base.qr import complement, has_full_rank, orthogonal
+from strategies.operators.base.qr import complement, has_full_rank, thin_qr
 from strategies.operators.product import as_number
 
 Table = tuple[int, ...]
@@ -80,7 +80,7 @@ class SharedColumns:
             else:
                 own.append(columns)
         order = np.concatenate([*own, *shared])
-        return Basis(matrix[:, order], len(order) - sum(map(len, shared)), joined(places))
+        return Basis(matrix[:, order], len(order) - sum(map(len, shared)), concatenate(places))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class JointSolve:
     width: int  # number of shared columns
 
     @cached_property
-    def _stacked(self) -> tuple[Array, Array]:
+    def _shared_qr(self) -> tuple[Array, Array]:
         """Q and R of what all tables say about the shared columns."""
         parts = [r[one.own :, one.own :] for one, r in zip(self.bases, self.triangles, strict=True)]
         whole = np.zeros((max(sum(map(len, parts)), self.width), self.width))
@@ -109,12 +109,12 @@ class JointSolve:
         for one, part in zip(self.bases, parts, strict=True):
             whole[first : first + len(part), one.places] = part
             first += len(part)
-        return orthogonal(whole)
+        return thin_qr(whole)
 
     @property
     def shared(self) -> Array:
         """R of what all tables say about the shared columns, (width, width)."""
-        return self._stacked[1]
+        return self._shared_qr[1]
 
     @cached_property
     def is_determined(self) -> bool:
@@ -123,7 +123,7 @@ class JointSolve:
         blocks = [r[: one.own, : one.own] for one, r in pairs]
         return all(has_full_rank(block) for block in (*blocks, self.shared) if len(block))
 
-    def whitened(self, t: int, rows: Array) -> tuple[Array, Array]:
+    def whiten(self, t: int, rows: Array) -> tuple[Array, Array]:
         """Return rows over table t's columns in terms of independent answers of variance one.
 
         Answers of its own, (q, own), and on shared columns, (q, width): the error of a row is the
@@ -139,7 +139,7 @@ class JointSolve:
         """Return the estimate of every table's columns, from answers (r, k) to its triangle."""
         pairs = list(zip(self.bases, answers, strict=True))
         rest = np.concatenate([answer[one.own :] for one, answer in pairs])
-        basis, triangle = self._stacked
+        basis, triangle = self._shared_qr
         shared = linalg.solve_triangular(triangle, basis[: len(rest)].T @ rest)
         found = []
         for (one, answer), r in zip(pairs, self.triangles, strict=True):
@@ -149,7 +149,7 @@ class JointSolve:
         return found
 
 
-def joined(parts: Sequence[Longs]) -> Longs:
+def concatenate(parts: Sequence[Longs]) -> Longs:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
@@ -172,13 +172,13 @@ def largest_sum(sizes: Sequence[int], tables: Sequence[tuple[Table, Real]]) -> f
     parts = [(c, values.reshape([sizes[i] for i in c])) for c, values in tables]
     for i, joint in plan:
         inside = [part for part in parts if i in part[0]]
-        whole = reduce(np.add, [along_axes_of(values, c, joint) for c, values in inside])
+        whole = reduce(np.add, [broadcast_axes(values, c, joint) for c, values in inside])
         best = (tuple(j for j in joint if j != i), whole.max(axis=joint.index(i)))
         parts = [part for part in parts if i not in part[0]] + [best]
     return sum(as_number(values.max()) for _, values in parts)
 
 
-def along_axes_of(values: Real, chosen: Table, joint: Table) -> Real:
+def broadcast_axes(values: Real, chosen: Table, joint: Table) -> Real:
     """Return a table with an axis of one for every attribute that only a larger one has."""
     lengths = iter(values.shape)
     return values.reshape([next(lengths) if i in chosen else 1 for i in joint])

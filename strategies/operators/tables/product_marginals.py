@@ -22,13 +22,13 @@ from scipy import linalg
 
 from strategies.operators.base.arrays import Array, Bools, Longs, check_allocation, fits
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.qr import has_full_rank, orthogonal, triangular
+from strategies.operators.base.qr import has_full_rank, qr_triangle, thin_qr
 from strategies.operators.base.recovery import RowSpaceError, estimate, row_errors
 from strategies.operators.explicit import Dense
 from strategies.operators.kronecker import Kronecker, blocks_over, kronecker_product
-from strategies.operators.masks.packed_masks import contained
+from strategies.operators.masks.packed_masks import containment
 from strategies.operators.tables.framed_tables import FramedTables, Side
-from strategies.operators.tables.weighted_tables import along
+from strategies.operators.tables.weighted_tables import apply_along
 from strategies.operators.wrappers import Stack
 
 
@@ -41,8 +41,8 @@ class ClassSide(Side):
     labels: Longs  # the class of every code, (n,)
     first = 0
 
-    def received(self, table: Array, axis: int) -> Array:
-        return along(self.measured.T, table, axis)
+    def project_answers(self, table: Array, axis: int) -> Array:
+        return apply_along(self.measured.T, table, axis)
 
     @classmethod
     def of(cls, matrix: Array) -> "ClassSide | None":
@@ -50,7 +50,7 @@ class ClassSide(Side):
         columns, labels = np.unique(matrix, axis=1, return_inverse=True)
         if len(columns) < columns.shape[1]:
             return None
-        basis, triangle = orthogonal(columns)
+        basis, triangle = thin_qr(columns)
         if not has_full_rank(triangle):
             return None
         labels = labels.ravel()
@@ -129,7 +129,7 @@ class ProductMarginals(FramedTables):
         taus = np.array([side.tau for side in self.sides or ()])
         pairs = zip(self.attribute_sets, self.weights, strict=True)
         scales = [float(weight) ** 2 * prod(taus[list(chosen)]) for chosen, weight in pairs]
-        above = contained(sets, self.set_table) @ scales
+        above = containment(sets, self.set_table) @ scales
         return np.asarray(above / np.where(sets, taus, 1.0).prod(axis=1))
 
     @cached_property
@@ -199,7 +199,7 @@ class Coupling:
         )
         return cls(axes, onto, basis, np.asarray(root, np.float64), gains)
 
-    def seen(self, block: ProductMarginals, answers: Array) -> Array:
+    def shared_estimate(self, block: ProductMarginals, answers: Array) -> Array:
         """Return a group's own estimate of what both determine, (r, k)."""
         rows = shared_rows(block, self.axes, self.onto)
         table = block.table(self.axes, rows, block.set_parts(answers))
@@ -213,7 +213,7 @@ class Coupling:
             side = blocks[group].coordinates(i, factor)
             axis = 1 + i
             if i in self.axes:
-                result = along(side, result, axis)
+                result = apply_along(side, result, axis)
             else:
                 result = np.expand_dims(result, axis) * side[:, 0].reshape(
                     [-1 if a == axis else 1 for a in range(result.ndim + 1)]
@@ -229,7 +229,9 @@ class Coupling:
                 scale *= float(side[:, 0] @ side[:, 0])
                 continue
             tall = len(side) > side.shape[1]
-            result = along(triangular(side) if tall else side, result, 1 + self.axes.index(i))
+            result = apply_along(
+                qr_triangle(side) if tall else side, result, 1 + self.axes.index(i)
+            )
         return scale * float((result**2).sum())
 
 
@@ -277,7 +279,7 @@ class JointMarginals(Stack):
         return Coupling.of(self.blocks)
 
     def row_errors(self, workload: Operator) -> Array | None:
-        found, coupling = self._placed(workload), self.coupling
+        found, coupling = self._assign_groups(workload), self.coupling
         if found is None or coupling is None:
             return super().row_errors(workload)
         parts = []
@@ -288,7 +290,7 @@ class JointMarginals(Stack):
         return np.concatenate(parts)
 
     def error_trace(self, workload: Operator) -> float | None:
-        found, coupling = self._placed(workload), self.coupling
+        found, coupling = self._assign_groups(workload), self.coupling
         if found is None or coupling is None:
             return super().error_trace(workload)
         total = 0.0
@@ -297,11 +299,11 @@ class JointMarginals(Stack):
         return total
 
     def _estimate(self, workload: Operator, answers: Array) -> Array | None:
-        found, coupling = self._placed(workload), self.coupling
+        found, coupling = self._assign_groups(workload), self.coupling
         if found is None or coupling is None:
             return super()._estimate(workload, answers)
         own = self.split(answers)
-        seen = [coupling.seen(*pair) for pair in zip(self.blocks, own, strict=True)]
+        seen = [coupling.shared_estimate(*pair) for pair in zip(self.blocks, own, strict=True)]
         step = linalg.solve_triangular(coupling.root, seen[1] - seen[0], lower=True)
         parts = []
         for weight, rows, group, _ in found:
@@ -310,7 +312,9 @@ class JointMarginals(Stack):
             parts.append(weight * (alone + (moved if group == 0 else -moved)))
         return np.concatenate(parts)
 
-    def _placed(self, workload: Operator) -> list[tuple[float, Kronecker, int, float]] | None:
+    def _assign_groups(
+        self, workload: Operator
+    ) -> list[tuple[float, Kronecker, int, float]] | None:
         """Return a workload's products, each with the group that determines it and its trace."""
         blocks = blocks_over(workload, self.sizes or ())
         if self.coupling is None or not blocks:

@@ -18,10 +18,10 @@ from strategies.operators.base.arrays import (
     Integers,
     check_allocation,
     cut,
-    over_cells,
+    sum_over_cells,
 )
 from strategies.operators.base.operator import Norm, Operator, rows_product
-from strategies.operators.base.qr import orthogonal
+from strategies.operators.base.qr import thin_qr
 from strategies.operators.base.validation import (
     attribute_set,
     attribute_sizes,
@@ -121,14 +121,14 @@ class TableStack(Tables):
     def is_binary(self) -> bool:
         return all(block.is_binary for block in self.blocks)
 
-    def over_tables(self) -> Iterable[tuple[Table, Operator]]:
+    def table_blocks(self) -> Iterable[tuple[Table, Operator]]:
         return zip(self.attribute_sets, self.blocks, strict=True)
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         codes = cell_codes(cells, self.sizes)
         check_allocation("columns of tables", (self.shape[0], len(codes)))
         found = []
-        for chosen, block in self.over_tables():
+        for chosen, block in self.table_blocks():
             flat = np.zeros(len(codes), dtype=np.int64)
             if chosen:
                 own = tuple(codes[:, i] for i in chosen)
@@ -147,12 +147,14 @@ class TableStack(Tables):
 
     def column_norms(self, norm: Norm) -> Array:
         powers = [(s, values[:, None]) for s, values in self._powers(norm)]
-        sums = over_cells(self.sizes, powers, 1)[:, 0]
+        sums = sum_over_cells(self.sizes, powers, 1)[:, 0]
         return sums if norm == "l1" else np.sqrt(sums)
 
     def _powers(self, norm: Norm) -> list[tuple[Table, Array]]:
         power = 1 if norm == "l1" else 2
-        return [(chosen, block.column_norms(norm) ** power) for chosen, block in self.over_tables()]
+        return [
+            (chosen, block.column_norms(norm) ** power) for chosen, block in self.table_blocks()
+        ]
 
     @cached_property
     def _largest(self) -> dict[Norm, float]:
@@ -169,7 +171,7 @@ class TableStack(Tables):
         return self.with_blocks([block.rounded(scale) for block in self.blocks])
 
     def integer_sensitivity(self, norm: Norm) -> int:
-        sums = [(chosen, block.integer_column_sums(norm)) for chosen, block in self.over_tables()]
+        sums = [(chosen, block.integer_column_sums(norm)) for chosen, block in self.table_blocks()]
         check_range(float(sum(int(values.max(initial=0)) for _, values in sums)))
         return int(largest_sum(self.sizes, sums))
 
@@ -185,7 +187,7 @@ class TableStack(Tables):
             return None
         bases = tuple(shared.basis(t) for t in range(len(self.blocks)))
         pairs = [
-            orthogonal(block.matmat(one.columns / np.sqrt(len(one.columns))))
+            thin_qr(block.matmat(one.columns / np.sqrt(len(one.columns))))
             for one, block in zip(bases, self.blocks, strict=True)
         ]
         solve = JointSolve(bases, tuple(triangle for _, triangle in pairs), shared.width)
@@ -197,7 +199,7 @@ class TableStack(Tables):
         parts = zip(bases, self.split(answers), strict=True)
         return solve.solve([basis.T @ part for basis, part in parts])
 
-    def _above(self, workload: Operator) -> list[tuple[int, Array, Operator]] | None:
+    def _tables_above(self, workload: Operator) -> list[tuple[int, Array, Operator]] | None:
         """Return a table above every block of a workload, its columns there, and the block.
 
         None where blocks are no tables or lie below none of these.
@@ -217,16 +219,16 @@ class TableStack(Tables):
         return found
 
     def has_rule_for(self, workload: Operator) -> bool:
-        return self._above(workload) is not None
+        return self._tables_above(workload) is not None
 
     def row_errors(self, workload: Operator) -> Array | None:
-        found = self._above(workload)
+        found = self._tables_above(workload)
         if found is None:
             return super().row_errors(workload)
         return np.concatenate([self._errors(t, block.matmat(part)) for t, part, block in found])
 
     def error_trace(self, workload: Operator) -> float | None:
-        found = self._above(workload)
+        found = self._tables_above(workload)
         if found is None:
             return super().error_trace(workload)
         return sum(float(self._errors(t, few_rows(b, part)).sum()) for t, part, b in found)
@@ -234,11 +236,11 @@ class TableStack(Tables):
     def _errors(self, t: int, rows: Array) -> Array:
         assert self._joint is not None
         check_allocation("rows over shared columns", (len(rows), self._joint[0].width + 1), 16)
-        own, shared = self._joint[0].whitened(t, rows)
+        own, shared = self._joint[0].whiten(t, rows)
         return np.asarray((own**2).sum(axis=1) + (shared**2).sum(axis=1))
 
     def _estimate(self, workload: Operator, answers: Array) -> Array | None:
-        found = self._above(workload)
+        found = self._tables_above(workload)
         if found is None:
             return super()._estimate(workload, answers)
         estimates = self._estimates(answers)

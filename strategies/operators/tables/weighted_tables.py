@@ -21,10 +21,10 @@ from strategies.operators.base.arrays import (
     Numbers,
     check_allocation,
     cut,
-    over_cells,
+    sum_over_cells,
 )
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.recovery import SQUARED, RowSpaceError, numbered
+from strategies.operators.base.recovery import SQUARED, RowSpaceError, format_rows
 from strategies.operators.base.validation import (
     attribute_set,
     attribute_sizes,
@@ -56,25 +56,25 @@ class Tables(Operator):
         return self.sizes
 
     @abstractmethod
-    def over_tables(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
+    def table_blocks(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
         """Return every block's attributes, and its rows over the cells of their table."""
 
     def _matmat(self, right: Array) -> Array:
         tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
         parts = []
-        for chosen, block in self.over_tables():
+        for chosen, block in self.table_blocks():
             rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
             parts.append(block.matmat(tensor.sum(axis=rest).reshape(block.shape[1], k)))
         return np.concatenate(parts)
 
     def _rmatmat(self, left: Array) -> Array:
-        parts = zip(self.over_tables(), self.split(left), strict=True)
+        parts = zip(self.table_blocks(), self.split(left), strict=True)
         tables = ((chosen, block.rmatmat(part)) for (chosen, block), part in parts)
-        return over_cells(self.domain_sizes, tables, left.shape[1])
+        return sum_over_cells(self.domain_sizes, tables, left.shape[1])
 
     def split(self, answers: Array) -> list[Array]:
         """Cut an array with one entry a row into the blocks' parts."""
-        return cut(answers, (block.shape[0] for _, block in self.over_tables()))
+        return cut(answers, (block.shape[0] for _, block in self.table_blocks()))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -117,7 +117,7 @@ class WeightedTables(Tables):
     def factor(self, i: int) -> Operator:
         """Return what is measured of attribute i in a set."""
 
-    def over_tables(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
+    def table_blocks(self) -> Iterable[tuple[tuple[int, ...], Operator]]:
         return zip(self.attribute_sets, self._set_rows, strict=True)
 
     @cached_property
@@ -208,12 +208,12 @@ class WeightedTables(Tables):
         return [int(weight) for weight in self.weights]
 
 
-def along(matrix: Array, tensor: Array, axis: int) -> Array:
+def apply_along(matrix: Array, tensor: Array, axis: int) -> Array:
     """Multiply one axis of an array by a matrix."""
     return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
 
 
-def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
+def format_sets(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
     """Write attribute sets for people, the first few of them."""
     return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
 
@@ -256,7 +256,7 @@ class ProductTables(WeightedTables):
         check_allocation("the estimate of every cell", (n, max(k, 1)))
         parts = self.residuals(answers).items()
         tables = ((np.flatnonzero(key).tolist(), part) for key, part in parts)
-        return over_cells(self.domain_sizes, tables, k) / n
+        return sum_over_cells(self.domain_sizes, tables, k) / n
 
     def _estimate(self, workload: Operator, answers: Array) -> Array | None:
         result = None
@@ -289,7 +289,7 @@ class ProductTables(WeightedTables):
         return True
 
     def _check_masks(self, rows: MaskRows) -> None:
-        self._spanned(components(rows))
+        self._check_spanned(components(rows))
 
     def error_trace(self, workload: Operator) -> float | None:
         """Return ``||W A⁺||_F² = Σ_U tr(WᵀW E_U) / λ_U``, without the workload's rows."""
@@ -305,8 +305,8 @@ class ProductTables(WeightedTables):
         if float(energies[values <= 0].sum()) > SQUARED**2 * float(energies.sum()):
             raise RowSpaceError(
                 f"the workload lies outside the row space of {self!r} on "
-                f"{few(self.attribute_sets)}. Add a table that contains every attribute its rows "
-                f"restrict."
+                f"{format_sets(self.attribute_sets)}. Add a table that contains every attribute "
+                f"its rows restrict."
             )
         return values
 
@@ -318,11 +318,11 @@ class ProductTables(WeightedTables):
         return self.errors_of(components_of(workload, rows))
 
     def errors_of(self, parts: Components) -> Array:
-        values = self._spanned(parts)
+        values = self._check_spanned(parts)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return np.asarray(parts.energies @ inverse, dtype=np.float64)
 
-    def _spanned(self, parts: Components) -> Array:
+    def _check_spanned(self, parts: Components) -> Array:
         """Return the eigenvalues on the components, refusing a row outside the row space."""
         values = self.eigenvalues(parts.sets)
         total = np.asarray(parts.energies.sum(axis=1)).ravel()
@@ -330,8 +330,9 @@ class ProductTables(WeightedTables):
         lost = np.flatnonzero(outside > SQUARED**2 * total)
         if len(lost):
             raise RowSpaceError(
-                f"{len(lost)} of the workload's {len(total)} rows ({numbered(lost)}) lie outside "
-                f"the row space of the {self.plural} on {few(self.attribute_sets)}. Add a "
-                f"{self.singular} that contains every attribute those rows restrict."
+                f"{len(lost)} of the workload's {len(total)} rows ({format_rows(lost)}) lie "
+                f"outside the row space of the {self.plural} on "
+                f"{format_sets(self.attribute_sets)}. Add a {self.singular} that contains every "
+                f"attribute those rows restrict."
             )
         return values

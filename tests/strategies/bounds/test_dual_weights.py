@@ -162,7 +162,7 @@ def test_pinching_stays_below_the_nuclear_norm(seed: int, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("steps", [1, 3, 100])
 def test_any_number_of_low_columns_of_a_union(low: int, steps: int) -> None:
     workload = ways([PrefixSums(6), AllRanges(5), Identity(3)], (1, 2))
-    design = TotalClimb(table_union(workload)).to(1e-6, steps)
+    design = TotalClimb(table_union(workload)).run(1e-6, steps)
     exact = nuclear(workload.to_dense(), spread(tuple(design.weights)))
     assert 0.5 * exact < union_bound(design, low) <= exact
 

@@ -25,7 +25,7 @@ from strategies.operators import (
 from strategies.operators.base.recovery import MOST_BITS, coordinates
 from strategies.operators.masks.components import MaskRows, components
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.operators.masks.residuals import DistinctMasks, contracted
+from strategies.operators.masks.residuals import DistinctMasks, contract
 from strategies.operators.tables import marginals as marginals_module
 
 RANDOM = np.random.default_rng(12)
@@ -226,7 +226,7 @@ def test_contraction_is_the_product_of_masks(data):
     distinct = [DistinctMasks.of(mask) for mask in masks]
     picked = [(one, one.number) for one in distinct]
     with memory_cap(data.draw(st.sampled_from([64, 4096, 2**31]))):
-        np.testing.assert_allclose(contracted(picked, table), weights @ table, atol=1e-12)
+        np.testing.assert_allclose(contract(picked, table), weights @ table, atol=1e-12)
 
 
 def test_answers_need_no_row_times_cell():

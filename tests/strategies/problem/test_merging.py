@@ -293,7 +293,7 @@ def test_weights_leave_ranges_what_they_are():
 def test_picked_rows_hold_the_same_cells(picked):
     """An internal: rows that are looked at first decide no result, only where time goes."""
     dense = 3 * np.array([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]])
-    few = equal_valued_rows(dense).picked(np.array(picked, dtype=np.int64))
+    few = equal_valued_rows(dense).take(np.array(picked, dtype=np.int64))
     held = np.zeros((len(picked), 4), dtype=np.int64)
     held[np.repeat(np.arange(len(picked)), few.lengths), few.cells] = 1
     np.testing.assert_array_equal(held * few.values[:, None], dense[picked])

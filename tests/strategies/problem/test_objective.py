@@ -9,7 +9,7 @@ from strategies import Problem, examples
 from strategies.operators import Array, Gram, Marginals, RowScaled, as_operator
 from strategies.operators.masks.components import mask_rows
 from strategies.problem import objective
-from strategies.problem.objective import Aim, distinct_rows, factor_of_rows, weighted
+from strategies.problem.objective import Aim, distinct_rows, factor_of_rows, weight_rows
 
 NONSENSE = [
     ({"objective": "mean"}, "objective='mean'"),
@@ -62,7 +62,7 @@ def test_an_objective_knows_its_sums(given: tuple, sums: list[list[int]]) -> Non
 def test_weights_of_tables_stay_weights_of_tables() -> None:
     workload = examples.marginals((2, 3, 4), 2)
     cells = workload.rows
-    found = weighted(workload, np.repeat([4.0, 9.0, 0.25], cells))
+    found = weight_rows(workload, np.repeat([4.0, 9.0, 0.25], cells))
     assert isinstance(found, Marginals)
     assert found.weights == (2.0, 3.0, 0.5)
 
@@ -70,7 +70,7 @@ def test_weights_of_tables_stay_weights_of_tables() -> None:
 def test_other_weights_keep_the_rows_of_masks() -> None:
     workload = examples.marginals((2, 3), 1)
     weights = np.arange(1.0, 6.0)
-    found = weighted(workload, weights)
+    found = weight_rows(workload, weights)
     assert isinstance(found, RowScaled)
     assert mask_rows(found) is not None
     expected = np.sqrt(weights)[:, None] * workload.to_dense()
@@ -79,7 +79,7 @@ def test_other_weights_keep_the_rows_of_masks() -> None:
 
 def test_weights_of_one_change_nothing() -> None:
     workload = as_operator(np.tri(3))
-    assert weighted(workload, np.ones(3)) is workload
+    assert weight_rows(workload, np.ones(3)) is workload
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -24,7 +24,7 @@ def test_contained_sets_are_those_of_every_pair(monkeypatch, meeting: float) -> 
     inner, outer = random.random((20, 6)) < 0.3, random.random((15, 6)) < 0.6
     inner[3] = False
     expected = [[not (one & ~other).any() for other in outer] for one in inner]
-    assert_array_equal(attribute_sets.contained(inner, outer).toarray(), expected)
+    assert_array_equal(attribute_sets.containment(inner, outer).toarray(), expected)
 
 
 @pytest.mark.parametrize("band", [1, 3, 2**15])
