@@ -323,7 +323,7 @@ def to_unit(matrix: Operator) -> tuple[Operator, int]:
 
     Structures without numbers of their own are as they are.
 
-    >>> unit, power = in_unit(Dense([[2.0**-600, 0.0]]))
+    >>> unit, power = to_unit(Dense([[2.0**-600, 0.0]]))
     >>> unit.to_dense(), power
     (array([[0.5, 0. ]]), -599)
     """

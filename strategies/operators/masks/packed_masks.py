@@ -52,7 +52,7 @@ def containment(inner: Bools, outer: Bools) -> sparse.csc_array:
     float32 matrices, of shape (u, K).
 
     >>> sets = np.array([[True, False], [True, True]])
-    >>> contained(sets, sets).toarray()
+    >>> containment(sets, sets).toarray()
     array([[1., 1.],
            [0., 1.]])
     """
