@@ -1,6 +1,5 @@
 """`mrf-matrix compare`: the main job, on one screen, one JSON file and two pictures."""
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from math import isnan, prod
@@ -14,28 +13,17 @@ from mrf_matrix import plotting
 from mrf_matrix.base.checks import MOST_REPEATS, whole_number
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.kinds import KINDS, TYPED
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.number_options import comma_floats
-from mrf_matrix.cli.options import (
-    comma_words,
-    delta_option,
-    file_format_options,
-    n_trees_option,
-    neighboring_option,
-    random_state_option,
-    result_options,
-    splits_option,
-    strategy_option,
-    time_limit_option,
-)
 from mrf_matrix.cli.screen import (
     console,
     note,
     note_ignored,
+    print_and_write,
     progress_bar,
     resume_file,
     table,
-    write_results,
 )
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.study import Comparison, Summary, compare
@@ -52,9 +40,9 @@ from mrf_matrix.study.splits import fits_of_split
     type=click.Path(exists=True, dir_okay=False),
     help="Domain file (JSON) of a CSV or Parquet data set.",
 )
-@n_trees_option()
+@options.n_trees()
 @click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
-@splits_option()
+@options.splits()
 @click.option(
     "--epsilons",
     callback=comma_floats,
@@ -62,10 +50,10 @@ from mrf_matrix.study.splits import fits_of_split
     show_default=True,
     help="Privacy budgets, separated by commas.",
 )
-@delta_option()
+@options.delta()
 @click.option(
     "--kind",
-    callback=comma_words,
+    callback=options.comma_words,
     help=f"Kinds, separated by commas: {', '.join(TYPED)}; and baselines by key, of which "
     "uniform_levels, geometric_levels and optimal_levels are known besides. [default: all but "
     "these, additive, labels and pool]",
@@ -74,10 +62,10 @@ from mrf_matrix.study.splits import fits_of_split
     "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."
 )
 @click.option("--n-draws", default=5, show_default=True, help="Noise draws for each split and ε.")
-@random_state_option("Seed of splits, forests and research noise.")
+@options.random_state("Seed of splits, forests and research noise.")
 @click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
-@strategy_option()
-@neighboring_option()
+@options.strategy()
+@options.neighboring()
 @click.option(
     "--noise",
     type=click.Choice(["research", "exact"]),
@@ -85,7 +73,7 @@ from mrf_matrix.study.splits import fits_of_split
     show_default=True,
     help="Seedable research noise, or exact release-grade noise.",
 )
-@time_limit_option(10.0, "Seconds to search for a strategy, for each forest.")
+@options.time_limit(10.0, "Seconds to search for a strategy, for each forest.")
 @click.option(
     "--metric",
     type=click.Choice(list(METRICS)),
@@ -93,9 +81,9 @@ from mrf_matrix.study.splits import fits_of_split
     show_default=True,
     help="Figure of the table and of the picture; the JSON file has all of them.",
 )
-@result_options("DATASET")
+@options.results("DATASET")
 @user_errors
-@file_format_options()
+@options.file_format()
 def command(
     dataset: str,
     domain_file: str | None,
@@ -126,13 +114,9 @@ def command(
     with progress_bar(quiet=as_json) as progress, whole as file:
         done.append(compare(data, progress=progress, resume=file, **settings))
     study = done[0]
-    record = json.dumps(study.to_dict(), indent=2)
-    if as_json:
-        click.echo(record)
-    else:
-        show(study, metric)
     drawing = None if no_pictures else partial(pictures, study, metric)
-    write_results(record, folder / "compare.json", drawing, as_json=as_json)
+    showing = partial(show, study, metric)
+    print_and_write(study.to_dict(), showing, folder / "compare.json", drawing, as_json=as_json)
 
 
 def show(study: Comparison, metric: str) -> None:
@@ -230,25 +214,20 @@ def score_table(study: Comparison, metric: str = "accuracy") -> Table:
     settings = study.settings
     unit = " in %" if metric in PERCENT else ""
     promise = f"; (ε, δ = {settings['delta']:g})-DP" if settings["delta"] else ""
-    made = table(
+    title = (
         f"Test {METRICS[metric]} on {study.dataset}{unit}, mean ± standard error; "
-        f"{settings['n_splits']} splits, {settings['n_draws']} noise draws{promise}",
-        "method",
-        "noise",
-        *(f"ε={epsilon:g}" for epsilon in study.epsilons),
-        words=2,
+        f"{settings['n_splits']} splits, {settings['n_draws']} noise draws{promise}"
     )
-    for method in study.methods:
-        points = [
-            study.summary(method.key, epsilon if method.spends else None, metric)
-            for epsilon in study.epsilons
-        ]
-        made.add_row(
+    rows = (
+        (
             method.label,
             settings["noise"] if method.spends else "none",
-            *(mean_and_error(point, metric) for point in points),
+            *(mean_and_error(point, metric) for point in study.summaries_of(method, metric)),
         )
-    return made
+        for method in study.methods
+    )
+    budgets = (f"ε={epsilon:g}" for epsilon in study.epsilons)
+    return table(title, "method", "noise", *budgets, rows=rows, words=2)
 
 
 def figure_text(value: float) -> str:

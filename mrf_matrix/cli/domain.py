@@ -13,8 +13,8 @@ from mrf_matrix.base import escape_controls
 from mrf_matrix.base.fields import FieldError, parse_json
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import content_of
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import to_option_words, user_errors
-from mrf_matrix.cli.options import FILE, NEW, file_format_options, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
 from mrf_matrix.datasets import list_datasets
@@ -39,10 +39,10 @@ def command() -> None:
 
 
 @command.command(name="new")
-@click.argument("file", type=NEW)
+@click.argument("file", type=options.NEW)
 @click.option(
     "--header",
-    type=FILE,
+    type=options.FILE,
     help="CSV, TSV or Parquet file whose column names are asked about. Its records are not read.",
 )
 @click.option("--target", help="Column of the classes.")
@@ -53,9 +53,9 @@ def command() -> None:
     metavar="NAME=WORDS",
     help="An attribute, as it is typed at the prompt: --set 'age=0..120 by 10'. Repeat it.",
 )
-@overwrite_option("a file")
+@options.overwrite("a file")
 @user_errors
-@file_format_options()
+@options.file_format()
 def new_domain(
     file: Path,
     header: Path | None,
@@ -105,10 +105,10 @@ def new_domain(
 
 
 @command.command(name="import")
-@click.argument("schema", type=FILE)
-@click.argument("file", type=NEW)
+@click.argument("schema", type=options.FILE)
+@click.argument("file", type=options.NEW)
 @click.option("--target", required=True, help="Column of the classes.")
-@overwrite_option("a file")
+@options.overwrite("a file")
 @user_errors
 def import_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
@@ -123,11 +123,11 @@ def import_schema(schema: Path, file: Path, target: str, overwrite: bool) -> Non
 
 
 @command.command(name="check")
-@click.argument("file", type=FILE)
-@click.argument("data", type=FILE, required=False)
+@click.argument("file", type=options.FILE)
+@click.argument("data", type=options.FILE, required=False)
 @click.option("--n-records", type=click.IntRange(min=1), help="Public number of records.")
 @user_errors
-@file_format_options()
+@options.file_format()
 def check(file: Path, data: Path | None, n_records: int | None, file_format: "FileFormat") -> None:
     """Check the domain FILE, and the records of DATA against it: all problems at once.
 
@@ -264,15 +264,17 @@ def show_datasets(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([row._asdict() for row in rows], indent=2))
         return
-    listing = table("Data sets", "name", "records", "attributes", "classes", "cells")
-    for row in rows:
-        listing.add_row(
+    cells = (
+        (
             row.name,
             str(row.n_records),
             str(row.n_attributes),
             str(row.n_classes),
             f"{row.n_cells:,}" if row.n_cells < 10**9 else f"{row.n_cells:.2g}",
         )
-    console().print(listing)
+        for row in rows
+    )
+    header = ("name", "records", "attributes", "classes", "cells")
+    console().print(table("Data sets", *header, rows=cells))
     for row in rows:
         console().print(f"{row.name}: {row.source}; {row.licence}")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,33 +10,23 @@ import click
 
 import mrf_matrix
 from mrf_matrix import study
-from mrf_matrix.base import whole_file
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import (
-    FILE,
-    NEW,
-    budget_options,
-    delta_option,
-    file_format_options,
-    ledger_option,
-    neighboring_option,
-    overwrite_option,
-)
-from mrf_matrix.cli.paid_release import Rescue, Write, check_output, rescue_on_error
-from mrf_matrix.cli.screen import console, note, note_ignored
+from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error
+from mrf_matrix.cli.screen import console, note, note_ignored, write_text
 from mrf_matrix.datasets import load_dataset
 from mrf_matrix.study.private_evaluation import evaluation_budget
 
 
 @click.command(name="evaluate")
-@click.argument("model", type=FILE)
+@click.argument("model", type=options.FILE)
 @click.argument("data")
-@budget_options("Pure-DP budget of the test records.", "zCDP budget instead, with Gaussian noise.")
-@delta_option()
-@neighboring_option()
-@ledger_option("Ledger of the test records to charge, from `mrf-matrix ledger`.")
+@options.budget("Pure-DP budget of the test records.", "zCDP budget instead, with Gaussian noise.")
+@options.delta()
+@options.neighboring()
+@options.ledger("Ledger of the test records to charge, from `mrf-matrix ledger`.")
 @click.option("--n-bins", default=20, show_default=True, help="Bins of the probability.")
 @click.option(
     "--threshold",
@@ -45,13 +36,13 @@ from mrf_matrix.study.private_evaluation import evaluation_budget
 @click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
 @click.option(
     "--output",
-    type=NEW,
+    type=options.NEW,
     help="JSON file to keep the evaluation in: made again, it costs budget again.",
 )
-@overwrite_option("an --output")
+@options.overwrite("an --output")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON.")
 @user_errors
-@file_format_options()
+@options.file_format()
 def command(
     model: Path,
     data: str,
@@ -83,10 +74,11 @@ def command(
     with rescue_on_error(rescue):
         found = study.evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
         record = json.dumps(found.to_dict(), indent=2)
+        write = partial(write_text, f"{record}\n")
         if output is None:
-            rescue.unwritten = _record_writer(record)
+            rescue.unwritten = write
         else:
-            rescue.write(_record_writer(record))
+            rescue.write(write)
             rescue.settle()
         show(found, record, ledger, output, as_json=as_json)
 
@@ -109,11 +101,3 @@ def show(
         sys.stdout.flush()
     if output is not None:
         note(f"Written: {output}")
-
-
-def _record_writer(record: str) -> Write:
-    def write(path: Path) -> None:
-        with whole_file(path) as file:
-            file.write(f"{record}\n".encode())
-
-    return write

@@ -12,25 +12,9 @@ import numpy as np
 import mrf_matrix
 from mrf_matrix import federated, mechanisms, planning, study
 from mrf_matrix.base.file_format import FileFormat
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import check_is_public, domain_with_target
-from mrf_matrix.cli.options import (
-    NEW,
-    budget_options,
-    delta_option,
-    domain_options,
-    file_format_options,
-    kind_option,
-    n_trees_option,
-    neighboring_option,
-    overwrite_option,
-    party_options,
-    random_state_option,
-    refuse_options,
-    splits_option,
-    strategy_option,
-    time_limit_option,
-)
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error
 from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 from mrf_matrix.datasets import Dataset, load_dataset
@@ -54,25 +38,25 @@ def command() -> None:
 
 @command.command(name="simulate")
 @click.argument("data")
-@domain_options("Domain file (JSON) of a CSV or Parquet file.")
+@options.domain("Domain file (JSON) of a CSV or Parquet file.")
 @click.option("--by", required=True, help="Attribute whose every category is a party's records.")
 @click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
-@party_options()
-@kind_option(words=("matrix", "tables", "naive_bayes"), default="matrix")
-@budget_options()
-@delta_option()
-@n_trees_option()
+@options.parties()
+@options.kind(words=("matrix", "tables", "naive_bayes"), default="matrix")
+@options.budget()
+@options.delta()
+@options.n_trees()
 @click.option("--max-depth", default=3, show_default=True, help="Depth of a tree.")
-@splits_option()
-@strategy_option()
-@neighboring_option()
-@random_state_option("Seed of forest and drop-outs; noise has none.")
-@time_limit_option(4.0, "Seconds to search for a strategy.")
-@click.option("--output", type=NEW, help="Release file to write.")
-@overwrite_option("a release")
+@options.splits()
+@options.strategy()
+@options.neighboring()
+@options.random_state("Seed of forest and drop-outs; noise has none.")
+@options.time_limit(4.0, "Seconds to search for a strategy.")
+@click.option("--output", type=options.NEW, help="Release file to write.")
+@options.overwrite("a release")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @user_errors
-@file_format_options()
+@options.file_format()
 def simulate(
     data: str,
     domain_file: Path | None,
@@ -122,10 +106,8 @@ def show(
         return
     screen = console()
     screen.print(report.pop("claim"))
-    listing = table(f"{len(names)} parties by {by}", "what", "figure")
-    for name, figure in report.items():
-        listing.add_row(name.replace("_", " "), str(figure))
-    screen.print(listing)
+    rows = ((name.replace("_", " "), str(figure)) for name, figure in report.items())
+    screen.print(table(f"{len(names)} parties by {by}", "what", "figure", rows=rows))
     screen.print(SIMULATED)
     if output is not None:
         screen.print(f"Written: {output}", soft_wrap=True)
@@ -153,7 +135,7 @@ def plan_federation(
 ) -> "planning.FederatedPlan":
     asked = {name: value for name, value in settings.items() if name != "vanish"}
     if asked["kind"] != "matrix":
-        refuse_options(TREE_OPTIONS, f"--kind {asked['kind']}")
+        options.refuse_options(TREE_OPTIONS, f"--kind {asked['kind']}")
         asked = {name: value for name, value in asked.items() if name not in TREE_OPTIONS}
     else:
         remedy = "Give --kind tables, which measures tables of few attributes."
@@ -188,17 +170,17 @@ def report_figures(made: "planning.FederatedPlan", found: "federated.Federation"
 
 @command.command(name="forests")
 @click.argument("data")
-@domain_options("Domain file (JSON) of a CSV or Parquet file.")
+@options.domain("Domain file (JSON) of a CSV or Parquet file.")
 @click.option("--by", help="Attribute whose every category is a party's records; else chunks.")
 @click.option("--clients", default=10, show_default=True, help="Parties that chunks are dealt to.")
 @click.option("--chunks", type=int, help="Chunks a class: few, and parties see few classes.")
-@n_trees_option()
+@options.n_trees()
 @click.option("--max-depth", type=int, help="Depth of a tree; no limit by default.")
 @click.option("--n-splits", default=5, show_default=True, help="Splits into training and test.")
-@random_state_option("Seed of splits, parties and trees.")
+@options.random_state("Seed of splits, parties and trees.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @user_errors
-@file_format_options()
+@options.file_format()
 def forests(
     data: str,
     domain_file: Path | None,
@@ -219,7 +201,7 @@ def forests(
     records, on the same stratified 80:20 splits.
     """
     if by is not None:
-        refuse_options(("clients", "chunks"), "--by, whose categories are the parties")
+        options.refuse_options(("clients", "chunks"), "--by, whose categories are the parties")
     records = load_dataset(
         data, domain_with_target(domain_file, target), extra="ignore", file_format=file_format
     )
@@ -244,12 +226,10 @@ def forests(
             progress=report,
         )
     if as_json:
-        rows = [{"system": one.system, "accuracies": one.accuracies} for one in scores]
-        click.echo(json.dumps({"claim": model.statement_, "systems": rows}, indent=2))
+        systems = [{"system": one.system, "accuracies": one.accuracies} for one in scores]
+        click.echo(json.dumps({"claim": model.statement_, "systems": systems}, indent=2))
         return
-    listing = table(f"{records.name}: {n_splits} splits", "system", "accuracy", "deviation")
-    for one in scores:
-        listing.add_row(one.system, f"{one.mean:.3f}", f"{one.deviation:.3f}")
-    screen = console()
-    screen.print(listing)
-    screen.print(model.statement_)
+    rows = ((one.system, f"{one.mean:.3f}", f"{one.deviation:.3f}") for one in scores)
+    title = f"{records.name}: {n_splits} splits"
+    console().print(table(title, "system", "accuracy", "deviation", rows=rows))
+    console().print(model.statement_)

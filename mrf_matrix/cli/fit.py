@@ -12,32 +12,8 @@ import mrf_matrix
 from mrf_matrix.base.file_format import FileFormat
 from mrf_matrix.base.files import hash_of
 from mrf_matrix.base.workers import progress_listener
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import (
-    NEW,
-    SHRINKAGES,
-    VOTINGS,
-    budget_options,
-    check_is_model,
-    checked_kind,
-    delta_option,
-    domain_options,
-    file_format_options,
-    holds_records,
-    kind_option,
-    ledger_option,
-    ledger_request,
-    make_classifier,
-    model_options,
-    n_blocks_option,
-    n_trees_option,
-    neighboring_option,
-    overwrite_option,
-    read_records,
-    splits_option,
-    strategy_option,
-    time_limit_option,
-)
 from mrf_matrix.cli.paid_release import Rescue, check_output, rescue_on_error
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 from mrf_matrix.datasets import load_dataset
@@ -60,23 +36,23 @@ See docs/domain.md for all of it.
 
 @click.command(name="fit", epilog=DOMAIN_FILE)
 @click.argument("data")
-@domain_options()
-@budget_options(
+@options.domain()
+@options.budget(
     "Pure-DP budget: 1, 0.5, 1/3. [default: 1]", "zCDP budget instead, with Gaussian noise."
 )
-@delta_option()
-@kind_option()
-@model_options()
+@options.delta()
+@options.kind()
+@options.model()
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
     help="Public number of records, against which noise is weighed [default: as published, of a "
     "data set by name].",
 )
-@n_blocks_option()
-@n_trees_option()
+@options.n_blocks()
+@options.n_trees()
 @click.option("--max-depth", type=int, default=4, show_default=True, help="Depth of a tree.")
-@splits_option()
+@options.splits()
 @click.option(
     "--n-ensembles",
     type=click.IntRange(1, 1000),  # what a model file holds
@@ -85,24 +61,24 @@ See docs/domain.md for all of it.
     help="Ensembles, each with its share.",
 )
 @click.option("--max-features", type=int, help="Attributes that each ensemble draws.")
-@strategy_option()
-@click.option("--voting", type=click.Choice(VOTINGS), default="hard", show_default=True)
+@options.strategy()
+@click.option("--voting", type=click.Choice(options.VOTINGS), default="hard", show_default=True)
 @click.option(
     "--shrinkage",
-    type=click.Choice(SHRINKAGES),
+    type=click.Choice(options.SHRINKAGES),
     default="none",
     show_default=True,
     help="Leaves shrunk toward their ancestors before they vote: as far as votes of all trees "
     "need, or each leaf on its own.",
 )
-@neighboring_option()
+@options.neighboring()
 @click.option("--random-state", type=int, help="Seed of the forest's structure; noise has none.")
-@time_limit_option(8.0, "Seconds to search for a strategy.")
-@ledger_option("Ledger to charge, from `mrf-matrix ledger`.")
+@options.time_limit(8.0, "Seconds to search for a strategy.")
+@options.ledger("Ledger to charge, from `mrf-matrix ledger`.")
 @click.option(
-    "--output", type=NEW, required=True, help="Model file to write, for example model.mrf."
+    "--output", type=options.NEW, required=True, help="Model file to write, for example model.mrf."
 )
-@overwrite_option("a model")
+@options.overwrite("a model")
 @click.option(
     "--strict",
     is_flag=True,
@@ -111,7 +87,7 @@ See docs/domain.md for all of it.
 @click.option("--purpose", help="What the release is for, said in the ledger.")
 @click.option("--json", "as_json", is_flag=True, help="Print the privacy report as JSON.")
 @user_errors
-@file_format_options()
+@options.file_format()
 def command(
     data: str,
     domain_file: Path | None,
@@ -141,8 +117,8 @@ def command(
 
     if not Path(data).exists():  # a file or folder may have the name of a set
         settings["n_records"] = settings["n_records"] or public_records(data)
-    settings["kind"] = checked_kind(settings["kind"])
-    check_is_model(settings["kind"])
+    settings["kind"] = options.checked_kind(settings["kind"])
+    options.check_is_model(settings["kind"])
     check_output(
         output,
         overwrite=overwrite,
@@ -152,15 +128,18 @@ def command(
     domain = domain_with_target(domain_file, target)
     check_is_public(domain, output)
     ledger = None if ledger_file is None else mrf_matrix.PrivacyLedger.open(ledger_file)
-    model = make_classifier(settings, ledger)
-    if ledger is not None and (asked := ledger_request(model, settings, domain)) is not None:
+    model = options.make_classifier(settings, ledger)
+    if (
+        ledger is not None
+        and (asked := options.ledger_request(model, settings, domain)) is not None
+    ):
         # refused before the records are so much as read
         ledger.check(asked, f"fit of {output.name}", neighboring=model.neighboring)
     words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
     weighed_by = weigh_signals(settings["n_records"], strict=strict, check=check_fits_a_file)
     rescue = Rescue("model", output, ledger_file, overwrite=overwrite)
     with rescue_on_error(rescue), weighed_by as verdicts, describe_charges(**words) as charges:
-        held = holds_records(settings)
+        held = options.holds_records(settings)
         fit_file(model, data, domain, file_format, quiet=as_json, held=held)
         try:
             rescue.write(lambda path: mrf_matrix.save_model(model, path))
@@ -228,7 +207,7 @@ def fit_file(
             advise(domain.coarser() if bins else domain, known)
             model.set_params(domain=domain)
             if held:
-                model.fit(*read_records(data, domain, file_format))
+                model.fit(*options.read_records(data, domain, file_format))
             else:
                 model.fit_stream(data, extra="ignore", progress=counted, file_format=file_format)
         else:

@@ -70,10 +70,7 @@ COMMANDS = {
 }
 
 
-HOMES = {
-    "ledger": ("report", "show_ledger"),
-    "datasets": ("domain", "show_datasets"),
-}
+HOMES = {"ledger": ("report", "show_ledger"), "datasets": ("domain", "show_datasets")}
 """File and function of subcommands that are not ``command`` in a file of their own name."""
 
 

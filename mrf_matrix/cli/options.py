@@ -62,7 +62,7 @@ def combine_options(*options: Decorator) -> Decorator:
     return decorate
 
 
-def budget_options(
+def budget(
     epsilon: str = "Pure-DP budget [default: 1].", rho: str = "zCDP budget, instead of --epsilon."
 ) -> Decorator:
     return combine_options(
@@ -71,7 +71,7 @@ def budget_options(
     )
 
 
-def delta_option() -> Decorator:
+def delta() -> Decorator:
     return click.option(
         "--delta",
         type=float,
@@ -81,7 +81,7 @@ def delta_option() -> Decorator:
     )
 
 
-def domain_options(help: str = "Domain file (JSON) of the records' files.") -> Decorator:
+def domain(help: str = "Domain file (JSON) of the records' files.") -> Decorator:
     """Add --domain, the schema of a file of records, and --target."""
     return combine_options(
         click.option("--domain", "domain_file", type=FILE, help=f"{help} Required for files."),
@@ -89,7 +89,7 @@ def domain_options(help: str = "Domain file (JSON) of the records' files.") -> D
     )
 
 
-def file_format_options() -> Decorator:
+def file_format() -> Decorator:
     """Add --separator, --decimal and --encoding of files of text, which come as one `file_format`.
 
     It goes below `user_errors`, which speaks of what is none.
@@ -143,21 +143,21 @@ class LedgerFile(click.Path):
         return super().convert(value, param, ctx)
 
 
-def ledger_option(help: str) -> Decorator:
+def ledger(help: str) -> Decorator:
     kind = LedgerFile(dir_okay=False, path_type=Path)
     return click.option("--ledger", "ledger_file", type=kind, help=help)
 
 
-def overwrite_option(what: str) -> Decorator:
+def overwrite(what: str) -> Decorator:
     return click.option("--overwrite", is_flag=True, help=f"Replace {what} that is there already.")
 
 
-def n_blocks_option() -> Decorator:
+def n_blocks() -> Decorator:
     least = click.IntRange(min=1)
     return click.option("--n-blocks", type=least, help="Blocks of tables. [default: chosen]")
 
 
-def n_records_option() -> Decorator:
+def n_records() -> Decorator:
     """Add --n-records: how many there are, where that is public."""
     return click.option(
         "--n-records",
@@ -166,21 +166,21 @@ def n_records_option() -> Decorator:
     )
 
 
-def n_trees_option(help: str = "Trees in the forest.") -> Decorator:
+def n_trees(help: str = "Trees in the forest.") -> Decorator:
     return click.option("--n-trees", default=128, show_default=True, help=help)
 
 
-def splits_option(help: str | None = "Kind of split.") -> Decorator:
+def splits(help: str | None = "Kind of split.") -> Decorator:
     return click.option(
         "--splits", type=click.Choice(SPLITS), default="multiway", show_default=True, help=help
     )
 
 
-def strategy_option(help: str = "Strategy family, or auto for the best of all.") -> Decorator:
+def strategy(help: str = "Strategy family, or auto for the best of all.") -> Decorator:
     return click.option("--strategy", default="auto", show_default=True, help=help)
 
 
-def neighboring_option(help: str | None = "Neighbouring relation.") -> Decorator:
+def neighboring(help: str | None = "Neighbouring relation.") -> Decorator:
     return click.option(
         "--neighboring",
         type=click.Choice(NEIGHBORING),
@@ -190,17 +190,17 @@ def neighboring_option(help: str | None = "Neighbouring relation.") -> Decorator
     )
 
 
-def random_state_option(help: str = "Seed of the public structure.") -> Decorator:
+def random_state(help: str = "Seed of the public structure.") -> Decorator:
     """Add --random-state, for what may be reproduced: never for the noise of a release."""
     seed = click.IntRange(0, 2**32 - 1)  # what scikit-learn takes
     return click.option("--random-state", type=seed, default=0, show_default=True, help=help)
 
 
-def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:
+def time_limit(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:
     return click.option("--time-limit", default=seconds, show_default=True, help=help)
 
 
-def party_options(*more: Decorator) -> Decorator:
+def parties(*more: Decorator) -> Decorator:
     """Add --dropouts, --colluders and --remove-excess of a federation, after other options."""
     return combine_options(
         *more,
@@ -212,7 +212,7 @@ def party_options(*more: Decorator) -> Decorator:
     )
 
 
-def result_options(
+def results(
     place: str, *, table: str = "tables", record_and: str = "pictures", picture: str = "pictures"
 ) -> Decorator:
     """Add --output, --json and --no-pictures: where results go, and which."""
@@ -235,7 +235,7 @@ OPTIONS = tuple(dict.fromkeys(name for one in KINDS.values() for name in one.opt
 """Options that not every kind takes."""
 
 
-def kind_option(
+def kind(
     auto: str = KINDS["auto"].about, words: Sequence[str] = TYPED, default: str = "auto"
 ) -> Decorator:
     told = " ".join(f"{word}: {auto if word == 'auto' else KINDS[word].about}." for word in words)
@@ -245,7 +245,7 @@ def kind_option(
     )
 
 
-def model_options() -> Decorator:
+def model() -> Decorator:
     """Add options of single kinds that are not about trees or blocks."""
     return combine_options(
         click.option(

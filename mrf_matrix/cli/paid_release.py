@@ -18,10 +18,11 @@ import click
 
 import mrf_matrix
 from mrf_matrix import mechanisms
-from mrf_matrix.base import check_writable, whole_file
+from mrf_matrix.base import check_writable
 from mrf_matrix.base.draw_record import DrawRecord, SignalHold, hold_after_payment, keep_draws
 from mrf_matrix.base.files import name_path_in_errors
 from mrf_matrix.cli.errors import error_line
+from mrf_matrix.cli.screen import write_text
 
 Write = Callable[[Path], None]
 
@@ -136,7 +137,7 @@ class Rescue:
 
         if not isinstance(value, mechanisms.Release):
             like = self.output.with_name(f"{self.output.stem[:30]}-choices.json")
-            return self.write_elsewhere(lambda path: _write_text(path, json_text(value)), like)
+            return self.write_elsewhere(lambda path: write_text(json_text(value), path), like)
         if value.noise != "exact":
             return None
         like = self.output.with_name(f"{self.output.stem[:30]}-release-{number}.release")
@@ -249,11 +250,6 @@ def folders(output: Path, ledger_file: Path | None) -> list[Callable[[], Path]]:
         Path.home,  # which a container may not have
         lambda: Path(tempfile.gettempdir()),
     ]
-
-
-def _write_text(path: Path, text: str) -> None:
-    with whole_file(path) as file:
-        file.write(text.encode())
 
 
 def json_text(values: Any) -> str:

@@ -1,6 +1,5 @@
 """`mrf-matrix plan`: what a design costs in error, from its public domain alone."""
 
-import json
 import signal
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,28 +16,10 @@ from mrf_matrix import plotting
 from mrf_matrix.base.checks import magnitude, shorten
 from mrf_matrix.base.files import content_of
 from mrf_matrix.base.kinds import KINDS
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import to_option_words, user_errors
 from mrf_matrix.cli.number_options import comma_floats, number_text
-from mrf_matrix.cli.options import (
-    FILE,
-    budget_options,
-    checked_kind,
-    delta_option,
-    kind_option,
-    make_classifier,
-    model_options,
-    n_blocks_option,
-    n_records_option,
-    n_trees_option,
-    neighboring_option,
-    party_options,
-    random_state_option,
-    result_options,
-    splits_option,
-    strategy_option,
-    time_limit_option,
-)
-from mrf_matrix.cli.screen import VOLUME, advise, console, option_value, table, write_results
+from mrf_matrix.cli.screen import VOLUME, advise, console, option_value, print_and_write, table
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.claim import SHARE_RULES
@@ -78,20 +59,22 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
 
 @click.command(name="plan")
 @click.argument("domain")
-@click.option("--domain", "domain_file", type=FILE, help="Domain file, where DOMAIN is none.")
-@budget_options()
-@delta_option()
-@kind_option()
-@model_options()
-@n_records_option()
-@n_trees_option("Trees of all ensembles.")
+@click.option(
+    "--domain", "domain_file", type=options.FILE, help="Domain file, where DOMAIN is none."
+)
+@options.budget()
+@options.delta()
+@options.kind()
+@options.model()
+@options.n_records()
+@options.n_trees("Trees of all ensembles.")
 @click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
-@splits_option(None)
+@options.splits(None)
 @click.option("--n-ensembles", default=1, show_default=True, help="Ensembles q.")
 @click.option("--max-features", type=int, help="Attributes of each ensemble [default: all].")
-@n_blocks_option()
+@options.n_blocks()
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
-@strategy_option("Strategy family, or auto.")
+@options.strategy("Strategy family, or auto.")
 @click.option(
     "--objective",
     type=click.Choice(["total", "max"]),
@@ -129,14 +112,14 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
     help="matrix, or a baseline of --kind matrix (subsample: per_query).",
 )
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the kind]")
-@neighboring_option()
-@party_options(
+@options.neighboring()
+@options.parties(
     click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
 )
-@random_state_option()
-@time_limit_option(8.0, "Seconds for each strategy, and again for the lower bound of all.")
+@options.random_state()
+@options.time_limit(8.0, "Seconds for each strategy, and again for the lower bound of all.")
 @click.option("--strict", is_flag=True, help="End with an error where noise leaves nothing.")
-@result_options("DOMAIN")
+@options.results("DOMAIN")
 @user_errors
 def command(
     domain: str,
@@ -157,7 +140,7 @@ def command(
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
     file = (output or Path("results") / label) / "plan.json"
-    settings["kind"] = checked_kind(settings["kind"])
+    settings["kind"] = options.checked_kind(settings["kind"])
     if KINDS[settings["kind"]].is_stepwise:
         weighed = show_steps(schema, label, settings, file, as_json=as_json)
     else:
@@ -168,13 +151,7 @@ def command(
 
 
 def show_plan(
-    schema: Domain,
-    label: str,
-    settings: dict[str, Any],
-    file: Path,
-    *,
-    as_json: bool,
-    drawn: bool,
+    schema: Domain, label: str, settings: dict[str, Any], file: Path, *, as_json: bool, drawn: bool
 ) -> Verdict:
     asked = {name: one for name, one in settings.items() if name not in ("alpha", "beside")}
     made = cast(Plan, plan(schema, **asked))
@@ -185,15 +162,16 @@ def show_plan(
         figures |= dict.fromkeys(missing if "target_rms" in figures else missing[:2])
     weighed = verdict_of(made)
     figures |= {"signal_to_noise": str(weighed), "peak_bytes": peak_bytes(made)}
-    record = json.dumps(figures, indent=2)
-    if as_json:
-        click.echo(record)
-    else:
-        console().print(plan_table(figures), "", size_table(figures))
-        console().print("Nothing was spent and no record read: every figure is public.")
+
+    def show() -> None:
+        console().print(plan_table(figures), "", size_table(figures), FREE)
+
     drawing = partial(pictures, made, bound=in_time) if drawn else None
-    write_results(record, file, drawing, as_json=as_json)
+    print_and_write(figures, show, file, drawing, as_json=as_json)
     return weighed
+
+
+FREE = "Nothing was spent and no record read: every figure is public."
 
 
 class OutOfTimeError(Exception):
@@ -257,7 +235,7 @@ def show_steps(
 ) -> Verdict:
     is_auto = settings["kind"] == "auto"
     advise(schema.coarser() if is_auto else schema, settings["n_records"])
-    made = make_classifier(settings).set_params(domain=schema).plan()
+    made = options.make_classifier(settings).set_params(domain=schema).plan()
     verdict = verdict_of(made)
     figures = {
         "domain": label,
@@ -266,10 +244,8 @@ def show_steps(
         "signal_to_noise": str(verdict),
         "peak_bytes": peak_bytes(made.forest if is_auto else made),
     }
-    record = json.dumps(figures, indent=2)
-    if as_json:
-        click.echo(record)
-    else:
+
+    def show() -> None:
         screen = console()
         if is_auto:
             screen.print(kind_table(figures), figures["reason"], "", sep="\n")
@@ -278,47 +254,43 @@ def show_steps(
             screen.print(EVEN)
         screen.print(f"Signal and noise: {verdict}.")
         screen.print(f"Memory: {memory_text(figures)}.")
-        screen.print("Nothing was spent and no record read: every figure is public.")
-    write_results(record, file, None, as_json=as_json)
+        screen.print(FREE)
+
+    print_and_write(figures, show, file, None, as_json=as_json)
     return verdict
 
 
 def kind_table(figures: Mapping[str, Any]) -> Table:
     """Show the kind that is taken between those of less and of more signal."""
-    made = table(f"Kinds of forest for {figures['domain']}, before any data", "kind", "signal", "")
-    below, above = figures["below"], figures["above"]
+    below, signal, above = (figures[name] for name in ("below", "signal", "above"))
+    rows = [(figures["forest"], "" if signal is None else f"{signal:,.0f}", "taken")]
     if below is not None:
-        made.add_row(below["forest"], f"up to {below['up_to']:,.0f}", "")
-    signal = figures["signal"]
-    made.add_row(figures["forest"], "" if signal is None else f"{signal:,.0f}", "taken")
+        rows.insert(0, (below["forest"], f"up to {below['up_to']:,.0f}", ""))
     if above is not None:
-        made.add_row(above["forest"], f"from {above['from']:,.0f}", "")
-    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
-    return made
+        rows.append((above["forest"], f"from {above['from']:,.0f}", ""))
+    title = f"Kinds of forest for {figures['domain']}, before any data"
+    return table(title, "kind", "signal", "", rows=rows, fold=0)
 
 
 def share_table(figures: Mapping[str, Any]) -> Table:
     title = f"Steps and their shares of {figures['claim']}"
-    made = table(title, "step", "share", "sensitivity", "rms", words=1)
     steps = figures["steps"]
     first, rest, last = (steps, [], []) if option_value(VOLUME) == "verbose" else fold_steps(steps)
-    rows = [(step["measured"], f"{step['share']:.2%}", *_noise_cells(step)) for step in first]
+    rows = [_step_cells(step) for step in first]
     if rest:
         share = sum(step["share"] for step in rest)
         rows.append((f"{len(rest)} more: mrf-matrix plan -v", f"{share:.2%}", "", ""))
-    rows += [(step["measured"], f"{step['share']:.2%}", *_noise_cells(step)) for step in last]
-    for row in rows:
-        made.add_row(*row)
-    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
-    return made
+    rows += [_step_cells(step) for step in last]
+    return table(title, "step", "share", "sensitivity", "rms", rows=rows, fold=0)
 
 
-def _noise_cells(step: Mapping[str, Any]) -> tuple[str, str]:
-    """Return sensitivity and noise in words; what a choice decides has neither."""
+def _step_cells(step: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return name, share, sensitivity and noise in words; what a choice decides has no noise."""
+    name, share = step["measured"], f"{step['share']:.2%}"
     if step["sensitivity"] is None:
-        return "", "as chosen"
+        return name, share, "", "as chosen"
     rms = "a choice" if step["is_choice"] else f"{step['rms']:.4g} records"
-    return f"{step['sensitivity']:.4g}", rms
+    return name, share, f"{step['sensitivity']:.4g}", rms
 
 
 NO_BOUND = "no lower bound within --time-limit: give more seconds"
@@ -332,16 +304,8 @@ AIMS = {
 
 
 def plan_table(figures: Mapping[str, Any]) -> Table:
-    made = table(f"Plan for {figures['domain']}, before any data", "figure", "value", words=2)
-    for name, value in _plan_rows(figures):
-        made.add_row(name, value)
-    return fold_values(made)
-
-
-def fold_values(made: Table) -> Table:
-    """Return a table whose values are broken over lines, so that the names of rows stay whole."""
-    made.columns[1].no_wrap, made.columns[1].overflow = False, "fold"
-    return made
+    title = f"Plan for {figures['domain']}, before any data"
+    return table(title, "figure", "value", rows=_plan_rows(figures), words=2, fold=1)
 
 
 def _plan_rows(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -421,10 +385,11 @@ def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def size_table(figures: Mapping[str, Any]) -> Table:
-    made = table("Largest arrays of the release", "array", "shape", "bytes", words=2)
-    for size in figures["arrays"][:5]:
-        made.add_row(size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")
-    return made
+    rows = (
+        (size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")
+        for size in figures["arrays"][:5]
+    )
+    return table("Largest arrays of the release", "array", "shape", "bytes", rows=rows, words=2)
 
 
 def figure_text(figure: float | None) -> str:

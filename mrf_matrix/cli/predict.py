@@ -14,15 +14,8 @@ import click
 import mrf_matrix
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.file_format import PLAIN, FileFormat
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import (
-    FILE,
-    NEW,
-    VOTINGS,
-    comma_words,
-    file_format_options,
-    overwrite_option,
-)
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import note, note_ignored
 from mrf_matrix.datasets import load_dataset
@@ -41,20 +34,20 @@ from mrf_matrix.study.calibration import ProbabilityGrid
 
 
 @click.command(name="predict")
-@click.argument("model", type=FILE)
+@click.argument("model", type=options.FILE)
 @click.argument("data")
 @click.option(
     "--output",
-    type=NEW,
+    type=options.NEW,
     help="CSV, TSV or Parquet file to write, whole or not at all [default: standard output].",
 )
 @click.option(
     "--keep",
-    callback=comma_words,
+    callback=options.comma_words,
     metavar="NAMES",
     help="Columns of DATA to copy before the predictions, separated by commas: patient_id.",
 )
-@overwrite_option("an --output")
+@options.overwrite("an --output")
 @click.option(
     "--proba",
     is_flag=True,
@@ -62,7 +55,7 @@ from mrf_matrix.study.calibration import ProbabilityGrid
 )
 @click.option(
     "--voting",
-    type=click.Choice(VOTINGS),
+    type=click.Choice(options.VOTINGS),
     help="Voting rule instead of the model's: it costs no budget.",
 )
 @click.option(
@@ -87,7 +80,7 @@ from mrf_matrix.study.calibration import ProbabilityGrid
     "nearest bin, missing the code of missing values. It costs no budget.",
 )
 @user_errors
-@file_format_options()
+@options.file_format()
 def command(
     model: Path,
     data: str,

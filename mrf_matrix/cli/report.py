@@ -8,20 +8,12 @@ import click
 
 import mrf_matrix
 from mrf_matrix import reports
-from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import object_of, parse_json
 from mrf_matrix.base.files import content_of, hash_of
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import (
-    FILE,
-    NEIGHBORING,
-    NEW,
-    budget_options,
-    ledger_option,
-    overwrite_option,
-)
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console, note
+from mrf_matrix.cli.screen import console, note, write_text
 
 LONGEST = 10 * 1024**2
 EVALUATION = {
@@ -32,19 +24,19 @@ EVALUATION = {
 
 
 @click.command(name="report")
-@click.argument("model", type=FILE)
+@click.argument("model", type=options.FILE)
 @click.option(
     "--html",
-    type=NEW,
+    type=options.NEW,
     help="Page to write: one file that loads nothing, and prints. [default: text on the screen]",
 )
-@ledger_option("Ledger that the model was charged to.")
+@options.ledger("Ledger that the model was charged to.")
 @click.option(
     "--evaluation",
-    type=FILE,
+    type=options.FILE,
     help="What `mrf-matrix evaluate --output` wrote: accuracy and calibration that were paid for.",
 )
-@overwrite_option("a page")
+@options.overwrite("a page")
 @click.option("--json", "as_json", is_flag=True, help="Print the page as JSON.")
 @user_errors
 def command(
@@ -80,8 +72,7 @@ def show(page: "reports.ReportPage", html: Path | None) -> None:
     if html is None:
         console().print(str(page), soft_wrap=True)
         return
-    with whole_file(html) as file:
-        file.write(page.to_html().encode())
+    write_text(page.to_html(), html)
     note(f"Written: {html}")
     for one in page.warnings:
         note(f"WARNING: {one}")
@@ -99,14 +90,14 @@ def read_evaluation(file: Path) -> dict[str, object]:
 
 
 @click.command(name="ledger")
-@click.argument("file", type=NEW)
-@budget_options(
+@click.argument("file", type=options.NEW)
+@options.budget(
     "Total budget of a new ledger: pure DP, or with --delta (ε, δ)-DP.",
     "Total zCDP budget of a new ledger.",
 )
 @click.option(
     "--neighboring",
-    type=click.Choice(NEIGHBORING),
+    type=click.Choice(options.NEIGHBORING),
     help="Neighbouring relation of a new ledger [default: add_remove].",
 )
 @click.option(
@@ -117,11 +108,9 @@ def read_evaluation(file: Path) -> dict[str, object]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @click.option(
-    "--html",
-    type=NEW,
-    help="Write a page: one file that loads nothing, and prints.",
+    "--html", type=options.NEW, help="Write a page: one file that loads nothing, and prints."
 )
-@overwrite_option("a page")
+@options.overwrite("a page")
 @user_errors
 def show_ledger(
     file: Path,

@@ -5,7 +5,7 @@ Nothing that is printed is markup: names, titles and errors come from files of s
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EPIPE
@@ -122,19 +122,37 @@ class EscapedText:
             )
 
 
-def table(title: str, *columns: str, words: int = 1) -> Table:
-    """Return an empty table that fits 80 characters: `words` columns of text, then numbers."""
+def table(
+    title: str,
+    *columns: str,
+    rows: Iterable[Sequence[str]] = (),
+    words: int = 1,
+    fold: int | None = None,
+    caption: str | None = None,
+) -> Table:
+    """Return a table that fits 80 characters: `words` columns of text, then numbers.
+
+    `fold`: the column that is broken over lines, so that the others stay whole.
+    """
     made = Table(
         title=title,
         title_justify="left",
         title_style="bold",
+        caption=caption,
         caption_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
         pad_edge=False,
     )
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number >= words else "left", no_wrap=True)
+        made.add_column(
+            column,
+            justify="right" if number >= words else "left",
+            no_wrap=number != fold,
+            overflow="fold" if number == fold else "ellipsis",
+        )
+    for row in rows:
+        made.add_row(*row)
     return made
 
 
@@ -201,16 +219,31 @@ def step_timer() -> Report:
     return report
 
 
-def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json: bool) -> None:
-    """Write the record, draw the pictures beside it, and say what was written.
+def write_text(text: str, path: Path) -> None:
+    with whole_file(path) as file:
+        file.write(text.encode())
 
-    `record`: the record as JSON; `file`: file of the record; its folder is made; `pictures`: what
-    makes the pictures; None draws none; `as_json`: whether standard output carries the record
-    already, and nothing else may go there.
+
+def print_and_write(
+    figures: Mapping[str, Any],
+    show: Callable[[], None],
+    file: Path,
+    pictures: Pictures | None,
+    *,
+    as_json: bool,
+    default: Callable[[object], str] | None = None,
+) -> None:
+    """Print the figures as JSON, or `show` them, and write them to a file with pictures beside it.
+
+    As JSON nothing else goes to standard output. The file's folder is made. `default`: of `json`.
     """
+    record = json.dumps(figures, indent=2, default=default)
+    if as_json:
+        click.echo(record)
+    else:
+        show()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(file) as whole:
-        whole.write(f"{record}\n".encode())
+    write_text(f"{record}\n", file)
     files = [file, *([] if pictures is None else draw_pictures(pictures, file.parent))]
     written = "Written: " + ", ".join(map(str, files))
     if as_json:

@@ -1,6 +1,5 @@
 """`mrf-matrix tune`: choose a design without data, and print what makes it."""
 
-import json
 import shlex
 from functools import partial
 from math import isfinite, isnan
@@ -12,21 +11,9 @@ from rich.table import Table
 
 from mrf_matrix import plotting
 from mrf_matrix.base.kinds import KINDS
+from mrf_matrix.cli import options
 from mrf_matrix.cli.errors import to_option_words, user_errors
-from mrf_matrix.cli.options import (
-    COMMON,
-    NEW,
-    budget_options,
-    checked_kind,
-    delta_option,
-    kind_option,
-    n_records_option,
-    neighboring_option,
-    random_state_option,
-    result_options,
-    time_limit_option,
-)
-from mrf_matrix.cli.screen import advise, console, progress_bar, resume_file, table, write_results
+from mrf_matrix.cli.screen import advise, console, print_and_write, progress_bar, resume_file, table
 from mrf_matrix.datasets.registry import public_domain, public_records
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning import Tuning, tune
@@ -69,7 +56,7 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
     )
     kind = settings["kind"]
     if kind != "auto" or not (trees and blocks):
-        kind = checked_kind(kind, TREE_OPTIONS + BLOCK_OPTIONS)
+        kind = options.checked_kind(kind, TREE_OPTIONS + BLOCK_OPTIONS)
         if kind == "auto":
             return None
     return [
@@ -80,10 +67,10 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
 
 @click.command(name="tune")
 @click.argument("domain")
-@budget_options()
-@delta_option()
-@n_records_option()
-@kind_option("tables, matrix and, where it suits, additive, or that of the options given")
+@options.budget()
+@options.delta()
+@options.n_records()
+@options.kind("tables, matrix and, where it suits, additive, or that of the options given")
 @click.option(
     "--objective",
     type=click.Choice(["accuracy", "flip", "error", "bound"]),
@@ -102,9 +89,9 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
 @click.option(
     "--n-blocks", callback=comma_values, help="Numbers of blocks of tables to try, or auto."
 )
-@neighboring_option(None)
-@random_state_option()
-@time_limit_option(1.0)
+@options.neighboring(None)
+@options.random_state()
+@options.time_limit(1.0)
 @click.option("--search-all", is_flag=True, help="Seek a strategy for every design, slowly.")
 @click.option(
     "--max-seconds",
@@ -119,8 +106,8 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
 )
 @click.option("--max-bytes", type=int, help="Refuse designs that need more memory.")
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Processes.")
-@click.option("--resume", type=NEW, help="File of finished trials.")
-@result_options("DOMAIN", table="a table", record_and="the picture", picture="picture")
+@click.option("--resume", type=options.NEW, help="File of finished trials.")
+@options.results("DOMAIN", table="a table", record_and="the picture", picture="picture")
 @user_errors
 def command(
     domain: str, output: Path | None, as_json: bool, no_pictures: bool, **settings: Any
@@ -139,23 +126,28 @@ def command(
     with progress_bar(quiet=as_json) as progress, whole as file:
         found = tune(schema, space=space, resume=file, progress=progress, **settings)
         done.append(found)
-    record = json.dumps({"domain": label, **found.to_dict()}, indent=2, default=str)
-    if as_json:
-        click.echo(record)
-    else:
-        console().print(search_table(found, label))
-        console().print(
-            f"Best: kind {found.kind}, "
-            + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
-        )
-        for told in time_notes(found):
-            console().print(told)
-        if line := fit_command(found, domain):
-            console().print("Train it with:")
-            console().print(f"  {line}", soft_wrap=True)
-        console().print("Nothing was spent and no record read: every figure is public.")
+    figures = {"domain": label, **found.to_dict()}
+    showing = partial(show, found, label, domain)
     drawing = None if no_pictures else partial(pictures, found)
-    write_results(record, folder / "tune.json", drawing, as_json=as_json)
+    file = folder / "tune.json"
+    print_and_write(figures, showing, file, drawing, as_json=as_json, default=str)
+
+
+def show(found: Tuning, label: str, domain: str) -> None:
+    """Print the designs, the best one, and the command that trains it.
+
+    `domain`: as it was given to `mrf-matrix tune`.
+    """
+    screen = console()
+    screen.print(search_table(found, label))
+    best = ", ".join(f"{name}={value!r}" for name, value in found.best_params.items())
+    screen.print(f"Best: kind {found.kind}, {best}")
+    for trial in filter(is_too_long, found.trials):
+        screen.print(f"Residual forest: {to_option_words(trial.note)}.")
+    if line := fit_command(found, domain):
+        screen.print("Train it with:")
+        screen.print(f"  {line}", soft_wrap=True)
+    screen.print("Nothing was spent and no record read: every figure is public.")
 
 
 def pictures(found: Tuning) -> dict[str, Any]:
@@ -163,23 +155,14 @@ def pictures(found: Tuning) -> dict[str, Any]:
     return {"designs.png": plotting.ParetoDisplay.from_tuning(found)} if several else {}
 
 
-def time_notes(found: Tuning) -> list[str]:
-    """Say, in the words of options, which designs would have taken too long to judge."""
-    notes = [trial.note for trial in found.trials if is_too_long(trial)]
-    return [f"Residual forest: {to_option_words(note)}." for note in notes]
-
-
 def fit_command(found: Tuning, domain: str) -> str | None:
-    """Return the command that trains the best design; None where `fit` has no such kind.
-
-    `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
-    """
+    """Return the command that trains the best design; None where `fit` has no such kind."""
     if KINDS[found.kind].answers_queries:
         return None
     known = Path(domain).suffix == ""
     words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
     words += ["--kind", found.kind]
-    for name in (*COMMON, *KINDS[found.kind].options):
+    for name in (*options.COMMON, *KINDS[found.kind].options):
         value = found.best_params.get(name)
         usual = value in (None, "auto") or (name == "delta" and not value)
         if not usual:  # else it is chosen where nothing is said
@@ -190,22 +173,20 @@ def fit_command(found: Tuning, domain: str) -> str | None:
 def search_table(tuning: Tuning, label: str) -> Table:
     rows = tuning.rows()
     names, same = _columns([trial.design for trial in tuning.trials])
-    made = table(
-        f"Designs for {label}, best first, before any data", *names, "objective", "rms/vote",
-        "draws", words=len(names),
-    )  # fmt: skip
+    cells = []
     for row in rows[:SHOWN]:
         vote = "" if isnan(row["rms_per_vote"]) else f"{row['rms_per_vote']:.4g}"
         value = f"{row['value']:.4g}" if isfinite(row["value"]) else "refused"
         value = "not tried" if row["stopped"] else value
-        made.add_row(
-            *(str(row.get(name, "")) for name in names), value, vote, f"{row['measurements']}",
-        )  # fmt: skip
-    made.caption = (
+        design = (str(row.get(name, "")) for name in names)
+        cells.append((*design, value, vote, f"{row['measurements']}"))
+    title = f"Designs for {label}, best first, before any data"
+    header = (*names, "objective", "rms/vote", "draws")
+    caption = (
         f"objective: {tuning.objective.replace('_', ' ')}, smaller is better; {len(rows)} designs "
         f"in all{same}. draws: noisy measurements per class. Products have no rms."
     )
-    return made
+    return table(title, *header, rows=cells, words=len(names), caption=caption)
 
 
 def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.models import ReliabilityDisplay as ReliabilityDisplay
     from mrf_matrix.plotting.models import StrengthDisplay as StrengthDisplay
     from mrf_matrix.plotting.plans import BudgetDisplay as BudgetDisplay
-    from mrf_matrix.plotting.plans import (
-        CellSensitivityDisplay as CellSensitivityDisplay,
-    )
+    from mrf_matrix.plotting.plans import CellSensitivityDisplay as CellSensitivityDisplay
     from mrf_matrix.plotting.plans import ErrorCurveDisplay as ErrorCurveDisplay
     from mrf_matrix.plotting.plans import LeafErrorDisplay as LeafErrorDisplay
     from mrf_matrix.plotting.strategies import ParetoDisplay as ParetoDisplay

@@ -320,11 +320,7 @@ class NoiseDisplay(Display):
     figsize = (7.2, 3.6)
 
     def __init__(
-        self,
-        errors: Mapping[str, Array],
-        norm: str,
-        rows: str = "query",
-        words: Sequence[str] = (),
+        self, errors: Mapping[str, Array], norm: str, rows: str = "query", words: Sequence[str] = ()
     ) -> None:
         lengths = {len(one) for one in errors.values()}
         if len(lengths) != 1:

@@ -335,7 +335,7 @@ class AccuracyDisplay(Display):
         looks += [(FAINT, ".")] * (len(best_first) - len(looks))
         for place, method in enumerate(best_first):
             colour, marker = looks[place]
-            points = [study.summary(method.key, epsilon, self.metric) for epsilon in study.epsilons]
+            points = study.summaries_of(method, self.metric)
             means = np.array([point.mean for point in points], dtype=np.float64)  # None is NaN
             if np.isnan(means).all():
                 continue

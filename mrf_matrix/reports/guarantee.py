@@ -1,6 +1,6 @@
 """A claim of privacy in plain words: sentences, each with the condition under which it is true."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp
 
@@ -38,152 +38,90 @@ class Facts:
         return self.claim.neighboring == "add_remove"
 
     @property
-    def declared(self) -> list[str]:
-        """What was declared public, without what was read off records for some part."""
-        known = self.claim.provenance
-        return sorted(known.declared - known.read_off - known.unknown)
-
-    @property
     def rests_on_others(self) -> bool:
         """Whether it adds up charges of several fits."""
         return len(self.claim.spendings) > 1
 
 
-Condition = Callable[[Facts], bool]
-Sentence = Callable[[Facts], str]
-Sentences = tuple[tuple[Condition, Sentence], ...]
-
-
-def _always(facts: Facts) -> bool:
-    return True
-
-
-def _is_private(facts: Facts) -> bool:
-    return facts.claim.is_private
-
-
-GUARANTEED: Sentences = (
-    (lambda f: not _is_private(f), lambda f: "No privacy is claimed of this release."),
-    (
-        lambda f: not _is_private(f),
-        lambda f: "Nothing that is said below makes it private: do not publish it.",
-    ),
-    (_is_private, lambda f: odds(f.claim)),
-    (
-        lambda f: _is_private(f) and not f.counts_rows,
-        lambda f: f"{ONE_RECORD}what the row said; how many rows there were is not.",
-    ),
-    (
-        lambda f: _is_private(f) and f.counts_rows and f.knows_number,
-        lambda f: (
-            f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the fit, "
-            f"and is not protected."
-        ),
-    ),
-    (
-        lambda f: _is_private(f) and f.counts_rows and not f.knows_number,
-        lambda f: f"{ONE_RECORD}{WHETHER}, and how many rows there were.",
-    ),
-    (_is_private, lambda f: _people_text(f.claim)),
-    (
-        lambda f: _is_private(f) and f.rests_on_others,
-        lambda f: (
-            f"All that it rests on is counted: {len(f.claim.spendings)} charges, for "
-            f"{', '.join(one.what for one in f.claim.spendings)}."
-        ),
-    ),
-)
-"""What is guaranteed, for somebody who knows no mathematics."""
-
-WAS_PUBLIC: Sentences = (
-    (
-        lambda f: bool(f.public) and f.has_public_base,
-        lambda f: f"Taken for public: {'; '.join(f.public)}.",
-    ),
-    (
-        lambda f: bool(f.declared),
-        lambda f: (
-            f"Declared public, and vouched for by whoever declared it: {', '.join(f.declared)}."
-        ),
-    ),
-    (
-        lambda f: bool(f.claim.provenance.read_off),
-        lambda f: (
-            f"Read off the records, so that it is not public at all: "
-            f"{', '.join(sorted(f.claim.provenance.read_off))}."
-        ),
-    ),
-    (
-        lambda f: bool(f.claim.provenance.unknown),
-        lambda f: (
-            f"Nobody stated where it came from: {', '.join(sorted(f.claim.provenance.unknown))}."
-        ),
-    ),
-    (
-        lambda f: f.follows_choices and _is_private(f),
-        lambda f: (
-            "What was chosen from the records, privately and within the claim, is not public "
-            "knowledge, and may be published: it was paid for."
-        ),
-    ),
-    (
-        lambda f: f.rests_on_others and _is_private(f),
-        lambda f: "What other fits released before is paid for within the claim.",
-    ),
-)
-"""What the claim takes for public, and what of it is not."""
-
-NOT_PROMISED: Sentences = (
-    (
-        lambda f: f.from_file,
-        lambda f: (
-            "This page was made from a model file. That noise was drawn as stated is the word of "
-            "whoever wrote the file; all that can be checked agrees."
-        ),
-    ),
-    (
-        _always,
-        lambda f: (
-            "Other releases from the same records: their budgets add to this one. A ledger adds "
-            "them up."
-        ),
-    ),
-    (
-        _always,
-        lambda f: (
-            "What a model says of people in general, which any sample shows, with or without a "
-            "given person in it."
-        ),
-    ),
-    (
-        _always,
-        lambda f: "Side channels while it was fitted: time, memory, and whether an error occurred.",
-    ),
-    (
-        lambda f: not f.claim.provenance.read_off,
-        lambda f: (
-            "Whoever declared the domain public vouches for it: edges or categories that were "
-            "copied from the records leak, whoever typed them."
-        ),
-    ),
-    (
-        _always,
-        lambda f: (
-            "The claim is about privacy. How often the model is right is another question: see the "
-            "calibration where it was paid for, and ask for one where it is missing."
-        ),
-    ),
-)
-"""What is not promised."""
-
-
-def true_sentences(sentences: Sentences, facts: Facts) -> tuple[str, ...]:
-    return tuple(say(facts) for holds, say in sentences if holds(facts))
-
-
 def guarantee_section(facts: Facts) -> Section:
     """Return what is claimed, for somebody who knows no mathematics."""
-    return Section("What is guaranteed", true_sentences(GUARANTEED, facts))
+    return Section("What is guaranteed", tuple(guaranteed_words(facts)))
+
+
+def guaranteed_words(facts: Facts) -> Iterator[str]:
+    claim = facts.claim
+    if not claim.is_private:
+        yield "No privacy is claimed of this release."
+        yield "Nothing that is said below makes it private: do not publish it."
+        return
+    yield odds(claim)
+    if not facts.counts_rows:
+        yield f"{ONE_RECORD}what the row said; how many rows there were is not."
+    elif facts.knows_number:
+        yield (
+            f"{ONE_RECORD}{WHETHER}. How many rows there were was stated as public before the fit, "
+            f"and is not protected."
+        )
+    else:
+        yield f"{ONE_RECORD}{WHETHER}, and how many rows there were."
+    times = "r²" if isinstance(claim.budget, ZCDP) else "r"
+    yield (
+        f"A person who gave r rows is protected at {times} times the budget: count rows per person "
+        "before you sign."
+    )
+    if facts.rests_on_others:
+        yield (
+            f"All that it rests on is counted: {len(claim.spendings)} charges, for "
+            f"{', '.join(one.what for one in claim.spendings)}."
+        )
+
+
+def public_words(facts: Facts) -> Iterator[str]:
+    """Say what the claim takes for public, and what of it is not."""
+    known = facts.claim.provenance
+    if facts.public and facts.has_public_base:
+        yield f"Taken for public: {'; '.join(facts.public)}."
+    if declared := known.declared - known.read_off - known.unknown:
+        names = ", ".join(sorted(declared))
+        yield f"Declared public, and vouched for by whoever declared it: {names}."
+    if known.read_off:
+        names = ", ".join(sorted(known.read_off))
+        yield f"Read off the records, so that it is not public at all: {names}."
+    if known.unknown:
+        yield f"Nobody stated where it came from: {', '.join(sorted(known.unknown))}."
+    if facts.follows_choices and facts.claim.is_private:
+        yield (
+            "What was chosen from the records, privately and within the claim, is not public "
+            "knowledge, and may be published: it was paid for."
+        )
+    if facts.rests_on_others and facts.claim.is_private:
+        yield "What other fits released before is paid for within the claim."
+
+
+def unpromised_words(facts: Facts) -> Iterator[str]:
+    if facts.from_file:
+        yield (
+            "This page was made from a model file. That noise was drawn as stated is the word of "
+            "whoever wrote the file; all that can be checked agrees."
+        )
+    yield (
+        "Other releases from the same records: their budgets add to this one. A ledger adds them "
+        "up."
+    )
+    yield (
+        "What a model says of people in general, which any sample shows, with or without a given "
+        "person in it."
+    )
+    yield "Side channels while it was fitted: time, memory, and whether an error occurred."
+    if not facts.claim.provenance.read_off:
+        yield (
+            "Whoever declared the domain public vouches for it: edges or categories that were "
+            "copied from the records leak, whoever typed them."
+        )
+    yield (
+        "The claim is about privacy. How often the model is right is another question: see the "
+        "calibration where it was paid for, and ask for one where it is missing."
+    )
 
 
 def odds(claim: Claim) -> str:
@@ -223,14 +161,6 @@ def _bound_text(epsilon: float, delta: float) -> str:
         return f"{guess} ({known})"
     change = f"their odds change by a factor of at most {_factor_text(epsilon)}"
     return f"{change} (e to the power {known}); {guess}"
-
-
-def _people_text(claim: Claim) -> str:
-    times = "r²" if isinstance(claim.budget, ZCDP) else "r"
-    return (
-        f"A person who gave r rows is protected at {times} times the budget: count rows per person "
-        "before you sign."
-    )
 
 
 def _factor_text(epsilon: float) -> str:

@@ -14,11 +14,10 @@ from mrf_matrix.mechanisms import PrivacyLedger, Release
 from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.reports.attachments import evaluation_section, ledger_section, ledger_warnings
 from mrf_matrix.reports.guarantee import (
-    NOT_PROMISED,
-    WAS_PUBLIC,
     Facts,
     guarantee_section,
-    true_sentences,
+    public_words,
+    unpromised_words,
 )
 from mrf_matrix.reports.model_sections import (
     agreement_section,
@@ -69,6 +68,7 @@ def model_report(
     """
     report: PrivacyReport = model.privacy_report_
     domain: Domain = model.domain_
+    kind = getattr(model, "released_by", type(model).__name__)
     facts = report_facts(report, from_file=model_hash is not None)
     sections: list[Section | None] = [
         guarantee_section(facts),
@@ -78,25 +78,19 @@ def model_report(
         _public_section(facts, domain),
         strength_section(model, domain),
         agreement_section(model, domain),
-        None if evaluation is None else _evaluation(model, evaluation, model_hash),
+        None
+        if evaluation is None
+        else evaluation_section(evaluation, model.classes_.tolist(), model_hash),
         _limits_section(report, facts),
         _identity_section(model, domain, model_hash),
     ]
     return ReportPage(
-        title=f"Privacy report: {_kind_name(model)} for {domain.required_target().name!r}",
+        title=f"Privacy report: {kind} for {domain.required_target().name!r}",
         statement=SCALE.sub("", report.statement),
         is_private=report.claim.is_private,
         sections=tuple(one for one in sections if one is not None),
         warnings=() if ledger is None else ledger_warnings(ledger, model_hash, report.claim),
     )
-
-
-def _evaluation(model: Any, record: JsonObject, model_hash: str | None) -> Section:
-    return evaluation_section(record, model.classes_.tolist(), model_hash)
-
-
-def _kind_name(model: Any) -> str:
-    return str(getattr(model, "released_by", type(model).__name__))
 
 
 def domain_hash(domain: Domain) -> str:
@@ -127,7 +121,7 @@ def _public_section(facts: Facts, domain: Domain) -> Section:
     return Section(
         "What was public",
         (
-            *true_sentences(WAS_PUBLIC, facts),
+            *public_words(facts),
             *((f"{more} attributes more are not listed.",) if more > 0 else ()),
         ),
         rows,
@@ -156,7 +150,7 @@ def _limits_section(report: PrivacyReport, facts: Facts) -> Section:
     notes = tuple(getattr(report, "notes", ()))
     return Section(
         "What is not promised",
-        true_sentences(NOT_PROMISED, facts),
+        tuple(unpromised_words(facts)),
         tuple((f"note {number}", note) for number, note in enumerate(notes, 1)),
     )
 

@@ -13,11 +13,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.forests.forest import condition
 from mrf_matrix.forests.label_tree import LabelTree
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.posterior import (
-    LabelPosterior,
-    PooledPosterior,
-    ResidualPosterior,
-)
+from mrf_matrix.posterior import LabelPosterior, PooledPosterior, ResidualPosterior
 from mrf_matrix.posterior.effects import Term, terms
 from mrf_matrix.posterior.whole_effects import EffectBand, effect_of
 from mrf_matrix.reports.guarantee import Facts

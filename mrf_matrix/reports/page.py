@@ -105,7 +105,7 @@ def reliability_plot(said: Array, seen: Array, errors: Array) -> str:
     """Return what happened against what was said, a dot a bin, each with its noise band."""
     size, low = 240, 46
 
-    def at(share: float) -> float:
+    def to_pixels(share: float) -> float:
         return size * min(max(share, 0.0), 1.0)
 
     body = (
@@ -114,15 +114,16 @@ def reliability_plot(said: Array, seen: Array, errors: Array) -> str:
         'stroke-dasharray="4 4"/>'
     )
     for x, y, half in zip(said, seen, errors, strict=True):
-        place = low + at(x)
+        place = low + to_pixels(x)
         body += (
-            f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{10 + size - at(y - half):.1f}" '
-            f'y2="{10 + size - at(y + half):.1f}" stroke="{COLOURS[4]}" stroke-width="4"/>'
-            f'<circle cx="{place:.1f}" cy="{10 + size - at(y):.1f}" r="3.5" fill="{COLOURS[0]}"/>'
+            f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{10 + size - to_pixels(y - half):.1f}" '
+            f'y2="{10 + size - to_pixels(y + half):.1f}" stroke="{COLOURS[4]}" stroke-width="4"/>'
+            f'<circle cx="{place:.1f}" cy="{10 + size - to_pixels(y):.1f}" r="3.5" '
+            f'fill="{COLOURS[0]}"/>'
         )
     for share in (0.0, 0.5, 1.0):
-        body += _svg_text(low + at(share), size + 26, f"{share:g}", "middle", 11)
-        body += _svg_text(low - 6, 14 + size - at(share), f"{share:g}", "end", 11)
+        body += _svg_text(low + to_pixels(share), size + 26, f"{share:g}", "middle", 11)
+        body += _svg_text(low - 6, 14 + size - to_pixels(share), f"{share:g}", "end", 11)
     body += _svg_text(low + size / 2, size + 44, "probability that the model says", "middle", 12)
     body += _svg_text(low + size + 10, 24, "share that it came true,", size=12)
     body += _svg_text(low + size + 10, 40, "with its noise band", size=12)

@@ -99,11 +99,7 @@ def strategy_rows(
             continue
         errors[name] = (strategy.sensitivity, strategy.loss, expected_error(strategy, **budget))
     chosen = f"selected: {selected.method}"
-    errors[chosen] = (
-        selected.sensitivity,
-        selected.loss,
-        expected_error(selected, **budget),
-    )
+    errors[chosen] = (selected.sensitivity, selected.loss, expected_error(selected, **budget))
     served = [
         StrategyRow(
             name=name,
@@ -237,7 +233,7 @@ class Comparison(Tabular):
     def cells(self) -> Cells:
         """One row a method, with the mean accuracy at every ε."""
         rows = [
-            [method.label, *(one.mean for one in self._summaries_of(method))]
+            [method.label, *(one.mean for one in self.summaries_of(method))]
             for method in self.methods
         ]
         return ["method", *(f"ε={epsilon:g}" for epsilon in self.epsilons)], rows
@@ -246,11 +242,12 @@ class Comparison(Tabular):
         """Return mean accuracies with their standard errors as a LaTeX tabular (booktabs)."""
         header, _ = self.cells
         return latex_table(
-            [[method.label, *map(str, self._summaries_of(method))] for method in self.methods],
+            [[method.label, *map(str, self.summaries_of(method))] for method in self.methods],
             header,
         )
 
-    def _summaries_of(self, method: Method, metric: str = "accuracy") -> list[Summary]:
+    def summaries_of(self, method: Method, metric: str = "accuracy") -> list[Summary]:
+        """Return a method's summary at every ε, the same one for methods that do not spend."""
         budgets = self.epsilons if method.spends else [None] * len(self.epsilons)
         return [self.summary(method.key, epsilon, metric) for epsilon in budgets]
 
@@ -259,7 +256,7 @@ class Comparison(Tabular):
         sign = 1.0 if metric in SMALLER_IS_BETTER else -1.0
 
         def mean_figure(method: Method) -> float:
-            means = [one.mean for one in self._summaries_of(method, metric)]
+            means = [one.mean for one in self.summaries_of(method, metric)]
             known = [one for one in means if one is not None]
             return sign * sum(known) / len(known) if known else inf
 

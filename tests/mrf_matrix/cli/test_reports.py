@@ -62,10 +62,10 @@ def test_a_ledger_of_epsilon_and_delta_pays_for_an_evaluation(tables_file, tmp_p
 
 
 def test_what_the_disk_refuses_is_kept_as_a_release(tables_file, tmp_path, monkeypatch):
-    def full(path):
+    def full(text, path):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("mrf_matrix.cli.evaluate.whole_file", full)
+    monkeypatch.setattr("mrf_matrix.cli.evaluate.write_text", full)
     kept = tmp_path / "evaluation.json"
     done = run("evaluate", tables_file, "monks_1", "--epsilon", "1", "--output", kept)
     assert done.exit_code != 0
