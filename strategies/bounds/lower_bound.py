@@ -61,23 +61,10 @@ from strategies.bounds.ordered_dual import (
     ranges_bound,
 )
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
-from strategies.bounds.path_climb import (
-    GAP,
-    LARGEST_GRAM,
-    path_climb,
-    paths_bound,
-)
+from strategies.bounds.path_climb import GAP, LARGEST_GRAM, path_climb, paths_bound
 from strategies.bounds.pinched_union import tables_bound
 from strategies.bounds.sum_form import joint_bound
-from strategies.operators import (
-    Array,
-    Gram,
-    Marginals,
-    Operator,
-    Product,
-    RowKronecker,
-    fits,
-)
+from strategies.operators import Array, Gram, Marginals, Operator, Product, RowKronecker, fits
 from strategies.operators.base.arrays import one_thread
 from strategies.operators.base.validation import as_dense
 from strategies.operators.kronecker import kronecker_blocks

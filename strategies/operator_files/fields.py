@@ -1,6 +1,6 @@
 """What a structure's rule reads and writes with: every value is checked before it is used."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -177,6 +177,14 @@ class Writer:
             kind, write = rule
             return {"kind": kind, **write(operator, self)}
 
+    def value(self, value: object) -> object:
+        """Return plain data for a value of a structure; what is plain stays as it is."""
+        if isinstance(value, Operator):
+            return self.operator(value)
+        if isinstance(value, np.ndarray):
+            return self.array(value)
+        return [self.value(one) for one in value] if isinstance(value, tuple) else value
+
     def array(self, values: Numbers) -> Node:
         """Keep an array in a plain type; return where it is and how it is laid out.
 
@@ -194,12 +202,6 @@ class Writer:
             "order": "F" if by_column else "C",
         }
 
-    def operators(self, operators: Sequence[Operator]) -> list[Node]:
-        return [self.operator(one) for one in operators]
-
-    def sizes(self, sizes: tuple[int, ...] | None) -> list[int] | None:
-        return None if sizes is None else list(sizes)
-
 
 REAL = ("<i8", "<f8")
 WHOLE = ("<i8",)
@@ -210,10 +212,10 @@ def write_sparse(operator: Sparse, writer: Writer) -> Node:
     _check_columns(int(form.shape[1]))
     return {
         "values": writer.array(form.data),
-        "indices": writer.array(form.indices.astype(np.int64)),
-        "starts": writer.array(form.indptr.astype(np.int64)),
+        "indices": writer.array(form.indices),
+        "starts": writer.array(form.indptr),
         "columns": int(form.shape[1]),
-        "sizes": writer.sizes(operator.sizes),
+        "sizes": writer.value(operator.sizes),
     }
 
 

@@ -57,43 +57,27 @@ from strategies.operators.masks.heaviest_cell import search_seconds
 SEARCHED = 2**32  # operations for each second of a search over all cells
 
 
-def write_row_kronecker(operator: RowKronecker, writer: Writer) -> Node:
-    """Write the packed masks: sum(n_i) bits a row, whatever the product is."""
-    groups = operator.groups
-    return {
-        "bits": writer.array(operator.bits),
-        "sizes": list(operator.sizes),
-        "groups": None if groups is None else writer.array(groups.astype(np.int64)),
-    }
-
-
-def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
-    """Read masks; groups of rows are checked anew to be disjoint, for sensitivities rest on it."""
-    sizes = reader.sizes(data["sizes"], "row_kronecker: sizes")
-    bits = reader.array(data["bits"], "row_kronecker: bits", ("|u1",), 2)
+def build_row_kronecker(
+    reader: Reader, bits: NDArray[np.uint8], sizes: tuple[int, ...], groups: Longs | None
+) -> RowKronecker:
+    """Check masks; groups of rows anew to be disjoint, for sensitivities rest on it."""
     _check_bits(bits, sizes)
     operator = RowKronecker(bits, sizes)
     if operator.is_enumerable:  # then its rows may be counted over every cell
         counting = operator.shape[1] * min(len(bits), 64) + int(operator.halves.work)
         reader.spend(counting, "row_kronecker")
-    if data["groups"] is None:
+    if groups is None:
         return operator
-    groups = reader.array(data["groups"], "row_kronecker: groups", ("<i8",), 1)
     if len(groups) != len(bits):
         raise OperatorFileError("row_kronecker: groups: expected one number for each row.")
     return operator.with_groups(groups, lambda work: reader.spend(work, "row_kronecker: groups"))
 
 
-def write_product(operator: Product, writer: Writer) -> Node:
-    return {"left": writer.operator(operator.left), "right": writer.operator(operator.right)}
-
-
-def read_product(data: Node, reader: Reader) -> Product:
-    """Read both factors; combined paths may be searched for their sensitivity over all cells."""
-    product = Product(reader.operator(data["left"]), reader.operator(data["right"]))
-    if isinstance(product.left, Dense) and isinstance(product.right, RowKronecker):
-        seconds = search_seconds(product.right.all_masks())
-        reader.spend(int(SEARCHED * seconds), "product")
+def build_product(reader: Reader, left: Operator, right: Operator) -> Product:
+    """Combine both factors; paths may be searched for their sensitivity over all cells."""
+    product = Product(left, right)
+    if isinstance(left, Dense) and isinstance(right, RowKronecker):
+        reader.spend(int(SEARCHED * search_seconds(right.all_masks())), "product")
     return product
 
 
@@ -110,6 +94,15 @@ def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:
 
 
 @dataclass(frozen=True)
+class Field:
+    """One value of a structure, which files keep as plain data."""
+
+    # from a `Reader`, plain data and the place that messages name to the checked value
+    read: Callable[[Reader, object, str], Any]
+    attribute: str = ""  # the structure's own name of the value, where it is not the field's
+
+
+@dataclass(frozen=True)
 class Rule:
     """A pair of functions for one structure."""
 
@@ -121,39 +114,33 @@ class Rule:
 
     @classmethod
     def by_fields(
-        cls, kind: str, structure: type[Operator], fields: "Mapping[str, Field]"
+        cls,
+        kind: str,
+        structure: type[Operator],
+        fields: Mapping[str, Field],
+        build: Callable[..., Operator] | None = None,
     ) -> "Rule":
-        """Return the rule of a structure that is made from its fields' values, in their order."""
+        """Return the rule of a structure that is made from its fields' values, in their order.
+
+        `build`: makes it from a `Reader` and those values, where they are not its arguments.
+        """
 
         def write(operator: Operator, writer: Writer) -> Node:
             return {
-                name: one.write(writer, getattr(operator, one.attribute or name))
+                name: writer.value(getattr(operator, one.attribute or name))
                 for name, one in fields.items()
             }
 
         def read(data: Node, reader: Reader) -> Operator:
-            values = [
-                one.read(reader, data[name], f"{kind}: {name}") for name, one in fields.items()
-            ]
-            return structure(*values)
+            pairs = fields.items()
+            values = [one.read(reader, data[name], f"{kind}: {name}") for name, one in pairs]
+            return structure(*values) if build is None else build(reader, *values)
 
         return cls(kind, structure, write, read, tuple(fields))
 
 
-@dataclass(frozen=True)
-class Field:
-    """One value of a structure: to plain data, and back with every check."""
-
-    write: Callable[[Writer, Any], object]  # from a `Writer` and the value to plain data
-    # from a `Reader`, plain data and the place that messages name to the value
-    read: Callable[[Reader, object, str], Any]
-    attribute: str = ""  # the structure's own name of the value, where it is not the field's
-
-
 def array_field(types: tuple[str, ...], ndim: int, attribute: str = "") -> Field:
-    return Field(
-        Writer.array, lambda reader, data, where: reader.array(data, where, types, ndim), attribute
-    )
+    return Field(lambda reader, data, where: reader.array(data, where, types, ndim), attribute)
 
 
 MAX_SET_MEMBERS = 2**20
@@ -198,45 +185,37 @@ def read_numbers(reader: Reader, data: object, where: str) -> list[float]:
     return [reader.number(item, where) for item in reader.items(data, where)]
 
 
-def write_plain(_: Writer, value: object) -> object:
-    return value
+def read_groups(reader: Reader, data: object, where: str) -> Longs | None:
+    return None if data is None else reader.array(data, where, WHOLE, 1)
 
 
-def write_list(_: Writer, values: tuple[object, ...]) -> list[object]:
-    return [list(one) if isinstance(one, tuple) else one for one in values]
-
-
-SIZES = Field(Writer.sizes, Reader.sizes_or_none)
-ATTRIBUTES = Field(write_list, Reader.sizes, "domain_sizes")
-SETS = Field(write_list, read_sets)
-WEIGHTS = Field(write_list, read_numbers)
-CELLS = Field(write_plain, read_cells)
-ANY_CELLS = Field(write_plain, lambda reader, data, where: reader.integer(data, where, 1))
-NUMBER = Field(write_plain, Reader.number)
-OPERATOR = Field(Writer.operator, Reader.operator)
-OPERATORS = Field(Writer.operators, Reader.operators)
-TABLES = {"sizes": ATTRIBUTES, "attribute_sets": SETS, "weights": WEIGHTS}
-FRAMED = {"factors": OPERATORS, "attribute_sets": SETS, "weights": WEIGHTS}
+SIZES = Field(Reader.sizes_or_none)
+SETS, WEIGHTS = Field(read_sets), Field(read_numbers)
+CELLS = Field(read_cells)
+ANY_CELLS = Field(lambda reader, data, where: reader.integer(data, where, 1))
+OPERATOR, OPERATORS = Field(Reader.operator), Field(Reader.operators)
+REALS, WHOLES, FLOATS = array_field(REAL, 1), array_field(WHOLE, 1), array_field(("<f8",), 2)
+TABLES = {"attribute_sets": SETS, "weights": WEIGHTS}
+FRAMED = {"factors": OPERATORS, **TABLES}
 CSR = ("values", "indices", "starts", "columns", "sizes")
 
 RULES = (
     Rule.by_fields("dense", Dense, {"entries": array_field(REAL, 2, "array"), "sizes": SIZES}),
-    Rule.by_fields(
-        "gram", Gram, {"entries": Field(Writer.array, read_gram, "array"), "sizes": SIZES}
-    ),
+    Rule.by_fields("gram", Gram, {"entries": Field(read_gram, "array"), "sizes": SIZES}),
     Rule("sparse", Sparse, write_sparse, read_sparse, CSR),
     Rule.by_fields("identity", Identity, {"n": ANY_CELLS, "sizes": SIZES}),
+    Rule.by_fields("grouping", Grouping, {"labels": Field(read_labels), "sizes": SIZES}),
     Rule.by_fields(
-        "grouping", Grouping, {"labels": Field(Writer.array, read_labels), "sizes": SIZES}
-    ),
-    Rule(
         "row_kronecker",
         RowKronecker,
-        write_row_kronecker,
-        read_row_kronecker,
-        ("bits", "sizes", "groups"),
+        {
+            "bits": array_field(("|u1",), 2),
+            "sizes": Field(Reader.sizes),
+            "groups": Field(read_groups),
+        },
+        build_row_kronecker,
     ),
-    Rule.by_fields("marginals", Marginals, TABLES),
+    Rule.by_fields("marginals", Marginals, {"sizes": Field(Reader.sizes), **TABLES}),
     Rule.by_fields("oblique_residuals", ObliqueResiduals, FRAMED),
     Rule.by_fields("product_marginals", ProductMarginals, FRAMED),
     Rule.by_fields(
@@ -245,33 +224,18 @@ RULES = (
     Rule.by_fields("prefix_sums", PrefixSums, {"n": CELLS}),
     Rule.by_fields("all_ranges", AllRanges, {"n": CELLS}),
     Rule.by_fields(
-        "ranges",
-        Ranges,
-        {
-            "n": CELLS,
-            "starts": array_field(WHOLE, 1),
-            "stops": array_field(WHOLE, 1),
-            "weights": array_field(REAL, 1),
-        },
+        "ranges", Ranges, {"n": CELLS, "starts": WHOLES, "stops": WHOLES, "weights": REALS}
     ),
-    Rule.by_fields(
-        "semiseparable",
-        Semiseparable,
-        {"outputs": array_field(("<f8",), 2), "factors": array_field(("<f8",), 2)},
-    ),
-    Rule.by_fields("toeplitz", Toeplitz, {"n": CELLS, "coefficients": array_field(REAL, 1)}),
+    Rule.by_fields("semiseparable", Semiseparable, {"outputs": FLOATS, "factors": FLOATS}),
+    Rule.by_fields("toeplitz", Toeplitz, {"n": CELLS, "coefficients": REALS}),
     Rule("p_identity", PIdentity, write_p_identity, read_p_identity, ("diagonal", *CSR)),
-    Rule.by_fields("scaled", Scaled, {"weight": NUMBER, "inner": OPERATOR}),
-    Rule.by_fields("row_scaled", RowScaled, {"weights": array_field(REAL, 1), "inner": OPERATOR}),
-    Rule.by_fields(
-        "weighted_kronecker",
-        WeightedKronecker,
-        {"weights": array_field(REAL, 1), "inner": OPERATOR},
-    ),
+    Rule.by_fields("scaled", Scaled, {"weight": Field(Reader.number), "inner": OPERATOR}),
+    Rule.by_fields("row_scaled", RowScaled, {"weights": REALS, "inner": OPERATOR}),
+    Rule.by_fields("weighted_kronecker", WeightedKronecker, {"weights": REALS, "inner": OPERATOR}),
     Rule.by_fields("stack", Stack, {"blocks": OPERATORS}),
     Rule.by_fields("joint_marginals", JointMarginals, {"blocks": OPERATORS}),
     Rule.by_fields("kronecker", Kronecker, {"factors": OPERATORS}),
-    Rule("product", Product, write_product, read_product, ("left", "right")),
+    Rule.by_fields("product", Product, {"left": OPERATOR, "right": OPERATOR}, build_product),
     Rule.by_fields("transposed", Transposed, {"inner": OPERATOR}),
 )
 """One rule for each structure."""

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import (
-    Array,
-    Integers,
-    Real,
-    check_allocation,
-)
+from strategies.operators.base.arrays import Array, Integers, Real, check_allocation
 from strategies.operators.base.operator import Norm, Operator, cross_gram, rows_product
 from strategies.operators.base.qr import has_full_rank, qr_triangle
 from strategies.operators.base.recovery import error_trace, row_errors

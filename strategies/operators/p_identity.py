@@ -7,12 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import (
-    Array,
-    Real,
-    check_allocation,
-    fits,
-)
+from strategies.operators.base.arrays import Array, Real, check_allocation, fits
 from strategies.operators.base.operator import Operator, cached_per_value
 from strategies.operators.base.recovery import BAND, row_bands
 from strategies.operators.base.validation import as_dense, checked_sizes, real_array, real_sparse

@@ -7,14 +7,7 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import (
-    Array,
-    Integers,
-    Longs,
-    Real,
-    check_allocation,
-    fits,
-)
+from strategies.operators.base.arrays import Array, Integers, Longs, Real, check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator, cross_gram, product, rows_product
 from strategies.operators.base.qr import least_squares
 from strategies.operators.base.recovery import takes_long

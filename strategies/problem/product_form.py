@@ -39,12 +39,7 @@ from strategies.operators.base.arrays import Array, Bools, Longs, Real
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.energies import distinct_sets, gram_energies
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem.consecutive import (
-    ENTRY_BYTES,
-    EqualValuedRows,
-    equal_valued_rows,
-    is_plain,
-)
+from strategies.problem.consecutive import ENTRY_BYTES, EqualValuedRows, equal_valued_rows, is_plain
 
 MOST_ENTRIES = 2**22  # of a matrix of any numbers whose rows are looked at
 PROBES = 16  # rows on which divisors are tried

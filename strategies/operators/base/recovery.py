@@ -11,14 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.arrays import (
-    Array,
-    Bools,
-    Integers,
-    Longs,
-    MemoryCapError,
-    fits,
-)
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, MemoryCapError, fits
 from strategies.operators.base.operator import Operator, cached_per_value, cross_gram
 from strategies.operators.base.qr import (
     RANK_TOLERANCE,

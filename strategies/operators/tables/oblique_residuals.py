@@ -94,10 +94,7 @@ class ObliqueResiduals(ProductTables, FramedTables):
 
     @classmethod
     def of_codes(
-        cls,
-        sizes: Sequence[int],
-        attribute_sets: Sequence[Sequence[int]],
-        weights: Sequence[float],
+        cls, sizes: Sequence[int], attribute_sets: Sequence[Sequence[int]], weights: Sequence[float]
     ) -> "ObliqueResiduals":
         """Return what each marginal adds to smaller ones (Xiao, He, Zhang and Kifer, 2023).
 

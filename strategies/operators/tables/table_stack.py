@@ -13,13 +13,7 @@ from math import prod
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators.base.arrays import (
-    Array,
-    Integers,
-    check_allocation,
-    cut,
-    sum_over_cells,
-)
+from strategies.operators.base.arrays import Array, Integers, check_allocation, cut, sum_over_cells
 from strategies.operators.base.operator import Norm, Operator, rows_product
 from strategies.operators.base.qr import thin_qr
 from strategies.operators.base.validation import (
