@@ -1,3 +1,5 @@
+"""Rows rounded to integers: never lost unseen, exact in what they promise, cheap in error."""
+
 from fractions import Fraction
 from math import sqrt
 
