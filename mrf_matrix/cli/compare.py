@@ -41,13 +41,12 @@ from mrf_matrix.study.splits import fits_of_split
     help="Domain file (JSON) of a CSV or Parquet data set.",
 )
 @options.n_trees()
-@click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
+@click.option("--max-depth", default=4, help="Depth of a tree.")
 @options.splits()
 @click.option(
     "--epsilons",
     callback=comma_floats,
     default="0.1,0.5,1,2",
-    show_default=True,
     help="Privacy budgets, separated by commas.",
 )
 @options.delta()
@@ -58,19 +57,16 @@ from mrf_matrix.study.splits import fits_of_split
     "uniform_levels, geometric_levels and optimal_levels are known besides. [default: all but "
     "these, additive, labels and pool]",
 )
-@click.option(
-    "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."
-)
-@click.option("--n-draws", default=5, show_default=True, help="Noise draws for each split and ε.")
+@click.option("--n-splits", default=3, help="Train/test splits; each has its own forest.")
+@click.option("--n-draws", default=5, help="Noise draws for each split and ε.")
 @options.random_state("Seed of splits, forests and research noise.")
-@click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
+@click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard")
 @options.strategy()
 @options.neighboring()
 @click.option(
     "--noise",
     type=click.Choice(["research", "exact"]),
     default="research",
-    show_default=True,
     help="Seedable research noise, or exact release-grade noise.",
 )
 @options.time_limit(10.0, "Seconds to search for a strategy, for each forest.")
@@ -78,7 +74,6 @@ from mrf_matrix.study.splits import fits_of_split
     "--metric",
     type=click.Choice(list(METRICS)),
     default="accuracy",
-    show_default=True,
     help="Figure of the table and of the picture; the JSON file has all of them.",
 )
 @options.results("DATASET")

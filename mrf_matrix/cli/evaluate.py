@@ -27,13 +27,13 @@ from mrf_matrix.study.private_evaluation import evaluation_budget
 @options.delta()
 @options.neighboring()
 @options.ledger("Ledger of the test records to charge, from `mrf-matrix ledger`.")
-@click.option("--n-bins", default=20, show_default=True, help="Bins of the probability.")
+@click.option("--n-bins", default=20, help="Bins of the probability.")
 @click.option(
     "--threshold",
     type=float,
     help="Probability above which the second of two classes is said. [default: 0.5]",
 )
-@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
+@click.option("--level", default=0.95, help="Level of the intervals.")
 @click.option(
     "--output",
     type=options.NEW,

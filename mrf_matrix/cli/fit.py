@@ -51,23 +51,21 @@ See docs/domain.md for all of it.
 )
 @options.n_blocks()
 @options.n_trees()
-@click.option("--max-depth", type=int, default=4, show_default=True, help="Depth of a tree.")
+@click.option("--max-depth", type=int, default=4, help="Depth of a tree.")
 @options.splits()
 @click.option(
     "--n-ensembles",
     type=click.IntRange(1, 1000),  # what a model file holds
     default=1,
-    show_default=True,
     help="Ensembles, each with its share.",
 )
 @click.option("--max-features", type=int, help="Attributes that each ensemble draws.")
 @options.strategy()
-@click.option("--voting", type=click.Choice(options.VOTINGS), default="hard", show_default=True)
+@click.option("--voting", type=click.Choice(options.VOTINGS), default="hard")
 @click.option(
     "--shrinkage",
     type=click.Choice(options.SHRINKAGES),
     default="none",
-    show_default=True,
     help="Leaves shrunk toward their ancestors before they vote: as far as votes of all trees "
     "need, or each leaf on its own.",
 )

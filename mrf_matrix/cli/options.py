@@ -76,6 +76,7 @@ def delta() -> Decorator:
         "--delta",
         type=float,
         default=0.0,
+        show_default=False,
         help="Claim (ε, δ)-DP at every ε: by Gaussian noise, or the better law where several "
         "plans are compared. [default: 0, pure]",
     )
@@ -114,13 +115,11 @@ def file_format() -> Decorator:
                 "--decimal",
                 type=click.Choice([".", ","]),
                 default=".",
-                show_default=True,
                 help="Decimal mark of the numbers in a CSV file.",
             ),
             click.option(
                 "--encoding",
                 default="utf-8",
-                show_default=True,
                 help="Encoding of a CSV file: latin-1, cp1252, utf-16.",
             ),
         )(call_with_format)
@@ -167,45 +166,39 @@ def n_records() -> Decorator:
 
 
 def n_trees(help: str = "Trees in the forest.") -> Decorator:
-    return click.option("--n-trees", default=128, show_default=True, help=help)
+    return click.option("--n-trees", default=128, help=help)
 
 
 def splits(help: str | None = "Kind of split.") -> Decorator:
-    return click.option(
-        "--splits", type=click.Choice(SPLITS), default="multiway", show_default=True, help=help
-    )
+    return click.option("--splits", type=click.Choice(SPLITS), default="multiway", help=help)
 
 
 def strategy(help: str = "Strategy family, or auto for the best of all.") -> Decorator:
-    return click.option("--strategy", default="auto", show_default=True, help=help)
+    return click.option("--strategy", default="auto", help=help)
 
 
 def neighboring(help: str | None = "Neighbouring relation.") -> Decorator:
     return click.option(
-        "--neighboring",
-        type=click.Choice(NEIGHBORING),
-        default="add_remove",
-        show_default=True,
-        help=help,
+        "--neighboring", type=click.Choice(NEIGHBORING), default="add_remove", help=help
     )
 
 
 def random_state(help: str = "Seed of the public structure.") -> Decorator:
     """Add --random-state, for what may be reproduced: never for the noise of a release."""
     seed = click.IntRange(0, 2**32 - 1)  # what scikit-learn takes
-    return click.option("--random-state", type=seed, default=0, show_default=True, help=help)
+    return click.option("--random-state", type=seed, default=0, help=help)
 
 
 def time_limit(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:
-    return click.option("--time-limit", default=seconds, show_default=True, help=help)
+    return click.option("--time-limit", default=seconds, help=help)
 
 
 def parties(*more: Decorator) -> Decorator:
     """Add --dropouts, --colluders and --remove-excess of a federation, after other options."""
     return combine_options(
         *more,
-        click.option("--dropouts", default=0, show_default=True, help="Parties that may vanish."),
-        click.option("--colluders", default=0, show_default=True, help="Parties that may collude."),
+        click.option("--dropouts", default=0, help="Parties that may vanish."),
+        click.option("--colluders", default=0, help="Parties that may collude."),
         click.option(
             "--remove-excess", is_flag=True, help="Parties take noise that nobody needs off again."
         ),
@@ -240,9 +233,7 @@ def kind(
 ) -> Decorator:
     told = " ".join(f"{word}: {auto if word == 'auto' else KINDS[word].about}." for word in words)
     asks = " An option of one kind only asks for that kind." * (default == "auto")
-    return click.option(
-        "--kind", type=click.Choice(words), default=default, show_default=True, help=told + asks
-    )
+    return click.option("--kind", type=click.Choice(words), default=default, help=told + asks)
 
 
 def model() -> Decorator:
@@ -252,15 +243,10 @@ def model() -> Decorator:
             "--beside",
             type=click.Choice(["tables", "additive"]),
             default="tables",
-            show_default=True,
             help="What is beside the tree of pool.",
         ),
         click.option(
-            "--alpha",
-            type=float,
-            default=1.0,
-            show_default=True,
-            help="Records that naive_bayes adds to every count.",
+            "--alpha", type=float, default=1.0, help="Records that naive_bayes adds to every count."
         ),
     )
 

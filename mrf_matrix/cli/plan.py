@@ -68,9 +68,9 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
 @options.model()
 @options.n_records()
 @options.n_trees("Trees of all ensembles.")
-@click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
+@click.option("--max-depth", default=4, help="Depth of a tree.")
 @options.splits(None)
-@click.option("--n-ensembles", default=1, show_default=True, help="Ensembles q.")
+@click.option("--n-ensembles", default=1, help="Ensembles q.")
 @click.option("--max-features", type=int, help="Attributes of each ensemble [default: all].")
 @options.n_blocks()
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
@@ -79,7 +79,6 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
     "--objective",
     type=click.Choice(["total", "max"]),
     default="total",
-    show_default=True,
     help="Which error is made small: of all answers, or of the worst answer or group.",
 )
 @click.option("--weights", callback=read_numbers, metavar="FILE", help="A weight of each answer.")
@@ -90,7 +89,6 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
     "--optimise-for",
     type=click.Choice(["auto", "leaves", "votes"]),
     default="auto",
-    show_default=True,
     help="Of matrix: whose errors are made small. auto: of votes under --rho.",
 )
 @click.option(
@@ -108,7 +106,6 @@ ALLOCATIONS = tuple(dict.fromkeys(one.allocation for one in PLANNED))
     "--allocation",
     type=click.Choice(ALLOCATIONS),
     default="matrix",
-    show_default=True,
     help="matrix, or a baseline of --kind matrix (subsample: per_query).",
 )
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the kind]")

@@ -75,7 +75,6 @@ from mrf_matrix.study.calibration import ProbabilityGrid
     "--outside",
     type=click.Choice(["refuse", "clip", "missing"]),
     default="refuse",
-    show_default=True,
     help="What becomes of values without a code, dates after the last edge say: clip takes the "
     "nearest bin, missing the code of missing values. It costs no budget.",
 )

@@ -75,7 +75,6 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
     "--objective",
     type=click.Choice(["accuracy", "flip", "error", "bound"]),
     default="accuracy",
-    show_default=True,
     help="A planning score (expected accuracy under a public prior), flip probability, error, "
     "or bias bound.",
 )
@@ -97,7 +96,6 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
     "--max-seconds",
     type=float,
     default=45.0,
-    show_default=True,
     help="Begin no further design after this time, and give up one that takes twice as long; the "
     "same command goes on where it stopped.",
 )
@@ -105,7 +103,7 @@ def spaces(schema: Domain, settings: dict[str, Any]) -> list[dict[str, list[Any]
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
 )
 @click.option("--max-bytes", type=int, help="Refuse designs that need more memory.")
-@click.option("--n-jobs", type=int, default=1, show_default=True, help="Processes.")
+@click.option("--n-jobs", type=int, default=1, help="Processes.")
 @click.option("--resume", type=options.NEW, help="File of finished trials.")
 @options.results("DOMAIN", table="a table", record_and="the picture", picture="picture")
 @user_errors

@@ -27,6 +27,7 @@ from mrf_matrix.plotting.style import (
     UNSIGNED,
     Display,
     add_colour_bar,
+    check_index,
     literal_text,
     load_pyplot,
     text_colour,
@@ -273,8 +274,7 @@ def _strategy_matrices(strategy: Strategy, workload: MatrixLike | None) -> Drawn
 
 
 def _plan_matrices(plan: Plan, ensemble: int) -> Drawn:
-    if not 0 <= ensemble < len(plan.parts):
-        raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
+    check_index("ensemble", ensemble, len(plan.parts))
     part = plan.parts[ensemble]
     rounded = part.mechanism.rounded
     m, n = rounded.matrix.shape
@@ -388,8 +388,7 @@ class TreeDisplay(Display):
     """
 
     def __init__(self, forest: Forest, tree: int = 0) -> None:
-        if not 0 <= tree < forest.n_trees:
-            raise ValueError(f"tree={tree}: expected 0 to {forest.n_trees - 1}.")
+        check_index("tree", tree, forest.n_trees)
         self.n_leaves = int(np.count_nonzero(forest.leaf_tree == tree))
         if self.n_leaves > MOST_LEAVES:
             raise ValueError(

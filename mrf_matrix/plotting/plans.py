@@ -1,6 +1,7 @@
 """Pictures of a plan, before any data: budget, sensitivity, and errors by leaf and by ε."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from mrf_matrix.plotting.style import (
     MARKERS,
     Display,
     add_colour_bar,
+    check_index,
     draw_worst_first,
     literal_text,
     text_colour,
@@ -124,7 +126,7 @@ class CellSensitivityDisplay(Display):
     def _draw(self, ax: "Axes") -> None:
         top = 0.0
         for number, (part, colour) in enumerate(
-            zip(self.plan.parts, _colours(len(self.plan.parts)), strict=True), start=1
+            zip(self.plan.parts, cycle(COLOURS), strict=False), start=1
         ):
             rounded = part.mechanism.rounded
             cells = rounded.matrix.shape[1]
@@ -162,10 +164,6 @@ class CellSensitivityDisplay(Display):
         tidy_axes(ax)
 
 
-def _colours(count: int) -> list[str]:
-    return [COLOURS[i % len(COLOURS)] for i in range(count)]
-
-
 MOST_CODES = 60  # codes of an attribute up to which a partition is drawn as a map
 
 MOST_BARS = 24  # leaves that have a bar each; of more, the errors are a curve
@@ -188,27 +186,16 @@ class LeafErrorDisplay(Display):
     figsize = (6.8, 4.4)
 
     def __init__(self, plan: Plan, tree: int = 0, ensemble: int = 0) -> None:
-        self.plan = plan
-        self.tree = tree
-        self.ensemble = ensemble
-        self._check()
-
-    def _check(self) -> None:
-        if not self.plan.releases_leaves:
+        if not plan.releases_leaves:
             raise ValueError(
-                f"the plan is of kind {self.plan.kind.name!r}, which releases no leaves: expected "
+                f"the plan is of kind {plan.kind.name!r}, which releases no leaves: expected "
                 f"kind='matrix'."
             )
-        for name, value, most in (
-            ("ensemble", self.ensemble, len(self.plan.parts)),
-            ("tree", self.tree, self._forest.n_trees),
-        ):
-            if not 0 <= value < most:
-                raise ValueError(f"{name}={value}: expected 0 to {most - 1}.")
-
-    @property
-    def _forest(self) -> Forest:
-        return self.plan.parts[min(self.ensemble, len(self.plan.parts) - 1)].ensemble.forest
+        check_index("ensemble", ensemble, len(plan.parts))
+        self.part = plan.parts[ensemble]
+        self.forest: Forest = self.part.ensemble.forest
+        check_index("tree", tree, self.forest.n_trees)
+        self.plan, self.tree, self.ensemble = plan, tree, ensemble
 
     @classmethod
     def from_plan(
@@ -218,9 +205,9 @@ class LeafErrorDisplay(Display):
         return cls(plan, tree, ensemble).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        mine = np.flatnonzero(self._forest.leaf_tree == self.tree)
-        errors = np.sqrt(self.plan.parts[self.ensemble].row_variances[mine])
-        forest = take_trees(self._forest, [self.tree])
+        mine = np.flatnonzero(self.forest.leaf_tree == self.tree)
+        errors = np.sqrt(self.part.row_variances[mine])
+        forest = take_trees(self.forest, [self.tree])
         split = np.unique(forest.attribute[forest.attribute >= 0]).tolist()
         if len(split) <= 2 and all(forest.domain.sizes[i] <= MOST_CODES for i in split):
             self._draw_map(ax, leaf_masks(forest), errors, split)
@@ -231,7 +218,7 @@ class LeafErrorDisplay(Display):
         )
 
     def _draw_map(self, ax: "Axes", masks: list[Bools], errors: Array, split: list[int]) -> None:
-        domain = self._forest.domain
+        domain = self.forest.domain
         across = split[0] if split else 0
         down = split[1] if len(split) > 1 else None
         rows = masks[down] if down is not None else np.ones((len(errors), 1), dtype=bool)
@@ -338,7 +325,9 @@ class ErrorCurveDisplay(Display):
                 label=literal_text(name),
             )
         if first.n_records is not None:
-            self._mark_records(ax, first)
+            median = float(np.median(first.expected_records))
+            label = f"records behind a typical answer: {median:.3g}"
+            ax.axhline(median, color=GREY, linestyle="--", label=label)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xticks(self.amounts, [f"{amount:g}" for amount in self.amounts])
@@ -353,12 +342,3 @@ class ErrorCurveDisplay(Display):
         if len(self.plans) > 1 or first.n_records is not None:
             ax.legend(frameon=False, fontsize=9)
         tidy_axes(ax)
-
-    def _mark_records(self, ax: "Axes", plan: Plan) -> None:
-        median = float(np.median(plan.expected_records))
-        ax.axhline(
-            median,
-            color=GREY,
-            linestyle="--",
-            label=f"records behind a typical answer: {median:.3g}",
-        )

@@ -15,6 +15,7 @@ from mrf_matrix.plotting.style import (
     MARKERS,
     UNITS,
     Display,
+    check_index,
     draw_worst_first,
     literal_text,
     tidy_axes,
@@ -146,8 +147,7 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
     """
 
     def __init__(self, plan: Plan, ensemble: int = 0) -> None:
-        if not 0 <= ensemble < len(plan.parts):
-            raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
+        check_index("ensemble", ensemble, len(plan.parts))
         strategy = plan.parts[ensemble].strategy
         if strategy is None:
             raise ValueError(

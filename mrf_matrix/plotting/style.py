@@ -161,6 +161,11 @@ def literal_text(words: str) -> str:
     return ("" if words[:1] != "_" else " ") + words.replace("$", r"\$")
 
 
+def check_index(name: str, value: int, count: int) -> None:
+    if not 0 <= value < count:
+        raise ValueError(f"{name}={value}: expected 0 to {count - 1}.")
+
+
 def text_colour(level: float) -> str:
     """Return the colour of text that is readable on a heat map's level, 0 to 1."""
     return "white" if level < 0.6 else "black"

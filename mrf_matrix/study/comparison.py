@@ -1,7 +1,7 @@
 """What a study found: every figure, its summary, and the strategies known beforehand."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite, isnan, nan, sqrt
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.display import Cells, Tabular, latex_table
 from mrf_matrix.compilation import path_matrix
-from mrf_matrix.error import direct_error, expected_error
+from mrf_matrix.error import ExpectedError, direct_error, expected_error
 from mrf_matrix.forests import Forest
 from mrf_matrix.planning.plans.baselines import RULES, distinct_leaves, level_strategy
 from mrf_matrix.study.calibration import METRICS, SMALLER_IS_BETTER
@@ -75,7 +75,18 @@ def strategy_rows(
     (ε, δ) claim by Gaussian noise, or 0.
     """
     workload, norm = path_matrix(forest), selected.norm
-    leaves = distinct_leaves(forest)
+    leaves, n_rows = distinct_leaves(forest), workload.shape[0]
+    budget: dict[str, Any] = {
+        "epsilon": epsilons[0], "delta": delta, "neighboring": neighboring
+    }  # fmt: skip
+
+    def row(name: str, sensitivity: float, loss: float, error: ExpectedError) -> StrategyRow:
+        rms = {
+            epsilon: sqrt(error.at(epsilon=epsilon, delta=delta).total / n_rows)
+            for epsilon in epsilons
+        }
+        return StrategyRow(name, sensitivity, loss, selected.lower_bound, rms)
+
     baselines: dict[str, Callable[[], Strategy]] = {
         name: partial(select, leaves, norm=norm, method=family)
         for name, family in FAMILIES.items()
@@ -83,45 +94,21 @@ def strategy_rows(
     }
     for rule in RULES:
         baselines[f"{rule} levels"] = partial(level_strategy, forest, norm, rule)
-    budget: dict[str, Any] = {
-        "epsilon": epsilons[0], "delta": delta, "neighboring": neighboring
-    }  # fmt: skip
-    sensitivity = workload.sensitivity(norm)
+    size = workload.sensitivity(norm)
     direct = direct_error(workload, **budget)
-    measured = (sensitivity, sensitivity**2 * workload.shape[0], direct)
-    errors = {"each tree, as measured": measured}
-    refused: dict[str, str] = {}
-    for name, found in baselines.items():
+    served, refused = [row("each tree, as measured", size, size**2 * n_rows, direct)], []
+    for name, find in baselines.items():
         try:
-            strategy = found()
+            found = find()
         except (RowSpaceError, MemoryCapError) as refusal:  # anything else is a bug
-            refused[name] = " ".join(str(refusal).split())
-            continue
-        errors[name] = (strategy.sensitivity, strategy.loss, expected_error(strategy, **budget))
-    chosen = f"selected: {selected.method}"
-    errors[chosen] = (selected.sensitivity, selected.loss, expected_error(selected, **budget))
-    served = [
-        StrategyRow(
-            name=name,
-            sensitivity=size,
-            loss=loss,
-            lower_bound=selected.lower_bound,
-            rms_per_leaf={
-                epsilon: sqrt(error.at(epsilon=epsilon, delta=delta).total / workload.shape[0])
-                for epsilon in epsilons
-            },
-            is_selected=name == chosen,
-        )
-        for name, (size, loss, error) in errors.items()
-    ]
-    nothing = dict.fromkeys(epsilons, nan)
-    return (
-        *served,
-        *(
-            StrategyRow(name, nan, nan, selected.lower_bound, nothing, note)
-            for name, note in refused.items()
-        ),
-    )
+            note, nothing = " ".join(str(refusal).split()), dict.fromkeys(epsilons, nan)
+            refused.append(StrategyRow(name, nan, nan, selected.lower_bound, nothing, note))
+        else:
+            error = expected_error(found, **budget)
+            served.append(row(name, found.sensitivity, found.loss, error))
+    error = expected_error(selected, **budget)
+    chosen = row(f"selected: {selected.method}", selected.sensitivity, selected.loss, error)
+    return (*served, replace(chosen, is_selected=True), *refused)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import short_repr
-from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.ensembles import attribute_positions
 from mrf_matrix.posterior import LabelPosterior, PooledPosterior
@@ -125,7 +125,15 @@ def effect(
     if found is None:
         told = _why_nothing(posterior, domain, places, pair)
         raise ValueError(f"attributes={short_repr(attributes)}: {told}")
-    return _make_effect(model, [domain.attributes[i] for i in places], found, pair, level)
+    shown = [domain.attributes[i] for i in places]
+    return Effect(
+        **vars(found),
+        names=tuple(one.name for one in shown),
+        labels=tuple(tuple(map(str, one.labels)) for one in shown),
+        in_order=tuple(one.n_known if one.is_ordered else 0 for one in shown),
+        classes=(domain.classes[pair[0]], domain.classes[pair[1]]),
+        level=level,
+    )
 
 
 def explained(
@@ -227,25 +235,4 @@ def _why_nothing(
     return (
         f"no table of just these was measured, and the labels of the tree do not depend on "
         f"{without}. {known}, or some of {names} together."
-    )
-
-
-def _make_effect(
-    model: HasPosterior,
-    attributes: Sequence[Attribute],
-    found: EffectBand,
-    pair: tuple[int, int],
-    level: float,
-) -> Effect:
-    one, other = (model.domain_.classes[i] for i in pair)
-    return Effect(
-        names=tuple(attribute.name for attribute in attributes),
-        labels=tuple(tuple(map(str, attribute.labels)) for attribute in attributes),
-        in_order=tuple(each.n_known if each.is_ordered else 0 for each in attributes),
-        log_odds=found.log_odds,
-        below=found.below,
-        above=found.above,
-        shares=found.shares,
-        classes=(one, other),
-        level=level,
     )
