@@ -32,7 +32,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.counts.cells import PublicDomain
 from mrf_matrix.mechanisms.ledger.rules import check_claims
-from mrf_matrix.mechanisms.measurement.measure import drawn_release
+from mrf_matrix.mechanisms.measurement.measure import release_maker
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.release.curator import Live
 from mrf_matrix.release.plan import StrategyStep
@@ -303,15 +303,15 @@ def release_of(
     )
     known = STRATEGY | design.provenance | rests_on
     with parts_of(spending):
-        return drawn_release(
+        make = release_maker(
             design.released(contributors, revealing),
-            answers.reshape(design.shape),
             kind,
             tuple(sizes),
             known | (DOMAIN if domain is None else domain.provenance),
             domain=domain,
             quorum=quorum,
         )
+        return make(answers.reshape(design.shape))
 
 
 def session_of(

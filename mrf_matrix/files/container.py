@@ -89,12 +89,8 @@ def largest_file(max_bytes: int) -> int:
 class Container:
     """An opened file: its JSON, and its arrays on request.
 
-    Parameters
-    ----------
-    kind : str
-        What the file should be, "model" say; its JSON member is ``model.json``.
-    max_bytes : int
-        Most bytes of all arrays together, unpacked.
+    `kind`: what the file should be, "model" say; its JSON member is ``model.json``. `max_bytes`:
+    most bytes of all arrays together, unpacked.
 
     Raises ContainerError if the file is no container, or declares more than the caps.
     """

@@ -339,15 +339,12 @@ class Pool(Kind):
 
     def rms_per_leaf(self, plan: PooledPlan) -> float | None:
         """Return that of the tables."""
-        found: float | None = tables_kind(plan).rms_per_leaf(plan.tables)
-        return found
+        return tables_kind(plan).rms_per_leaf(plan.tables)
 
     def numbers(self, posterior: PooledPosterior) -> Iterator[Array]:
         yield from LABELS.numbers(posterior.tree)
-        if isinstance(posterior.tables, ProductPosterior):
-            yield from TABLES.numbers(posterior.tables)
-        else:
-            yield from ADDITIVE.numbers(posterior.tables)
+        beside: Kind = TABLES if isinstance(posterior.tables, ProductPosterior) else ADDITIVE
+        yield from beside.numbers(posterior.tables)
 
     def structure(self, plan: PooledPlan) -> JsonObject:
         beside = tables_kind(plan)
@@ -373,9 +370,9 @@ class Pool(Kind):
 
 
 POOL = Pool()
-BESIDE: dict[str, Any] = {TABLES.name: TABLES, ADDITIVE.name: ADDITIVE}
+BESIDE: dict[str, Kind] = {TABLES.name: TABLES, ADDITIVE.name: ADDITIVE}
 """What may be beside a tree."""
 
 
-def tables_kind(plan: PooledPlan) -> Any:
+def tables_kind(plan: PooledPlan) -> Kind:
     return ADDITIVE if isinstance(plan.tables, ResidualPlan) else TABLES

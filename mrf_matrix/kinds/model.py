@@ -55,23 +55,12 @@ class Kind(ABC):
 
     Columns of classes, in counts, releases and posteriors alike, are in the domain's order: `Model`
     alone sorts them.
-
-    Attributes
-    ----------
-    name : str
-        The word for it.
-    structure_keys : frozenset of str
-        What `structure` has.
-    settings : int
-        Version of the constants that plans are made by; files carry it.
-    models_noise : bool
-        Whether its posterior knows the noise, so that margins have intervals.
     """
 
     name: ClassVar[str]
-    structure_keys: ClassVar[frozenset[str]]
-    settings: ClassVar[int] = 1
-    models_noise: ClassVar[bool] = False
+    structure_keys: ClassVar[frozenset[str]]  # what `structure` has
+    settings: ClassVar[int] = 1  # version of the constants that plans are made by; files carry it
+    models_noise: ClassVar[bool] = False  # whether margins have intervals
 
     @property
     def estimator(self) -> str:

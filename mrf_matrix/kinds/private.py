@@ -85,9 +85,8 @@ class PrivateSteps:
         forest = self.settled_forest
         follows = "what follows" if forest is None else repr(forest)
         choices = f"{len(self.all_choices)} choices, " if self.all_choices else ""
-        return (
-            f"PrivateSteps({choices}{follows}, {self.budget!r} under {self.neighboring} neighbours)"
-        )
+        under = f"{self.budget!r} under {self.neighboring} neighbours"
+        return f"PrivateSteps({choices}{follows}, {under})"
 
     @property
     def settled_forest(self) -> Any:
@@ -137,16 +136,13 @@ class Private(Kind):
         return kind_of_plan(part.plan).learn(part.plan, part)
 
     def probabilities(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
-        found: Array = kind_of_posterior(posterior).probabilities(posterior, codes, sizes)
-        return found
+        return kind_of_posterior(posterior).probabilities(posterior, codes, sizes)
 
     def log_odds(self, posterior: Any, codes: Codes, sizes: Sizes) -> Array:
-        found: Array = kind_of_posterior(posterior).log_odds(posterior, codes, sizes)
-        return found
+        return kind_of_posterior(posterior).log_odds(posterior, codes, sizes)
 
     def margins(self, posterior: Any, codes: Codes, level: float) -> Margins:
-        found: Margins = kind_of_posterior(posterior).margins(posterior, codes, level)
-        return found
+        return kind_of_posterior(posterior).margins(posterior, codes, level)
 
     def public(self, plan: PrivateSteps) -> tuple[str, ...]:
         forest = plan.settled_forest
@@ -167,8 +163,7 @@ class Private(Kind):
     def rms_per_leaf(self, plan: PrivateSteps) -> float | None:
         """Return that of the forest."""
         forest = plan.settled_forest
-        found: float | None = None if forest is None else kind_of_plan(forest).rms_per_leaf(forest)
-        return found
+        return None if forest is None else kind_of_plan(forest).rms_per_leaf(forest)
 
     def complete_plan(self, plan: PrivateSteps, transcript: Transcript) -> PrivateSteps:
         announced: list[Any] = [
@@ -250,17 +245,26 @@ class Private(Kind):
 
 
 PRIVATE = Private()
-BY_NAME: dict[str, Any] = {one.name: one for one in (PRIVATE, TABLES, ADDITIVE, LABELS, POOL)}
+BY_NAME: dict[str, Kind] = {one.name: one for one in (PRIVATE, TABLES, ADDITIVE, LABELS, POOL)}
 """Kinds that a private forest may be of, or announce."""
 
 
-def kind_of_plan(plan: Any) -> Any:
-    by_type = {PrivateSteps: PRIVATE, LabelPlan: LABELS, PooledPlan: POOL, ResidualPlan: ADDITIVE}
+def kind_of_plan(plan: Any) -> Kind:
+    by_type: dict[type, Kind] = {
+        PrivateSteps: PRIVATE,
+        LabelPlan: LABELS,
+        PooledPlan: POOL,
+        ResidualPlan: ADDITIVE,
+    }
     return by_type.get(type(plan), TABLES)
 
 
-def kind_of_posterior(posterior: Any) -> Any:
-    by_type = {LabelPosterior: LABELS, PooledPosterior: POOL, ProductPosterior: TABLES}
+def kind_of_posterior(posterior: Any) -> Kind:
+    by_type: dict[type, Kind] = {
+        LabelPosterior: LABELS,
+        PooledPosterior: POOL,
+        ProductPosterior: TABLES,
+    }
     return by_type.get(type(posterior), ADDITIVE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import sqrt
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,21 +138,6 @@ def _blocks_of(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
 # Margins -----------------------------------------------------------------------------------------
 
 
-class HasOdds(Protocol):
-    """A posterior that has log odds, and the widths of their intervals."""
-
-    def probabilities(self, codes: Codes) -> Array:
-        """Return class probabilities, shape (b, k)."""
-
-    def log_odds(self, codes: AnyInts) -> Array:
-        """Return log probabilities up to a constant of each record, shape (b, k)."""
-
-    def margin_widths(
-        self, codes: AnyInts, first: AnyInts, second: AnyInts, level: float
-    ) -> tuple[Array, Array]:
-        """Return how far the log odds between two classes may be below and above, each (b,)."""
-
-
 class CachedPosterior(ProductPosterior):
     """The same posterior, which keeps the log odds and margin variances of the last batch.
 
@@ -202,7 +187,9 @@ def leading_two(votes: Array) -> tuple[Longs, Longs]:
     return order[:, -1], order[:, -2]
 
 
-def odds_margins(posterior: HasOdds | PooledPosterior, codes: Codes, level: float) -> Margins:
+def odds_margins(
+    posterior: ProductPosterior | PooledPosterior, codes: Codes, level: float
+) -> Margins:
     """Return leading classes, margins in log odds, and widths under the model.
 
     Averaging pulls log odds toward those of the class totals, so that the class of the largest

@@ -143,15 +143,10 @@ class Rate:
 
 
 def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
-    """Choose a row for every column by the exponential mechanism.
+    """Choose a row for every column by the exponential mechanism; -1 where there is no option.
 
     `gaps` (rows, nodes): how far each option is behind the best possible score; only read at
     options; `options` (rows, nodes): what may be chosen: **public**.
-
-    Returns
-    -------
-    ndarray of int64, shape (nodes,)
-        The chosen row, -1 where there is no option.
     """
     if rate.units is None:
         least = np.where(options, gaps, LARGEST_GAP).min(axis=0)

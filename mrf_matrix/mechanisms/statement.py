@@ -100,24 +100,12 @@ def compose_budgets(spendings: Sequence[Spending]) -> tuple[Budget, str]:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed of a release, or of all that a fit released.
+    """What is claimed of a release, or of all that a fit released."""
 
-    Attributes
-    ----------
-    provenance : Provenance
-        What it rests on, its own charge among it.
-    laws : tuple of str
-        Law of each draw of its own, in words.
-    delta : float
-        The δ of an (ε, δ) claim; 0 for none.
-    asked : str
-        The relation that was asked for, before anything is spent under it.
-    """
-
-    provenance: Provenance
-    laws: tuple[str, ...] = ()
-    delta: float = 0.0
-    asked: str = "add_remove"
+    provenance: Provenance  # what it rests on, its own charge among it
+    laws: tuple[str, ...] = ()  # of each draw of its own, in words
+    delta: float = 0.0  # of an (ε, δ) claim; 0 for none
+    asked: str = "add_remove"  # the relation that was asked for, before anything is spent under it
 
     @property
     def spendings(self) -> tuple[Spending, ...]:

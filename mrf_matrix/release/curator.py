@@ -65,12 +65,7 @@ Asked = tuple[TableStep, Mechanism, Table]
 class Curator(ExitStack[bool | None]):
     """Steps in their order, and what became of them; a ``with`` block ends what they began.
 
-    Parameters
-    ----------
-    plan : Plan
-    noise : {"exact", "research", "none", "shares", "claimed"}
-    parent : Curator, optional
-        Whose transcript and charge a part shares.
+    `parent`: whose transcript and charge a part shares.
 
     Raises PlanError if the plan's shares do not add up.
     """
@@ -133,14 +128,8 @@ class Curator(ExitStack[bool | None]):
     ) -> "Curator":
         """Return the curator of a plan within the plan.
 
-        Parameters
-        ----------
-        step : Plan or Deferred
-            The next one.
-        announce : callable
-            Of a deferred share: makes its plan, a public function of outcomes.
-        read : callable
-            Reads that plan from a file.
+        Of a deferred share `announce` makes the plan, a public function of outcomes, and `read`
+        reads it from a file.
 
         Raises PlanError if it is not the next one, or spends other than was announced for it.
         """
@@ -197,26 +186,13 @@ class Curator(ExitStack[bool | None]):
 
 
 class Live(Curator):
-    """A curator of private data.
+    """A curator of private data: records in memory, or counts of what the plan asks for.
 
-    Parameters
-    ----------
-    plan : Plan
-    data : **private**
-        Records in memory, or counts of what the plan asks for.
-    paid : callable
-        Returns a context that charges the whole plan, or refuses, when it is entered: once, before
-        the first noise.
-    noise : {"exact", "research"}
-    stream : Generator, optional
-        Of research noise.
-    choosing : Generator, optional
-        Of research choices, where they have another stream.
-    provenance : Provenance
-        Of all that is released: the charge, and what the data rest on.
-    before : Transcript, optional
-        Of a fit of the same plan that failed once it was paid for: what it told is told again.
-        Then `paid` charges nothing.
+    `paid` returns a context that charges the whole plan, or refuses, when it is entered: once,
+    before the first noise. `stream`: of research noise; `choosing`: of research choices, where they
+    have another one. `provenance`: of all that is released: the charge, and what the data rest on.
+    `before`: the transcript of a fit of the same plan that failed once it was paid for: what it
+    told is told again. Then `paid` charges nothing.
     """
 
     def __init__(
@@ -339,15 +315,9 @@ class Live(Curator):
 
 
 class Replay(Curator):
-    """A curator without data, who tells what was told before, if it could have been.
+    """A curator without data, who repeats a transcript, if the plan could have released it.
 
-    Parameters
-    ----------
-    plan : Plan
-    recorded : Recorded
-        As it stands in a file.
-
-    Raises FieldError where it tells what the plan could not have released.
+    Raises FieldError where it could not.
     """
 
     def __init__(
@@ -413,14 +383,10 @@ class Replay(Curator):
 
 
 class PartyReleases(Curator):
-    """A curator who was handed the releases, of parties who shared the noise.
+    """A curator who was handed the releases, one a measurement, of parties who shared the noise.
 
-    Parameters
-    ----------
-    plan : Plan
-    releases : sequence of Release
-        One a measurement. Each must have measured the announced strategy, for no more than its
-        share; its own law, of shares by those who contributed, is learned from.
+    Each must have measured the announced strategy, for no more than its share; its own law, of
+    shares by those who contributed, is learned from.
     """
 
     def __init__(self, plan: Plan, releases: Sequence[Release]) -> None:

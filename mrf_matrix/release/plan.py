@@ -59,22 +59,12 @@ class TableStep(Step, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class StrategyStep:
-    """A measurement whose strategy is known before the data.
-
-    Attributes
-    ----------
-    measured : str
-    known : Mechanism
-    units : int
-        Integer units in one record's weight.
-    kind : str
-        What may be asked: counts, or hard votes, which one record moves further.
-    """
+    """A measurement whose strategy is known before the data."""
 
     measured: str
     known: Mechanism
-    units: int = 1
-    kind: str = "strategy"
+    units: int = 1  # integer units in one record's weight
+    kind: str = "strategy"  # of what may be asked: counts, or hard votes, which move further
 
     @property
     def budget(self) -> Budget:
@@ -90,21 +80,12 @@ class StrategyStep:
 
 @dataclass(frozen=True)
 class Deferred:
-    """A share of the budget for a plan that outcomes before it will pick.
-
-    Attributes
-    ----------
-    measured : str
-    budget : PureDP or ZCDP
-    neighboring : {"add_remove", "replace_one"}
-    n_tables : int or None
-        How many tables of the records it is for, where that is known: its verdict is by them.
-    """
+    """A share of the budget for a plan that outcomes before it will pick."""
 
     measured: str
     budget: Budget
     neighboring: str
-    n_tables: int | None = None
+    n_tables: int | None = None  # of the records, where it is known: its verdict is by them
     kind: ClassVar[str] = "deferred"
 
 
@@ -269,21 +250,11 @@ class Options(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Counts of the cells of some attributes by class: one record is in one of them.
+    """Counts of the cells of some attributes by class: one record is in one of them."""
 
-    Attributes
-    ----------
-    features : tuple of int
-        Positions of the attributes.
-    sizes : tuple of int
-        How many codes they have.
-    n_columns : int
-        A column a class.
-    """
-
-    features: tuple[int, ...]
+    features: tuple[int, ...]  # positions of the attributes
     sizes: tuple[int, ...]
-    n_columns: int
+    n_columns: int  # a column a class
     kind: ClassVar[str] = "strategy"
     n_cells: ClassVar[int] = 0  # the step knows its strategy
 
@@ -293,21 +264,11 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class KeptTable:
-    """A table that was counted before, a row a cell: one record is in one of them.
+    """A table that was counted before, a row a cell: one record is in one of them."""
 
-    Attributes
-    ----------
-    number : int
-        Its place among the tables that are asked.
-    sizes : tuple of int
-        How many codes its attributes have.
-    n_columns : int
-        A column a class.
-    """
-
-    number: int
+    number: int  # its place among the tables that are asked
     sizes: tuple[int, ...]
-    n_columns: int
+    n_columns: int  # a column a class
     kind: ClassVar[str] = "strategy"
     n_cells: ClassVar[int] = 0  # the step knows its strategy
 
@@ -357,20 +318,15 @@ Outcome = Release | Places | AnnouncedPlan
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Transcript:
-    """Outcomes of a plan's steps.
+    """Outcomes of a plan's steps, in their order.
 
-    Attributes
-    ----------
-    noise : {"exact", "research", "none", "shares", "claimed"}
-    outcomes : tuple
-        Of a measurement a `Release`, of a choice the places that were chosen, of a deferred share
-        the plan that was announced.
-    provenance : Provenance
-        Of all of it: the charge, and what records, domain and structures carried.
+    Of a measurement a `Release`, of a choice the places that were chosen, of a deferred share the
+    plan that was announced.
     """
 
     noise: Noise
     outcomes: tuple[Outcome, ...]
+    # of all of it: the charge, and what records, domain and structures carried
     provenance: Provenance = NOTHING
 
     def __repr__(self) -> str:
@@ -402,23 +358,12 @@ class Transcript:
 
 @dataclass(frozen=True, eq=False)
 class RecordedTranscript:
-    """A transcript as it stands in a file, before it is believed.
-
-    Attributes
-    ----------
-    noise : str
-    outcomes : sequence
-        Plain values: shapes of answers, places that were chosen, plans that were announced.
-    answers : ndarray of int64
-        Of all releases, one after another.
-    provenance : Provenance
-        In the writer's words.
-    """
+    """A transcript as it stands in a file, before it is believed."""
 
     noise: Noise
-    outcomes: Sequence[object]
-    answers: Longs
-    provenance: Provenance
+    outcomes: Sequence[object]  # shapes of answers, places that were chosen, announced plans
+    answers: Longs  # of all releases, one after another
+    provenance: Provenance  # in the writer's words
 
     def digest(self, plan: JsonObject, arrays: Mapping[str, Values] = NO_ARRAYS) -> str:
         """Return a hash of plan, its arrays, and outcomes: it finds a slip, and no forger."""

@@ -27,25 +27,13 @@ STEPS_SHOWN = 8
 
 @dataclass(frozen=True)
 class AnnouncedStep:
-    """A share of the budget, what it pays for, and the noise that it buys.
+    """A share of the budget, what it pays for, and the noise that it buys."""
 
-    Attributes
-    ----------
-    measured : str
-        What is measured or chosen, in words.
-    budget : PureDP or ZCDP
-        Its exact share.
-    sensitivity : float or None
-        In records, or of a choice's scores; None where a choice before it says what is measured.
-    rms : float or None
-        Noise of a measured number in records, of answers their mean square's root; None of
-        choices, and where the sensitivity is.
-    is_choice : bool
-    """
-
-    measured: str
-    budget: Budget
+    measured: str  # what is measured or chosen, in words
+    budget: Budget  # its exact share
+    # in records, or of a choice's scores; None where a choice before it says what is measured
     sensitivity: float | None = None
+    # noise of a measured number in records, of answers their mean square's root; None of choices
     rms: float | None = None
     is_choice: bool = False
 

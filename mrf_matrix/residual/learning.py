@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import pi, prod, sqrt
-from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from mrf_matrix.posterior import (
     PoolingSettings,
     ResidualPosterior,
     ResidualState,
-    SumOfEffects,
     add_first_table,
     counted_shares,
     estimated_total,
@@ -26,6 +24,7 @@ from mrf_matrix.posterior import (
     shrunk_counts,
     sum_of_effects,
 )
+from mrf_matrix.residual.questions import AskedSteps
 from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
 from mrf_matrix.residual.settings import SHARES_SIGNAL
 from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
@@ -40,24 +39,7 @@ MOST_ATTRIBUTES = 32
 MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
 
-class Steps(Protocol):
-    """What takes the steps of a plan: private records, or releases that were made before."""
-
-    def add(self, attributes: Sequence[int], effects: Array) -> None: ...
-
-    def totals(self, step: ResidualStep) -> Array: ...
-
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array: ...
-
-    def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
-        """Return by how much of a sum of effects to believe."""
-
-    def choose(
-        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array
-    ) -> list[Attributes | None]: ...
-
-
-def learn_additive(plan: ResidualPlan, releases: Steps) -> ResidualPosterior:
+def learn_additive(plan: ResidualPlan, releases: AskedSteps) -> ResidualPosterior:
     """Take every step of a plan; return what its releases imply."""
     state = _measure_totals(plan, releases)
     told = plan.signal * state.evenness >= SHARES_SIGNAL
@@ -70,7 +52,7 @@ def learn_additive(plan: ResidualPlan, releases: Steps) -> ResidualPosterior:
     return (state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)).posterior
 
 
-def _measure_totals(plan: ResidualPlan, releases: Steps) -> ClassStates:
+def _measure_totals(plan: ResidualPlan, releases: AskedSteps) -> ClassStates:
     """Measure class totals and one-way counts."""
     totals = releases.totals(plan.totals)
     n_records = estimated_total(totals, plan.n_records)
@@ -117,7 +99,7 @@ def _intercepts(totals: Array, variance: float, n_records: float) -> tuple[Array
 
 
 def _with_first_pass(
-    state: ClassStates, first: FirstPass, releases: Steps, *, shares_told: bool
+    state: ClassStates, first: FirstPass, releases: AskedSteps, *, shares_told: bool
 ) -> ClassStates:
     """Measure each attribute beside the class totals alone; choose how far to believe their sum.
 
@@ -143,7 +125,7 @@ def _with_first_pass(
     return state
 
 
-def _with_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> ClassStates:
+def _with_curvature(state: ClassStates, step: ResidualStep, releases: AskedSteps) -> ClassStates:
     """Measure the mean curvature of a record, within its bounds."""
     total = float(releases.table(step, ())[0, 0])
     largest = step.link.curvature_cap / UNITS
@@ -156,7 +138,7 @@ def _visited_attributes(state: ClassStates, order: Attributes, count: int) -> At
     return tuple(i for i in order if i in chosen)
 
 
-def _visit(state: ClassStates, step: ResidualStep, place: int, releases: Steps) -> ClassStates:
+def _visit(state: ClassStates, step: ResidualStep, place: int, releases: AskedSteps) -> ClassStates:
     """Measure the residuals of one block and update the scores."""
     attributes = state.first.blocks[place].attributes
     counts = state.first.expected_counts(attributes)
@@ -166,7 +148,7 @@ def _visit(state: ClassStates, step: ResidualStep, place: int, releases: Steps) 
     return state
 
 
-def _with_pairs(state: ClassStates, pairs: PairSteps, releases: Steps) -> ClassStates:
+def _with_pairs(state: ClassStates, pairs: PairSteps, releases: AskedSteps) -> ClassStates:
     """Choose pairs and triples, measure them, and add their effects."""
     state = _with_curvature(state, pairs.curvature, releases)
     candidates = _candidates(state, pairs.curvature.n_classes)

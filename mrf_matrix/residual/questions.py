@@ -41,17 +41,7 @@ def check_scores(n_records: int, n_classes: int) -> tuple[int, int]:
 
 
 class ResidualRecords:
-    """Codes, labels and scores of the records: **private**, read by `measure` and `select` only.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (N, d)
-    labels : ndarray of int, shape (N,)
-        Below `n_classes`.
-    sizes : sequence of int
-        Attribute sizes of the domain.
-    n_classes : int, default=2
-    """
+    """Codes, labels and scores of the records: **private**, read by a curator's steps only."""
 
     def __init__(
         self, codes: Codes, labels: Codes, sizes: Sequence[int], n_classes: int = 2

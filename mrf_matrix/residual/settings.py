@@ -152,8 +152,6 @@ def suits_residual_forest(
     forest would measure one block of all attributes, that one table is the better one, whatever
     this says.
 
-    Examples
-    --------
     >>> suits_residual_forest(40_000, PureDP(0.5), 12, n_classes=2)
     True
     >>> suits_residual_forest(900, PureDP(0.5), 9, n_classes=2)

@@ -88,7 +88,7 @@ def test_no_long_walk_does_and_every_call_is_made(walks):
 # Controls ----------------------------------------------------------------------------------------
 
 MARGINAL, NOISE_FOR, MAKER = CellCounts.marginal, calibration.noise_for, measuring.release_maker
-DUE, CHECKED, TO_DICT = ledgers.charges_due, matrix_kind.checked_forest, domains.domain_to_dict
+DUE, CHECKED, TO_DICT = ledgers.add_charges, matrix_kind.checked_forest, domains.domain_to_dict
 CALM = property(lambda claim: None)
 NAMED = property(lambda data: data.domain.provenance)
 
@@ -121,7 +121,7 @@ CUTS = {
     ),
     "a domain's file forgets": (domains, "domain_to_dict", lambda *all, is_read_off: TO_DICT(*all)),
     "a ledger drops what it rests on": (
-        ledgers, "charges_due", lambda *known: DUE(*known[:3], origins.NOTHING)
+        ledgers, "add_charges", lambda *known: DUE(*known[:3], origins.NOTHING)
     ),
     "parties forget their counts": (runner, "join", lambda each: origins.NOTHING),
     "a claim overlooks its doubt": (Claim, "doubt", CALM),

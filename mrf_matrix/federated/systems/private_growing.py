@@ -30,11 +30,10 @@ from mrf_matrix.forests.growth.private import (
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.partition import leaf_masks
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budget import total_budget
 from mrf_matrix.mechanisms.ledger.payers import charge_together
 from mrf_matrix.mechanisms.selection import Bits
 from mrf_matrix.release.curator import Live
-from mrf_matrix.release.plan import Places
+from mrf_matrix.release.plan import Places, PlanOfSteps
 
 
 def grow_privately(
@@ -146,15 +145,15 @@ def party_plans(
     trees: PrivateMultinomialTrees,
     subsets: Sequence[int],
     turns: Sequence[Sequence[int]],
-) -> "list[PartyPlan]":
-    """Return what each party will choose, in the order of its turns."""
+) -> list[PlanOfSteps]:
+    """Return what each party will choose: a step for each level that is its turn."""
     whole, most = trees.rates.budget, most_splits(subsets, turns)
     steps: list[list[SplitStep]] = [[] for _ in subsets]
     for n_trees, turn in zip(subsets, turns, strict=True):
         for party in turn if n_trees else ():
             share = whole * Fraction(n_trees, most)
             steps[party].append(SplitStep(f"splits of {n_trees} trees", share, trees.neighboring))
-    return [PartyPlan(domain, tuple(mine)) for mine in steps]
+    return [PlanOfSteps(domain, tuple(mine)) for mine in steps]
 
 
 @dataclass(frozen=True)
@@ -165,25 +164,6 @@ class SplitStep:
     budget: PureDP | ZCDP
     neighboring: str
     kind: ClassVar[str] = "splits"
-
-
-@dataclass(frozen=True, eq=False)
-class PartyPlan:
-    """All that one party chooses: a step for each level that is its turn."""
-
-    domain: Domain
-    steps: tuple[SplitStep, ...]
-    n_records: None = None
-    delta: float = 0.0
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """What its steps spend; at most what every party is charged."""
-        return total_budget([one.budget for one in self.steps])
-
-    @property
-    def neighboring(self) -> str:
-        return self.steps[0].neighboring
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,13 @@ import json
 import os
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 from uuid import uuid4
 
 from mrf_matrix.base import whole_file
@@ -41,21 +42,28 @@ Writer = Callable[[Account], Account]
 Put = Callable[[Account], None]
 
 
-class Store(Protocol):
+class Store(ABC):
     """Reads an account, and changes it one charge at a time."""
 
+    @abstractmethod
     def check(self) -> None:
         """Refuse if no charge can be added here."""
 
+    @abstractmethod
     def read(self) -> Account: ...
 
+    @abstractmethod
     def lock(self) -> AbstractContextManager[Put]:
         """Let nobody else change the account in a block; give what puts another in its place."""
 
-    def update(self, write: Writer) -> Account: ...
+    def update(self, write: Writer) -> Account:
+        with self.lock() as put:
+            changed = write(self.read())
+            put(changed)
+            return changed
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """An account in the memory of the process that made it; threads take turns."""
 
     def __init__(self, account: Account) -> None:
@@ -80,14 +88,8 @@ class MemoryStore:
     def _put(self, account: Account) -> None:
         self._account = account
 
-    def update(self, write: Writer) -> Account:
-        with self.lock() as put:
-            changed = write(self._account)
-            put(changed)
-            return changed
 
-
-class ReadOnlyStore:
+class ReadOnlyStore(Store):
     """A copy of an account that another process or a file owns: it shows, and never spends."""
 
     def __init__(self, account: Account, reason: str) -> None:
@@ -101,9 +103,6 @@ class ReadOnlyStore:
         return self._account
 
     def lock(self) -> AbstractContextManager[Put]:
-        raise BudgetError(self.reason)
-
-    def update(self, write: Writer) -> Account:
         raise BudgetError(self.reason)
 
 
@@ -253,19 +252,11 @@ def _charge(item: object, number: int, terms: Terms) -> Charge:
 MAX_BYTES = 32 * 1024**2
 
 
-class FileStore:
+class FileStore(Store):
     """An account in a file: read anew each time, and written under a lock, whole or not at all.
 
-    Parameters
-    ----------
-    path : Path
-        The ledger's file. The lock is a file beside it, of the same name with ``.lock`` added.
-    terms : Terms
-        What the ledger was opened for; a file that says otherwise is refused.
-    identity : str
-        Which ledger it is, as the file says.
-    account : Account
-        What the file says now.
+    The lock is a file beside it, of the same name with ``.lock`` added. A file that has other terms
+    or another identity than when the ledger was opened is refused.
     """
 
     def __init__(self, path: Path, terms: Terms, identity: str, account: Account) -> None:
@@ -308,12 +299,6 @@ class FileStore:
     def _put(self, account: Account) -> None:
         write_file(self.path, self.terms, account, self.identity)
         self._last = account
-
-    def update(self, write: Writer) -> Account:
-        with self.lock() as put:
-            changed = write(self.read())
-            put(changed)
-            return changed
 
 
 def open_store(path: Path, budget: Total | None, neighboring: str | None) -> FileStore:

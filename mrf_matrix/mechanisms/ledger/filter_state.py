@@ -37,22 +37,13 @@ FINEST = 10**30
 
 @dataclass(frozen=True)
 class PrivacyFilter:
-    """How much ρ fits, in all, at one order α.
+    """How much ρ fits, in all, at one order α."""
 
-    Parameters
-    ----------
-    after : Fraction
-        ε of the pure charges before it, which count as they are: no loss is above their sum, so
-        that the rest of ε is there for all that follows.
-    order : Fraction
-        α, at least 1; at 1 the bound is that of the Kullback-Leibler divergence.
-    rho : Fraction
-        What the costs may add up to, exact.
-    """
-
+    # ε of the pure charges before it, which count as they are: no loss is above their sum, so that
+    # the rest of ε is there for all that follows
     after: Fraction
-    order: Fraction
-    rho: Fraction
+    order: Fraction  # α >= 1; at 1 the bound is that of the Kullback-Leibler divergence
+    rho: Fraction  # what the costs may add up to, exact
 
     def cost(self, budget: PureDP | ZCDP) -> Fraction:
         """Return what a charge takes of ρ: itself, or min(ε²/2, ε/α) of a pure one."""
@@ -158,18 +149,10 @@ ROUNDED = Fraction(1, 50)
 
 @dataclass(frozen=True)
 class Amounts:
-    """Exact amounts of two kinds: both of what is spent, either of what remains.
+    """Exact amounts of two kinds: both of what is spent, either of what remains."""
 
-    Attributes
-    ----------
-    epsilon : Fraction
-        Of pure charges.
-    rho : Fraction
-        Of zCDP charges.
-    """
-
-    epsilon: Fraction
-    rho: Fraction
+    epsilon: Fraction  # of pure charges
+    rho: Fraction  # of zCDP charges
 
     def to_dict(self) -> dict[str, str]:
         return {"epsilon": str(self.epsilon), "rho": str(self.rho)}
@@ -185,22 +168,13 @@ class FilterState:
     whichever has more ρ left. The choice costs nothing: its order is no lower and the loss before
     it is at most the pure sum, so that what it bounds is below the bound of the first filter,
     whatever was answered.
-
-    Attributes
-    ----------
-    total : ApproximateDP
-    filter : PrivacyFilter
-    pure, rho : Fraction
-        Sums of the charges as they were asked.
-    used : Fraction
-        What they take of the filter's ρ.
     """
 
     total: ApproximateDP
     filter: PrivacyFilter
-    pure: Fraction = Fraction(0)
+    pure: Fraction = Fraction(0)  # sums of the charges as they were asked
     rho: Fraction = Fraction(0)
-    used: Fraction = Fraction(0)
+    used: Fraction = Fraction(0)  # what they take of the filter's ρ
 
     @property
     def fits(self) -> bool:

@@ -35,9 +35,8 @@ from mrf_matrix.mechanisms.ledger.file import (
 )
 from mrf_matrix.mechanisms.ledger.filter_state import Amounts, FilterState
 from mrf_matrix.mechanisms.ledger.rules import (
-    charges_due,
+    add_charges,
     checked_words,
-    current_words,
     epsilon_of,
     record_charge,
 )
@@ -304,7 +303,7 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
         """
         self._store.check()
         own = Spending(budget, neighboring, noise, what)
-        list(charges_due(self._terms, self._store.read(), own, rests_on))
+        add_charges(self._terms, self._store.read(), own, rests_on)
 
     def charge(
         self,
@@ -339,17 +338,11 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
         NoiseProcessError
             If the noise is exact and this is a worker process, where none may be drawn.
         """
-
-        def paid(account: Account) -> Account:
-            for charge in charges_due(self._terms, account, own, rests_on):
-                account = account.with_charge(replace(charge, **current_words()))  # type: ignore[arg-type]
-            return account
-
         own = Spending(budget, neighboring, noise, what)
         own = own if identity is None else replace(own, identity=identity)
-        charge = self._store.update(paid).charges[-1]
-        record_charge(charge)
-        return charge
+        account = self._store.update(lambda before: add_charges(self._terms, before, own, rests_on))
+        record_charge(account.charges[-1])
+        return account.charges[-1]
 
     def has_charged(self, identity: str) -> bool:
         """Tell whether there is a charge of an identity, or may be: the file cannot be read."""

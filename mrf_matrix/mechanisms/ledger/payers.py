@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 
 from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.draw_record import hold_signals
@@ -12,8 +11,7 @@ from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.file import LedgerError, Put
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.rules import (
-    charges_due,
-    current_words,
+    add_charges,
     describe_charges,
     record_charge,
 )
@@ -121,18 +119,8 @@ def charge_together(
     those before it are put back as they were, while nobody else can have charged them. A ledger
     that is named twice pays twice, for each name stands for records of its own.
 
-    Parameters
-    ----------
-    ledgers : sequence of PrivacyLedger
-    own : Spending
-        What each is charged.
-    rests_on : Provenance, optional
-        See `PrivacyLedger.charge`.
-
-    Raises
-    ------
-    BudgetError, NoiseProcessError, ValueError, LedgerError
-        As `PrivacyLedger.charge`; nothing is charged then.
+    Raises BudgetError, NoiseProcessError, ValueError, LedgerError as `PrivacyLedger.charge`;
+    nothing is charged then.
     """
     known = {ledger.identity: ledger for ledger in ledgers}
     times = [ledger.identity for ledger in ledgers]
@@ -141,7 +129,7 @@ def charge_together(
         before = {name: known[name]._store.read() for name in puts}
         after = dict(before)
         for name in times:
-            after[name] = _with_charges(known[name], after[name], own, rests_on)
+            after[name] = add_charges(known[name]._terms, after[name], own, rests_on)
         _put_all(puts, before, after)
     for name in times:
         record_charge(
@@ -162,18 +150,10 @@ def find_refusals(
         try:
             ledger._store.check()
             account = accounts.get(ledger.identity) or ledger._store.read()
-            accounts[ledger.identity] = _with_charges(ledger, account, own, rests_on)
+            accounts[ledger.identity] = add_charges(ledger._terms, account, own, rests_on)
         except (BudgetError, LedgerError) as error:
             found[number] = error
     return found
-
-
-def _with_charges(
-    ledger: PrivacyLedger, account: Account, own: Spending, rests_on: Provenance
-) -> Account:
-    for charge in charges_due(ledger._terms, account, own, rests_on):
-        account = account.with_charge(replace(charge, **current_words()))  # type: ignore[arg-type]
-    return account
 
 
 def _put_all(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
@@ -56,10 +57,8 @@ def check_claims(rests_on: Provenance, *ledgers: object) -> None:
         check_no_ledger(ledger, str(doubt))
 
 
-def charges_due(
-    terms: Terms, account: Account, own: Spending, rests_on: Provenance
-) -> Iterator[Charge]:
-    """Give the charges that come next on an account, each after those before it.
+def add_charges(terms: Terms, account: Account, own: Spending, rests_on: Provenance) -> Account:
+    """Return an account with the charge of a spending, and of what it rests on.
 
     What a release rests on is charged too where this ledger has not paid for it, under its own
     identity: a relation that implies the ledger's is converted.
@@ -68,20 +67,17 @@ def charges_due(
     """
     check_claims(rests_on, terms)
     for one in (*rests_on.spendings, own):
-        if one is not own and any(charge.has_paid(one) for charge in account.charges):
-            continue
-        if one is not own and one.identity == own.identity:
-            continue
         budget, relation = one.budget, one.neighboring
         if one is not own:
-            implied = convert_relation(budget, relation, terms.neighboring)
-            budget, relation = (
-                (budget, relation) if implied is None else (implied, terms.neighboring)
-            )
+            if one.identity == own.identity or any(each.has_paid(one) for each in account.charges):
+                continue
+            known = convert_relation(budget, relation, terms.neighboring)
+            if known is not None:
+                budget, relation = known, terms.neighboring
         charge = next_charge(terms, account, budget, one.what, relation, one.noise)
-        charge = replace(charge, identity=one.identity)
-        account = account.with_charge(charge)
-        yield charge
+        words: dict[str, Any] = current_words()
+        account = account.with_charge(replace(charge, identity=one.identity, **words))
+    return account
 
 
 def next_charge(
@@ -205,7 +201,7 @@ _DESCRIPTION: ContextVar[tuple[dict[str, str], list[Charge]] | None] = ContextVa
 )
 
 
-def current_words() -> Mapping[str, str]:
+def current_words() -> dict[str, str]:
     told = _DESCRIPTION.get()
     return {} if told is None else told[0]
 

@@ -144,21 +144,6 @@ def release_maker(
     return release
 
 
-def drawn_release(
-    mechanism: Mechanism,
-    answers: Longs,
-    noise: Noise,
-    sizes: tuple[int, ...],
-    rests_on: Provenance,
-    *,
-    domain: PublicDomain | None = None,
-    quorum: Quorum | None = None,
-) -> Release:
-    """Return the release of answers whose noise was drawn by parties of a protocol."""
-    make = release_maker(mechanism, noise, sizes, rests_on, domain=domain, quorum=quorum)
-    return make(answers)
-
-
 def _generator(random_state: Seed) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
