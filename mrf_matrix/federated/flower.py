@@ -68,7 +68,7 @@ def client_app(
         kept = PartyRecord(**context.state.get(place, {}))
         kept, reply = party_answer(design, session, load(context), kept, request)
         context.state[place] = ConfigRecord(dict(vars(kept)))
-        return Envelope(RecordDict({RECORD: ConfigRecord(_fields(reply))}), reply_to=message)
+        return Envelope(RecordDict({RECORD: ConfigRecord(dict(vars(reply)))}), reply_to=message)
 
     app.query(NAME)(number)
     app.train(NAME)(step)
@@ -202,7 +202,7 @@ def exchange_messages(
 
     envelopes = [
         Envelope(
-            RecordDict({RECORD: ConfigRecord(_fields(message))}),
+            RecordDict({RECORD: ConfigRecord(dict(vars(message)))}),
             dst_node_id=node,
             message_type=f"train.{NAME}",
         )
@@ -223,10 +223,6 @@ def _check(design: FederatedDesign, session: Session) -> None:
             "session: it is of another design. Expected the strategy, budget, parties and classes "
             "that everyone agreed on."
         )
-
-
-def _fields(message: Message) -> dict[str, object]:
-    return dict(vars(message))
 
 
 def _message_of(record: "ConfigRecord") -> Message:

@@ -208,18 +208,13 @@ forest, of labels, of naive Bayes, or a multinomial forest with ``epsilon``
             "model is made from noise that several parties shared, a claim that model files do not "
             "hold: expected save_release(release, path), and from_release(...) after loading it."
         )
-    doubt = None if allow_nonprivate else doubt_of(model)
-    if doubt is not None:
+    report = model.privacy_report_
+    if not (allow_nonprivate or report.is_private):
         raise ModelFileError(
-            f"model claims no privacy. {doubt.rstrip('.')}. Expected a fit with exact noise "
-            f"and a finite budget over a public domain, or allow_nonprivate=True."
+            f"model claims no privacy. {report.statement.rstrip('.')}. Expected a fit with exact "
+            f"noise and a finite budget over a public domain, or allow_nonprivate=True."
         )
     try:
         write_container(Path(path), "model", *model_content(learned))
     except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
-
-
-def doubt_of(model: Any) -> str | None:
-    report = model.privacy_report_
-    return None if report.is_private else str(report.statement)

@@ -128,11 +128,7 @@ def load_release(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> 
     where = fspath(path)
     try:
         with open_regular(path, largest_file(max_bytes)) as file:
-            release, domain = release_of(Container(file, KIND, max_bytes))
-        return replace(release, domain=_domain(domain))
+            release, plain = release_of(Container(file, KIND, max_bytes))
+        return replace(release, domain=None if plain is None else Domain.from_dict(plain))
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise ReleaseFileError(f"{where}: {one_line(error)}") from error
-
-
-def _domain(data: object) -> Domain | None:
-    return None if data is None else Domain.from_dict(data)

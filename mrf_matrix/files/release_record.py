@@ -5,15 +5,14 @@ word of whoever wrote the file. What can be checked is that noise of the stated 
 stated strategy, gives the privacy that is claimed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from math import isclose
-from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs, Values
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
@@ -28,7 +27,6 @@ from mrf_matrix.base.fields import (
     whole_numbers,
     whole_of,
 )
-from mrf_matrix.base.provenance import Provenance
 from mrf_matrix.files.container import Container
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP, budget_of
 from mrf_matrix.mechanisms.claim import NEIGHBORING, checked_neighboring, squared_factor
@@ -40,7 +38,6 @@ from mrf_matrix.mechanisms.measurement.release import (
     NOISE_KINDS,
     DrawnAnswers,
     MeasurementRecord,
-    Noise,
     Quorum,
     Release,
 )
@@ -196,9 +193,7 @@ def shares_of(data: object, budget: PureDP | ZCDP, scale: Fraction) -> tuple[Quo
     return quorum, SharedDiscreteGaussian(scale, count)
 
 
-def check_scale(
-    law: NoiseLaw, quorum: Quorum, needed: NoiseLaw, where: str = "noise of shares"
-) -> None:
+def check_scale(law: NoiseLaw, quorum: Quorum, needed: NoiseLaw) -> None:
     """Refuse shares whose honest part is narrower than the budget needs.
 
     For sums of discrete Gaussians the part of the budget that covers their being none is taken as
@@ -207,8 +202,8 @@ def check_scale(
     square = law.scale**2 * (quorum.honest if isinstance(law, SharedDiscreteGaussian) else 1)
     if square < needed.scale**2 * ROUNDING:
         raise FieldError(
-            f"{where}: {law} of {quorum.honest} honest parties is less than the budget needs, so "
-            f"the file claims more privacy than its noise gives."
+            f"noise of shares: {law} of {quorum.honest} honest parties is less than the budget "
+            f"needs, so the file claims more privacy than its noise gives."
         )
 
 
@@ -256,13 +251,7 @@ def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
             "is_lossy": rounded.is_lossy,
         },
         "provenance": provenance_to_dict(release.provenance),
-        "measured": None
-        if known is None
-        else {
-            "version": known.version,
-            "measured_on": known.measured_on.isoformat(),
-            "sampler": known.sampler,
-        },
+        "measured": known and {**vars(known), "measured_on": known.measured_on.isoformat()},
         "domain": None if domain is None else domain.to_dict(),
     }
     data |= shares_content(release)
@@ -299,39 +288,19 @@ def release_of(container: Container) -> tuple[Release, object]:
     check_columns(matrix, sizes)
     classes = integer_of(data["n_classes"], "n_classes", least=1)
     answers = container.array("answers", "<i8", (matrix.shape[0], classes))
-    claims, quorum = _claims(data, strategy, budget), None
-    if "shares" in data:
-        quorum, law = shares_of(data["shares"], budget, claims.noise_scale)
-        claims = replace(claims, shares=(quorum, law))
+    claims = _claims(data, strategy, budget)
     mechanism = verified_mechanism(matrix, recovery, claims)
-    release = again_released(
-        mechanism, answers.astype(np.int64), noise, sizes, provenance,
-        measured=_read_measurement(data["measured"]), quorum=quorum,
-    )  # fmt: skip
+    quorum = None if claims.shares is None else claims.shares[0]
+    drawn = DrawnAnswers(answers.astype(np.int64), provenance, mechanism, noise, quorum)
+    measured = _read_measurement(data["measured"])
+    release = Release(mechanism, drawn.answers, noise, sizes, measured, None, quorum, drawn)
+    check_covered(release.claim, budget, mechanism.neighboring, noise)
     if data["is_private"] is not release.is_private:
         raise FieldError(
             f"is_private={str(data['is_private'])[:10]}: its noise, budget and provenance give "
             f"{release.is_private}."
         )
     return release, described
-
-
-def again_released(
-    mechanism: Mechanism,
-    answers: Longs,
-    noise: Noise,
-    sizes: tuple[int, ...],
-    provenance: Provenance,
-    **said: Any,
-) -> Release:
-    """Return the release of a file, whose claim covers what it measured.
-
-    Raises FieldError if no charge in its provenance does.
-    """
-    drawn = DrawnAnswers(answers, provenance, mechanism, noise, said.get("quorum"))
-    release = Release(mechanism, drawn.answers, noise, sizes, _drawn=drawn, **said)
-    check_covered(release.claim, mechanism.budget, mechanism.neighboring, noise)
-    return release
 
 
 def check_covered(claim: Claim, budget: PureDP | ZCDP, neighboring: str, noise: str) -> None:
@@ -348,11 +317,13 @@ def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Cl
     scale = fraction_of(strategy["scale"], "scale")
     if not (scale and 0 < float(scale) < float("inf")):
         raise FieldError("scale: expected a positive number that a double can hold.")
+    noise_scale = fraction_of(data["noise_scale"], "noise_scale")
     return Claims(
         budget=budget,
         neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         column_sum=whole_of(strategy["sensitivity"], "sensitivity"),
-        noise_scale=fraction_of(data["noise_scale"], "noise_scale"),
+        noise_scale=noise_scale,
+        shares=shares_of(data["shares"], budget, noise_scale) if "shares" in data else None,
         scale=scale,
         is_lossy=flag_of(strategy["is_lossy"], "is_lossy"),
         method=line_of_text(strategy["method"], "method", 1000),

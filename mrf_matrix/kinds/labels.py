@@ -84,6 +84,7 @@ class Labels(Kind):
     name: ClassVar[str] = "labels"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"cuts"})
     models_noise: ClassVar[bool] = True
+    public_parts: ClassVar[tuple[str, ...]] = PUBLIC
 
     def learn(self, plan: LabelPlan, curator: Curator) -> LabelPosterior:
         tree = None
@@ -107,9 +108,6 @@ class Labels(Kind):
         margins = np.array([one.margin for one in posterior.evidence])
         below, above = np.transpose([one.margin_widths(level) for one in posterior.evidence])
         return posterior.labels[cells], margins[cells], below[cells], above[cells]
-
-    def public(self, plan: LabelPlan) -> tuple[str, ...]:
-        return PUBLIC
 
     def notes(self, plan: LabelPlan) -> tuple[str, ...]:
         said = "labels" if plan.counts is None else "labels and counts"

@@ -150,8 +150,8 @@ class Matrix(Kind):
         return posterior.votes(codes)
 
     def margins(self, posterior: MatrixPosterior, codes: Codes, level: float) -> Margins:
-        if posterior.rule != ("weight", "none"):
-            voting, shrinkage = posterior.rule
+        voting, shrinkage = posterior.rule
+        if (voting, shrinkage) != ("weight", "none"):
             raise ValueError(
                 f"voting={voting!r}, shrinkage={shrinkage!r}: intervals are known for weight votes "
                 f"of unbiased leaves only. Expected voting='weight', shrinkage='none'. Both come "

@@ -34,7 +34,7 @@ from mrf_matrix.release.plan import (
     is_plan,
     records_of,
 )
-from mrf_matrix.reports.privacy_report import CHOICE_LAW, Measurement, PrivacyReport
+from mrf_matrix.reports.privacy_report import CHOICE_LAW, PUBLIC, Measurement, PrivacyReport
 from mrf_matrix.voting.intervals import Margins
 from mrf_matrix.voting.voting import log_odds_of, per_distinct_row
 
@@ -61,6 +61,7 @@ class Kind(ABC):
     structure_keys: ClassVar[frozenset[str]]  # what `structure` has
     settings: ClassVar[int] = 1  # version of the constants that plans are made by; files carry it
     models_noise: ClassVar[bool] = False  # whether margins have intervals
+    public_parts: ClassVar[tuple[str, ...]] = PUBLIC
 
     @property
     def estimator(self) -> str:
@@ -101,9 +102,9 @@ class Kind(ABC):
         """
         raise ValueError(f"a model of kind {self.name!r} is of one rule only. Leave it out.")
 
-    @abstractmethod
     def public(self, plan: Any) -> tuple[str, ...]:
         """Return what the claim takes for public."""
+        return self.public_parts
 
     @abstractmethod
     def notes(self, plan: Any) -> tuple[str, ...]:

@@ -143,6 +143,7 @@ class Multinomial(Kind):
 
     name: ClassVar[str] = "multinomial"
     structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {"label_score"}
+    public_parts: ClassVar[tuple[str, ...]] = PUBLIC
 
     @property
     def estimator(self) -> str:
@@ -154,9 +155,6 @@ class Multinomial(Kind):
         chosen = curator.choose(step, asked)
         forest, labels = asked.label_forest(chosen, curator.provenance, curator.noise)
         return LabelledForest(forest, labels, np.eye(plan.domain.n_classes)[labels])
-
-    def public(self, plan: MultinomialPlan) -> tuple[str, ...]:
-        return PUBLIC
 
     def notes(self, plan: MultinomialPlan) -> tuple[str, ...]:
         """Return why the choices compose to the budget."""

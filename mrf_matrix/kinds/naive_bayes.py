@@ -20,7 +20,6 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_kind import kind_of
 from mrf_matrix.release.curator import Curator
 from mrf_matrix.release.plan import Cells
-from mrf_matrix.reports.privacy_report import PUBLIC
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.voting.voting import (
     LEAST_TOTAL,
@@ -99,9 +98,6 @@ class NaiveBayes(Kind):
             return np.asarray(logs[:, 1] - logs[:, 0])
         normed = logs - logsumexp(logs, axis=1, keepdims=True)
         return np.asarray(normed - log_shares(-np.expm1(np.minimum(normed, 0.0))))
-
-    def public(self, plan: NaiveBayesPlan) -> tuple[str, ...]:
-        return PUBLIC
 
     def notes(self, plan: NaiveBayesPlan) -> tuple[str, ...]:
         return ()

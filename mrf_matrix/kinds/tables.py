@@ -91,11 +91,12 @@ class Tables(Kind):
         self, known: PlanFields, structure: JsonObject, chosen: Provenance | None = None
     ) -> Plan:
         blocks = _blocks_of(structure["blocks"], known.domain)
+        one, other = whole_numbers(structure["weights"], "weights", least=1, length=2)
         part = weighted_blocks(
             known.domain,
             known.budget,
             blocks if chosen is None else ChosenTuple(blocks, chosen),
-            _weights_of(structure["weights"]),
+            (one, other),
             n_classes=known.domain.n_classes,
             neighboring=known.neighboring,
         )
@@ -113,11 +114,6 @@ def block_reason(choice: BlockChoice, n_records: int | None) -> str:
         return f"{choice.n_blocks} blocks of all attributes were asked for"
     known = "hundreds to ten thousand" if n_records is None else f"the public number of {n_records}"
     return f"blocks were chosen by the domain alone, for {known} records"
-
-
-def _weights_of(data: object) -> tuple[int, int]:
-    one, other = whole_numbers(data, "weights", least=1, length=2)
-    return one, other
 
 
 def _blocks_of(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
@@ -227,6 +223,7 @@ class Additive(Kind):
     name: ClassVar[str] = "additive"
     structure_keys: ClassVar[frozenset[str]] = frozenset({"orders", "even_records"})
     models_noise: ClassVar[bool] = True
+    public_parts: ClassVar[tuple[str, ...]] = PUBLIC_IN_TURN
 
     def learn(self, plan: ResidualPlan, curator: Curator) -> ResidualPosterior:
         return learn_additive(plan, AskedSteps(plan, curator))
@@ -247,9 +244,6 @@ class Additive(Kind):
         odds, rows = posterior.log_odds(codes), np.arange(len(codes))
         ahead = np.maximum(odds[rows, first] - odds[rows, second], 0.0)  # shares may tie
         return first, ahead, *posterior.margin_widths(codes, first, second, level)
-
-    def public(self, plan: ResidualPlan) -> tuple[str, ...]:
-        return PUBLIC_IN_TURN
 
     def notes(self, plan: ResidualPlan) -> tuple[str, ...]:
         units = max(step.units for step in plan.steps)

@@ -85,6 +85,7 @@ class TwoStage(Kind):
     structure_keys: ClassVar[frozenset[str]] = TREE_KEYS | {
         "parts", "share", "voting", "method", "strategy",
     }  # fmt: skip
+    public_parts: ClassVar[tuple[str, ...]] = PUBLIC
 
     def learn(self, plan: TwoStagePlan, curator: Curator) -> TwoStagePosterior:
         grown, left = plan.steps
@@ -117,9 +118,6 @@ class TwoStage(Kind):
             plan=replace(model.plan, voting=rule),
             posterior=replace(model.posterior, voting=rule),
         )
-
-    def public(self, plan: TwoStagePlan) -> tuple[str, ...]:
-        return PUBLIC
 
     def notes(self, plan: TwoStagePlan) -> tuple[str, ...]:
         """Return why both stages compose to the budget."""

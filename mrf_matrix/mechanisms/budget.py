@@ -203,17 +203,49 @@ class ZCDP(Budget):
     rho: Fraction | float
 
     def epsilon(self, delta: float) -> float:
-        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `epsilon_from_rho`."""
-        return epsilon_from_rho(self.rho, delta)
+        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; infinite where ρ is.
+
+        ``ε = min over α > 1 of ρ α + log(1 - 1/α) - log(δ α)/(α - 1)``: ρ-zCDP is (α, ρα)-RDP for
+        every α (Bun and Steinke 2016), converted by Proposition 12 of Canonne, Kamath and Steinke
+        (2020) as dp-accounting does it. δ is well below one over the number of records.
+
+        >>> round(ZCDP(0.5).epsilon(1e-6), 2)
+        5.22
+        """
+        checked = _checked_delta(delta)
+        return inf if self.is_infinite else _epsilon(max(float(self.rho), LEAST), checked)
 
     def claimed_epsilon(self, delta: float) -> Fraction:
         """Return `epsilon` of δ, rounded upward to six digits: no claim is too strong."""
         return Fraction(UPWARD.create_decimal_from_float(self.epsilon(delta)))
 
     @classmethod
-    def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
-        """Return the budget that implies (ε, δ)-DP; see `rho_from_epsilon`."""
-        return cls(rho_from_epsilon(epsilon, delta))
+    def for_approximate_dp(cls, epsilon: float | Fraction, delta: float | Fraction) -> "ZCDP":
+        """Return the budget of the largest ρ found for which ρ-zCDP implies (ε, δ)-DP.
+
+        Raises BudgetError if ε is below `LEAST_CONVERTED`, or δ none from `LEAST` to 1.
+
+        >>> 0.99 < ZCDP.for_approximate_dp(1.0, 1e-6).epsilon(1e-6) <= 1.0
+        True
+        """
+        target = exact_positive("epsilon", epsilon, allow_infinite=True)
+        checked = _checked_delta(delta)
+        if isinf(target):
+            return cls(target)
+        if target < LEAST_CONVERTED:
+            raise BudgetError(
+                f"epsilon={magnitude(Fraction(target))}: expected at least 1e-140 beside delta."
+            )
+        goal = float(min(target, LARGEST))
+        slack = log(1 / checked)
+        # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start, the
+        # square of sqrt(slack + ε) - sqrt(slack) without a difference of nearly equal numbers
+        low = (goal / (sqrt(slack + goal) + sqrt(slack))) ** 2 * (1 - 1e-9)
+        high = goal + 4 * low
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _epsilon(middle, checked) <= goal else (low, middle)
+        return cls(Fraction(repr(low * (1 - 1e-9))))  # converted back it is within goal
 
 
 def budget_of(data: object) -> PureDP | ZCDP:
@@ -233,50 +265,6 @@ def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
     for budget in budgets[1:]:
         total = total + budget  # type: ignore[operator]
     return total
-
-
-def epsilon_from_rho(rho: Fraction | float, delta: float) -> float:
-    """Return an ε for which ρ-zCDP implies (ε, δ)-DP.
-
-    ``ε = min over α > 1 of ρ α + log(1 - 1/α) - log(δ α)/(α - 1)``: ρ-zCDP is (α, ρα)-RDP for
-    every α (Bun and Steinke 2016), converted by Proposition 12 of Canonne, Kamath and Steinke
-    (2020) as dp-accounting does it.
-
-    δ is well below one over the number of records; ε is infinite where ρ is.
-
-    >>> round(epsilon_from_rho(0.5, 1e-6), 2)
-    5.22
-    """
-    checked = _checked_delta(delta)
-    return float("inf") if isinf(rho) else _epsilon(max(float(rho), LEAST), checked)
-
-
-def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
-    """Return the largest ρ found for which ρ-zCDP implies (ε, δ)-DP.
-
-    Raises BudgetError if ε is below `LEAST_CONVERTED`, or δ none from `LEAST` to 1.
-
-    >>> 0.99 < epsilon_from_rho(rho_from_epsilon(1.0, 1e-6), 1e-6) <= 1.0
-    True
-    """
-    target = exact_positive("epsilon", epsilon, allow_infinite=True)
-    checked = _checked_delta(delta)
-    if isinf(target):
-        return target
-    if target < LEAST_CONVERTED:
-        raise BudgetError(
-            f"epsilon={magnitude(Fraction(target))}: expected at least 1e-140 beside delta."
-        )
-    goal = float(min(target, LARGEST))
-    slack = log(1 / checked)
-    # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start, the
-    # square of sqrt(slack + ε) - sqrt(slack) without a difference of nearly equal numbers
-    low = (goal / (sqrt(slack + goal) + sqrt(slack))) ** 2 * (1 - 1e-9)
-    high = goal + 4 * low
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _epsilon(middle, checked) <= goal else (low, middle)
-    return Fraction(repr(low * (1 - 1e-9)))  # beyond rounding: converted back it is within goal
 
 
 def renyi_orders(rho: float, delta: float) -> NDArray[np.float64]:

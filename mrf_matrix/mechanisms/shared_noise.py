@@ -214,15 +214,12 @@ class SharedDiscreteLaplace(NoiseLaw):
 
     def log_characteristic(self, angles: Array) -> Array:
         """Return the logarithm of the characteristic function, r times that at shape 1."""
-        p = np.exp(-1 / float(self.scale))
-        bend = 4 * p * np.sin(np.asarray(angles) / 2) ** 2 / np.expm1(-1 / float(self.scale)) ** 2
-        return np.asarray(-float(self.shape) * np.log1p(bend))
+        return float(self.shape) * self.whole.log_characteristic(angles)
 
     @property
     def fourth_cumulant(self) -> float:
         """``2 r q (1 + 4q + q²) / (1 - q)⁴``."""
-        q = np.exp(-1 / float(self.scale))
-        return float(2 * float(self.shape) * q * (1 + 4 * q + q * q) / (1 - q) ** 4)
+        return float(self.shape) * self.whole.fourth_cumulant
 
     @property
     def has_normal_tails(self) -> bool:

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
-from math import sqrt
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -127,15 +124,11 @@ class ResidualPlan(StepTable):
                     "measured": step.measured,
                     "budget": repr(step.budget),
                     "sensitivity": step.sensitivity,
-                    "rms": None if step.kind == "choice" else sqrt(step.variance),
+                    "rms": step.rms,
                 }
                 for step in self.steps
             ],
         }
-
-    @property
-    def spent(self) -> Budget:
-        return reduce(add, (step.budget for step in self.steps))
 
     def _with_budget(self, budget: Budget, delta: float) -> "ResidualPlan":
         def move(part: Any) -> Any:

@@ -19,7 +19,7 @@ from mrf_matrix.estimators import prediction
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.kinds import labels, matrix, multinomial
 from mrf_matrix.labels.draw import Exponential
-from mrf_matrix.mechanisms.budget import epsilon_from_rho
+from mrf_matrix.mechanisms.budget import ZCDP
 from mrf_matrix.planning.auto.choices import Attribute, Enough, Rarity
 from mrf_matrix.planning.plans import plan_kind
 from mrf_matrix.release import plan as plans
@@ -89,7 +89,7 @@ class Account:
         if drawn not in (None, kind) or loss > Fraction(amount):
             return f"{statement} but {drawn} loss {loss} under {relation}"
         stated = APPROXIMATE.search(statement)
-        if stated and loss and epsilon_from_rho(loss, float(stated[2])) > Fraction(stated[1]):
+        if stated and loss and ZCDP(loss).epsilon(float(stated[2])) > Fraction(stated[1]):
             return f"{statement} but loss {loss} implies more"
         spent = SPENT.match(budget or "")
         if spent and Fraction(spent[2]) < loss:

@@ -5,7 +5,7 @@ numbers is rounded at 2**30 units, and its noise is as large. Here it is rounded
 instead, where the rounding itself is searched: the loss is computed anew from the integers.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 
@@ -26,22 +26,12 @@ class CoarseStrategyError(ValueError):
     """No small integers are close enough to a strategy."""
 
 
-@dataclass(frozen=True, eq=False)
-class CoarseMechanism:
-    """A mechanism whose noise can be shared, and what its coarse integers cost."""
-
-    mechanism: Mechanism
-    # loss of the integers over that of the strategy asked for; 1 where nothing was rounded
-    ratio: float
-
-
-def coarse_mechanism(
-    finest: Mechanism, workload: object = None, largest_scale: int = LARGEST_SHARED_SCALE
-) -> CoarseMechanism:
-    """Return a mechanism with noise of a small scale, for pure DP.
+def coarse_mechanism(finest: Mechanism, workload: object = None) -> tuple[Mechanism, float]:
+    """Return a mechanism with noise of a small scale for pure DP, and what rounding cost.
 
     A strategy of small integers is taken as it is. Others are rounded at many factors, and the
-    best is kept: of least ``Δ² ||W Ã⁺||²``, recomputed from the integers.
+    best is kept: of least ``Δ² ||W Ã⁺||²``, recomputed from the integers. The
+    cost is the loss of the integers over that of the strategy; 1 where nothing was rounded.
 
     `finest`: as `calibrate` returns it; `workload` (q, n): what will be asked; needed where the
     strategy has to be rounded.
@@ -49,34 +39,32 @@ def coarse_mechanism(
     Raises CoarseStrategyError if the best ratio is above 1.05, or there is nothing to judge
     roundings by.
     """
-    if finest.law.scale <= largest_scale:
-        return CoarseMechanism(finest, 1.0)
+    if finest.law.scale <= LARGEST_SHARED_SCALE:
+        return finest, 1.0
     if workload is None:
         raise CoarseStrategyError(
-            f"{_too_small_a_budget(finest, largest_scale)} To have the strategy rounded to fewer "
+            f"{_small_budget_message(finest)} To have the strategy rounded to fewer "
             f"units, pass workload=, which roundings are judged by."
         )
-    norms = _rounded_at(finest, workload, largest_scale)
+    norms = _coarse_roundings(finest, workload)
     if not norms:
-        raise CoarseStrategyError(_too_small_a_budget(finest, largest_scale))
+        raise CoarseStrategyError(_small_budget_message(finest))
     loss, best = min(norms, key=lambda pair: pair[0])
     ratio = loss / evaluate(workload, finest.rounded.recovery, norm="l1").loss
     if ratio > LARGEST_RATIO:
         raise CoarseStrategyError(
-            f"integers with noise of scale up to {largest_scale} lose {ratio - 1:.1%} on this "
-            f"strategy: expected at most {LARGEST_RATIO - 1:.0%}. Choose a strategy of small "
+            f"integers with noise of scale up to {LARGEST_SHARED_SCALE} lose {ratio - 1:.1%} on "
+            f"this strategy: expected at most {LARGEST_RATIO - 1:.0%}. Choose a strategy of small "
             f"integers (identity, marginals, workload_itself), a larger epsilon, or zCDP (rho=), "
             f"whose shares have any scale."
         )
-    return CoarseMechanism(best, ratio)
+    return best, ratio
 
 
-def _rounded_at(
-    finest: Mechanism, workload: object, largest_scale: int
-) -> list[tuple[float, Mechanism]]:
+def _coarse_roundings(finest: Mechanism, workload: object) -> list[tuple[float, Mechanism]]:
     """Return loss and mechanism of every rounding that answers the workload."""
     real = finest.rounded.recovery
-    most = int(largest_scale * finest.budget.exact) // isqrt(finest.squared_factor)
+    most = int(LARGEST_SHARED_SCALE * finest.budget.exact) // isqrt(finest.squared_factor)
     size = float(real.sensitivity("l1"))
     found = []
     for target in np.unique(np.geomspace(max(1, most / 64), max(1, most), TRIALS)):
@@ -87,7 +75,7 @@ def _rounded_at(
         except (RowSpaceError, ValueError):  # rounded to nothing, or to too little
             continue
         made = _with_integers(finest, matrix, factor)
-        if made.law.scale <= largest_scale:
+        if made.law.scale <= LARGEST_SHARED_SCALE:
             found.append((judged.loss, made))
     return found
 
@@ -99,9 +87,9 @@ def _with_integers(finest: Mechanism, matrix: Operator, factor: float) -> Mechan
     return replace(made, rounded=replace(made.rounded, scale=scale), method=finest.method)
 
 
-def _too_small_a_budget(finest: Mechanism, largest_scale: int) -> str:
+def _small_budget_message(finest: Mechanism) -> str:
     return (
         f"noise of scale {float(finest.law.scale):.4g} is needed, and shares are made for at most "
-        f"{largest_scale}: expected a larger epsilon, a strategy of smaller integers, or zCDP "
-        f"(rho=), whose shares have any scale."
+        f"{LARGEST_SHARED_SCALE}: expected a larger epsilon, a strategy of smaller integers, or "
+        f"zCDP (rho=), whose shares have any scale."
     )

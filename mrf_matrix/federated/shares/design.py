@@ -344,9 +344,9 @@ def share_noise(
             f"mechanism with law=None."
         )
     if isinstance(central.budget, PureDP):
-        coarse = coarse_mechanism(central, workload)
-        layers = laplace_layers(coarse.mechanism.law.scale, quorum, remove_excess)
-        design = FederatedDesign(coarse.mechanism, quorum, n_classes, layers, central, coarse.ratio)
+        coarse, ratio = coarse_mechanism(central, workload)
+        layers = laplace_layers(coarse.law.scale, quorum, remove_excess)
+        design = FederatedDesign(coarse, quorum, n_classes, layers, central, ratio)
         return _with_law(design)
     if remove_excess:
         raise ValueError(

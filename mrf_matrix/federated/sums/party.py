@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs, plain_array
 from mrf_matrix.federated.sums import masks
-from mrf_matrix.federated.sums import masks as shamir
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
@@ -39,6 +38,10 @@ from mrf_matrix.federated.sums.messages import (
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+ORDER = (*ROUNDS, None)
+"""Rounds, and what a party expects after the last."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,7 @@ def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message
     check_request(state, message)
     answer = {"keys": _keys, "shares": _shares, "masked": _masked_vector, "unmask": _unmask}
     after, payload = answer[message.round](state, message.payload)
-    order = (*ROUNDS, None)
-    done = replace(after, now=order[order.index(message.round) + 1])
+    done = replace(after, now=ORDER[ORDER.index(message.round) + 1])
     reply = Message(state.session.digest, message.round, state.number, SERVER, payload)
     return done, sign(reply, state.identity)
 
@@ -160,7 +162,7 @@ def _split_secrets(state: PartyState, holders: Sequence[int]) -> dict[int, bytes
     for name, secret in (("self", state.secrets.self_mask), ("pair", state.secrets.mask)):
         seed = masks.derive_key(state.secrets.sharing, state.session.digest, name.encode())
         source = partial(masks.random_bytes, seed)
-        halves.append(shamir.split_secret(secret, holders, state.session.threshold, source))
+        halves.append(masks.split_secret(secret, holders, state.session.threshold, source))
     return {holder: halves[0][holder] + halves[1][holder] for holder in holders}
 
 
@@ -206,7 +208,7 @@ def _unmask(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
             "survivors: some never sent shares. Expected parties whose shares came."
         )
     _check_enough(state, survivors)
-    first, second = slice(0, shamir.SHARE_BYTES), slice(shamir.SHARE_BYTES, None)
+    first, second = slice(0, masks.SHARE_BYTES), slice(masks.SHARE_BYTES, None)
     given = {
         other: both[first if other in survivors else second]
         for other, both in state.received.items()
@@ -222,9 +224,6 @@ def _check_enough(state: PartyState, members: list[int]) -> None:
             f"{len(members)} parties are left: expected at least {state.session.threshold}, or "
             f"the noise of those who are left does not protect. Nothing more is sent."
         )
-
-
-ORDER = (*ROUNDS, None)
 
 
 def packed_state(state: PartyState) -> bytes:
@@ -261,11 +260,10 @@ def unpacked_state(
         identity,
         Secrets(*unpack(secrets, 4)),
         ORDER[place[0]],
-        keys={other: _pair(both) for other, both in unpack_by_party(keys).items()},
+        keys={
+            other: (mask, box)
+            for other, both in unpack_by_party(keys).items()
+            for mask, box in [unpack(both, 2)]
+        },
         received=unpack_by_party(received),
     )
-
-
-def _pair(data: bytes) -> tuple[bytes, bytes]:
-    first, second = unpack(data, 2)
-    return first, second

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.sums import masks
-from mrf_matrix.federated.sums import masks as shamir
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
@@ -40,7 +39,7 @@ SPENT = (
 )
 
 
-BOTH = 2 * shamir.SHARE_BYTES
+BOTH = 2 * masks.SHARE_BYTES
 """Bytes of a party's two shares for another: of its self mask, and of its pair masks."""
 
 MOST_SUBSETS = 5000
@@ -113,7 +112,7 @@ def _check_payload(state: ServerState, message: Message) -> None:
     else:
         given = unpack_by_party(payload)
         sizes = {len(share) for share in given.values()}
-        good = set(state.sharing) <= set(given) and sizes <= {shamir.SHARE_BYTES}
+        good = set(state.sharing) <= set(given) and sizes <= {masks.SHARE_BYTES}
     if not good:
         raise AlteredMessageError(
             f"message of {name_of(sender)} in round {state.now!r}: its content is not that of the "
@@ -217,7 +216,7 @@ def _recover_secret(
     others = islice(combinations(given, state.session.threshold), MOST_SUBSETS)
     for holders in chain([used], others):  # some may have sent shares of nothing
         shares = {holder: given[holder][owner] for holder in holders}
-        secret = shamir.recover(shares, shamir.weights(holders))
+        secret = masks.recover(shares, masks.weights(holders))
         if secret is not None and proof(secret) == known:
             return holders, secret
     raise AlteredMessageError(

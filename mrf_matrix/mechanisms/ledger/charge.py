@@ -211,7 +211,7 @@ class Terms:
         """Return what is spent, for people; under (ε, δ) of both kinds, upward to six digits."""
         if not isinstance(account.spent, FilterState):
             return amount_text(account.spent, type(cast("PureDP | ZCDP", self.budget)))
-        spent = account.spent.spent
+        spent = account.spent.amounts
         of_kinds = {"epsilon": spent.epsilon, "rho": spent.rho}
         found = [f"{kind}={short(sum_, UPWARD)}" for kind, sum_ in of_kinds.items() if sum_]
         return " and ".join(found) or "nothing"

@@ -154,7 +154,7 @@ def _derived_fields(terms: Terms, account: Account, identity: str) -> JsonObject
         "identity": identity,
         "budget": terms.budget.to_dict(),
         "neighboring": terms.neighboring,
-        "spent": _amounts(spent.spent if isinstance(spent, FilterState) else spent),
+        "spent": _amounts(spent.amounts if isinstance(spent, FilterState) else spent),
         "is_private": account.is_private,
     }
     if isinstance(spent, FilterState):

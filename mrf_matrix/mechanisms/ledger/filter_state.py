@@ -24,7 +24,6 @@ from mrf_matrix.mechanisms.budget import (
     ZCDP,
     PureDP,
     renyi_orders,
-    rho_from_epsilon,
 )
 from mrf_matrix.mechanisms.claim import ApproximateDP
 
@@ -89,7 +88,7 @@ def privacy_filter(epsilon: Fraction, delta: Fraction, after: Fraction) -> Priva
     """
     if epsilon - after < LEAST_CONVERTED:
         return None
-    rho = Fraction(rho_from_epsilon(epsilon - after, delta))  # type: ignore[arg-type]
+    rho = ZCDP.for_approximate_dp(epsilon - after, delta).exact
     for order in _orders(max(float(rho), LEAST), float(delta)):
         found = PrivacyFilter(after, order, rho)
         if found.implies(epsilon, delta):
@@ -186,7 +185,7 @@ class FilterState:
         return self.rho == 0 and self.pure <= self.total.epsilon
 
     @property
-    def spent(self) -> Amounts:
+    def amounts(self) -> Amounts:
         """What was charged, of either kind."""
         return Amounts(self.pure, self.rho)
 

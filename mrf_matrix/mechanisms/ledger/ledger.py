@@ -253,7 +253,7 @@ class PrivacyLedger(SharedLedger, LedgerDisplay):
     def spent(self) -> Amount | Amounts:
         """Sum of the charges, exact, in the unit of the budget; under (ε, δ) of ε, and of ρ."""
         spent = self.account.spent
-        return spent.spent if isinstance(spent, FilterState) else spent
+        return spent.amounts if isinstance(spent, FilterState) else spent
 
     @property
     def remaining(self) -> Amount | Amounts:

@@ -10,7 +10,7 @@ from typing import Any
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
 from mrf_matrix.base.provenance import Provenance, Spending
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP, epsilon_from_rho
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.claim import ApproximateDP, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import (
     DOWNWARD,
@@ -140,7 +140,7 @@ def _as_claim(terms: Terms, account: Account) -> str:
     if not isinstance(terms.budget, ApproximateDP) or not isinstance(left, Amounts):
         return ""
     delta = float(terms.budget.delta)
-    gaussian = Fraction(epsilon_from_rho(left.rho, delta)) if left.rho else Fraction(0)
+    gaussian = Fraction(ZCDP(left.rho).epsilon(delta)) if left.rho else Fraction(0)
     either = min(left.epsilon, gaussian)
     return f": epsilon={short(either, DOWNWARD)} with delta={delta!r}" if either else ""
 

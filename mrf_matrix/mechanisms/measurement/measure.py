@@ -87,7 +87,12 @@ def measure(
 add_remove neighbours.)
     """
     if isinstance(strategy, Mechanism):
-        mechanism = _as_calibrated(strategy, budget)
+        mechanism = strategy
+        if budget not in (None, strategy.budget):
+            raise ValueError(
+                f"budget={budget!r}: expected none, for the mechanism is calibrated to "
+                f"{strategy.budget!r} already."
+            )
     else:
         mechanism = calibrate(
             strategy, checked_budget(budget), neighboring=neighboring, workload=workload
@@ -152,15 +157,6 @@ def _generator(random_state: Seed) -> np.random.Generator:
             f"random_state={random_state!r}: expected None, a non-negative integer or a "
             f"numpy.random.Generator ({error})."
         ) from None
-
-
-def _as_calibrated(mechanism: Mechanism, budget: PureDP | ZCDP | None) -> Mechanism:
-    if budget is not None and budget != mechanism.budget:
-        raise ValueError(
-            f"budget={budget!r}: expected none, for the mechanism is calibrated to "
-            f"{mechanism.budget!r} already."
-        )
-    return mechanism
 
 
 def _checked_noise(noise: object, mechanism: Mechanism, random_state: object) -> Noise:

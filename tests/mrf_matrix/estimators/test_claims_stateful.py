@@ -40,7 +40,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.kinds import labels
 from mrf_matrix.labels import label_plan
 from mrf_matrix.labels.draw import weights
-from mrf_matrix.mechanisms.budget import epsilon_from_rho
+from mrf_matrix.mechanisms.budget import ZCDP
 from mrf_matrix.planning.auto import auto_plan, forest_plan, rules
 from mrf_matrix.planning.plans import plan_kind
 from mrf_matrix.release import curator
@@ -130,7 +130,7 @@ def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine
     model, account = machine.at(0)
     kind_of_loss, lost = account.loss("add_remove", "ZCDP")
     assert kind_of_loss == "ZCDP"
-    assert 0.99 <= epsilon_from_rho(lost, delta) <= 1
+    assert 0.99 <= ZCDP(lost).epsilon(delta) <= 1
     stronger = model.privacy_report_.statement.replace("epsilon=1,", "epsilon=0.98,")
     assert "implies more" in account.refutes(stronger)
 
