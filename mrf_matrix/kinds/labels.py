@@ -336,7 +336,6 @@ class Pool(Kind):
         return tuple(dict.fromkeys(both))
 
     def rms_per_leaf(self, plan: PooledPlan) -> float | None:
-        """Return that of the tables."""
         return tables_kind(plan).rms_per_leaf(plan.tables)
 
     def numbers(self, posterior: PooledPosterior) -> Iterator[Array]:

@@ -230,22 +230,18 @@ class Model:
         return report if self.notes is None else replace(report, notes=self.notes)
 
     def probabilities(self, codes: Codes) -> Array:
-        """Return class probabilities, shape (b, k)."""
         return self.sort_columns(self.kind.probabilities(self.posterior, codes, self.domain.sizes))
 
     def log_odds(self, codes: Codes) -> Array:
-        """Return the log odds of the second of two classes, (b,), or of each class, (b, k)."""
         odds = self.kind.log_odds(self.posterior, codes, self.domain.sizes)
         if odds.ndim == 2:
             return self.sort_columns(odds)
         return odds if self._class_order[1][0] == 0 else -odds
 
     def votes(self, codes: Codes) -> Array:
-        """Return what the classes of records are compared by, (b, k)."""
         return self.sort_columns(self.kind.votes(self.posterior, codes, self.domain.sizes))
 
     def margins(self, codes: Codes, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and widths under the model."""
         first, ahead, below, above = self.kind.margins(self.posterior, codes, level)
         return np.argsort(self._class_order[1])[first], ahead, below, above
 

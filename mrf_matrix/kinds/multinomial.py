@@ -61,7 +61,6 @@ class Structures:
         self.forest(chosen, self.domain.provenance, "none")
 
     def forest(self, chosen: Places, provenance: Provenance, noise: str) -> Forest:
-        """Return the forest that was chosen."""
         return self.trees.forest_of(self.domain, chosen, provenance, noise)
 
 

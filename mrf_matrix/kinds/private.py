@@ -161,7 +161,6 @@ class Private(Kind):
         return (*reason, *_screening_notes(last), *notes)
 
     def rms_per_leaf(self, plan: PrivateSteps) -> float | None:
-        """Return that of the forest."""
         forest = plan.settled_forest
         return None if forest is None else kind_of_plan(forest).rms_per_leaf(forest)
 

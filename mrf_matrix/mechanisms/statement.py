@@ -152,7 +152,6 @@ class Claim:
 
     @property
     def statement(self) -> str:
-        """One sentence on what is, or is not, protected."""
         if not self.spendings and self.provenance.read_off | self.provenance.unknown == frozenset():
             return "Nothing was released yet: no budget is spent."
         if self.doubt is not None:

@@ -218,7 +218,6 @@ class Sums:
 
     @property
     def n_columns(self) -> int:
-        """A column a class, or fewer."""
         return self.step.n_columns
 
     @property

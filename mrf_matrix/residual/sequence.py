@@ -75,7 +75,6 @@ class ResidualPlan(StepTable):
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
-        """Every step, in the order in which they are taken."""
         found = [self.totals, *self.counts, *self.first.visits, self.first.scale]
         for one in self.passes:
             found += [one.curvature, *one.visits]

@@ -72,7 +72,6 @@ class ResidualStep:
 
     @property
     def units(self) -> int:
-        """Integer units in one record's weight."""
         return 1 if self.values is None else UNITS
 
     @property
@@ -114,7 +113,6 @@ class ResidualStep:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it chooses by scores, and measures nothing."""
         return self.kind in CHOICES
 
     @property

@@ -89,7 +89,6 @@ def _is_single(batches: object) -> bool:
 
 
 def _iterate_batches(batches: object) -> Iterator[object]:
-    """Yield batches one by one, and the files of paths."""
     if _is_path(batches) or _is_single(batches):
         batches = [batches]
     if not isinstance(batches, Iterable):
@@ -142,7 +141,6 @@ def _columns(
 
 
 def _cut_blocks(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
-    """Cut columns that were read from a file into blocks."""
     for columns in parts:
         for start in range(0, max(len(columns[0].values), 1), BLOCK):
             block = slice(start, start + BLOCK)

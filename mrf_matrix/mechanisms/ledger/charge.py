@@ -113,7 +113,6 @@ class Account:
 
     @property
     def is_private(self) -> bool:
-        """Whether noise and budget protect what every charge paid for."""
         return all(charge.is_private for charge in self.charges)
 
     def with_words(self, number: int, words: dict[str, str]) -> "Account":

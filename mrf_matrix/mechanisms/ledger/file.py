@@ -45,16 +45,21 @@ Put = Callable[[Account], None]
 class Store(ABC):
     """Reads an account, and changes it one charge at a time."""
 
+    _account: Account
+
     @abstractmethod
     def check(self) -> None:
         """Refuse if no charge can be added here."""
 
-    @abstractmethod
-    def read(self) -> Account: ...
+    def read(self) -> Account:
+        return self._account
 
     @abstractmethod
     def lock(self) -> AbstractContextManager[Put]:
         """Let nobody else change the account in a block; give what puts another in its place."""
+
+    def _put(self, account: Account) -> None:
+        self._account = account
 
     def update(self, write: Writer) -> Account:
         with self.lock() as put:
@@ -76,17 +81,11 @@ class MemoryStore(Store):
         if os.getpid() != self._process:
             raise BudgetError(ELSEWHERE)
 
-    def read(self) -> Account:
-        return self._account
-
     @contextmanager
     def lock(self) -> Iterator[Put]:
         self.check()  # before the lock, which a fork may have copied while it was held
         with self._lock:
             yield self._put
-
-    def _put(self, account: Account) -> None:
-        self._account = account
 
 
 class ReadOnlyStore(Store):
@@ -98,9 +97,6 @@ class ReadOnlyStore(Store):
 
     def check(self) -> None:
         raise BudgetError(self.reason)
-
-    def read(self) -> Account:
-        return self._account
 
     def lock(self) -> AbstractContextManager[Put]:
         raise BudgetError(self.reason)
@@ -263,7 +259,7 @@ class FileStore(Store):
         self.path = path
         self.terms = terms
         self.identity = identity
-        self._last = account
+        self._account = account
 
     def check(self) -> None:
         """Refuse if the file is gone or is no ledger of these terms."""
@@ -281,7 +277,7 @@ class FileStore(Store):
                 f"{self.path} is now a ledger of {terms.budget!r} ({terms.neighboring}): expected "
                 f"{self.terms.budget!r} ({self.terms.neighboring}), as it was when opened."
             )
-        self._last = account
+        self._account = account
         return account
 
     def last_account(self) -> Account:
@@ -289,7 +285,7 @@ class FileStore(Store):
         try:
             return self.read()
         except LedgerError:
-            return self._last
+            return self._account
 
     @contextmanager
     def lock(self) -> Iterator[Put]:
@@ -298,7 +294,7 @@ class FileStore(Store):
 
     def _put(self, account: Account) -> None:
         write_file(self.path, self.terms, account, self.identity)
-        self._last = account
+        super()._put(account)
 
 
 def open_store(path: Path, budget: Total | None, neighboring: str | None) -> FileStore:

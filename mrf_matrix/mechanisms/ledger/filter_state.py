@@ -186,7 +186,6 @@ class FilterState:
 
     @property
     def amounts(self) -> Amounts:
-        """What was charged, of either kind."""
         return Amounts(self.pure, self.rho)
 
     @property
